@@ -1,0 +1,3 @@
+from dither.guarantees import *
+from dither.mechanisms import *
+from dither.neighbors import *

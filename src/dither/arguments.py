@@ -1,0 +1,113 @@
+"""Checks of arguments, each saying expected, got and fix. Budgets come back as exact rationals.
+
+>>> epsilon(0.1)
+Fraction(1, 10)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.exact import decimal, exactly, outward_max
+
+MAX_EPSILON = Fraction(10**6)
+
+
+def epsilon(value: object, name: str = "epsilon") -> Fraction:
+    """A privacy loss: above 0 and at most a million.
+
+    >>> epsilon(1)
+    Fraction(1, 1)
+    """
+    exact = decimal(value, name)
+    if not 0 < exact <= MAX_EPSILON:
+        fix = f"pass a larger {name}, for example {name}=1" if exact <= 0 else "such a loss protects nobody; pass 10 or less"
+        raise InvalidArgument(message(name, "a number above 0 and at most 1e+06", value, fix))
+    return exact
+
+
+def delta(value: object, name: str = "delta") -> Fraction:
+    """A failure probability: strictly between 0 and 1.
+
+    >>> delta(1e-6)
+    Fraction(1, 1000000)
+    """
+    exact = decimal(value, name)
+    if not 0 < exact < 1:
+        raise InvalidArgument(message(name, "a number strictly between 0 and 1", value, f"pass {name}=1e-6, or a pure mechanism for {name} = 0"))
+    return exact
+
+
+def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
+    """How far one person can move the answer: positive, finite, read against us.
+
+    >>> sensitivity(2)
+    Fraction(2, 1)
+    """
+    exact = outward_max(value, name)
+    if not Fraction(1, 1 << 400) < exact < 1 << 400:
+        raise InvalidArgument(message(name, "a positive number, at most 1e+120", value, "bound what one person can change, and pass that"))
+    return exact
+
+
+def confidence(value: object, name: str = "confidence") -> float:
+    """A coverage probability: strictly between 0 and 1.
+
+    >>> confidence(0.95)
+    0.95
+    """
+    number = float(exactly(value, name))
+    if not 0 < number < 1:
+        raise InvalidArgument(message(name, "a number strictly between 0 and 1", value, f"pass {name}=0.95"))
+    return number
+
+
+def positive(value: object, name: str) -> float:
+    """A positive finite number.
+
+    >>> positive(5, "error")
+    5.0
+    """
+    number = float(exactly(value, name))
+    if not number > 0:
+        raise InvalidArgument(message(name, "a number above 0", value, f"pass a positive {name}"))
+    return number
+
+
+def whole(value: object, name: str, at_least: int = 1) -> int:
+    """A whole number from ``at_least`` on.
+
+    >>> whole(3, "categories")
+    3
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise WrongType(message(name, "a whole number", type(value).__name__, f"pass {name} as an int"))
+    number = int(value.__index__())
+    if number < at_least:
+        raise InvalidArgument(message(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more"))
+    return number
+
+
+def bounds(value: object, name: str = "bounds") -> tuple[int | float, int | float]:
+    """Public limits ``(lower, upper)``, finite and in order.
+
+    >>> bounds((0, 120))
+    (0, 120)
+    """
+    fix = f"pass {name}=(lower, upper), chosen without looking at the data"
+    if value is None:
+        raise InvalidArgument(message(name, "public limits (lower, upper)", "none", fix))
+    if isinstance(value, str) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        raise WrongType(message(name, "a pair (lower, upper)", type(value).__name__, fix))
+    if len(value) != 2:
+        raise InvalidArgument(message(name, "a pair (lower, upper)", f"{len(value)} numbers", fix))
+    low, high = exactly(value[0], name), exactly(value[1], name)
+    if not low < high:
+        raise InvalidArgument(message(name, "lower below upper", f"({value[0]}, {value[1]})", "swap or widen them"))
+    return _plain(value[0]), _plain(value[1])
+
+
+def _plain(value: object) -> int | float:
+    exact = exactly(value)
+    return int(exact) if hasattr(value, "__index__") else float(exact)

@@ -1,0 +1,71 @@
+"""Everything dither refuses, as one tree.
+
+::
+
+    DitherError
+    ├── InvalidArgument (also ValueError)   a parameter is out of its range
+    ├── WrongType (also TypeError)          a parameter or the data has the wrong type
+    ├── InvalidData (also ValueError)       the data cannot be used as declared
+    └── NotPrivate (also ValueError)        the request cannot be shown to be private
+
+A message has three parts, what was expected, what was got and how to mend it, and never holds a
+value taken from the data: messages are seen by people who may not see the data.
+
+>>> import dither as dp
+>>> try:
+...     dp.Laplace(sensitivity=1, epsilon=-1)
+... except ValueError as error:
+...     print(error)
+epsilon: expected a number above 0 and at most 1e+06, got -1. Fix: pass a larger epsilon, for example epsilon=1.
+"""
+
+from __future__ import annotations
+
+
+class DitherError(Exception):
+    """The root of every error dither raises on purpose.
+
+    >>> issubclass(NotPrivate, DitherError)
+    True
+    """
+
+
+class InvalidArgument(DitherError, ValueError):
+    """A parameter is out of its range.
+
+    >>> issubclass(InvalidArgument, ValueError)
+    True
+    """
+
+
+class WrongType(DitherError, TypeError):
+    """A parameter or the data has the wrong type.
+
+    >>> issubclass(WrongType, TypeError)
+    True
+    """
+
+
+class InvalidData(DitherError, ValueError):
+    """The data cannot be used as declared; raised before anything is released.
+
+    >>> issubclass(InvalidData, ValueError)
+    True
+    """
+
+
+class NotPrivate(DitherError, ValueError):
+    """What was asked for cannot be shown to be private, so it is refused.
+
+    >>> issubclass(NotPrivate, ValueError)
+    True
+    """
+
+
+def message(name: str, expected: str, got: object, fix: str) -> str:
+    """One sentence a reader can act on.
+
+    >>> message("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
+    'delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.'
+    """
+    return f"{name}: expected {expected}, got {got}. Fix: {fix}."

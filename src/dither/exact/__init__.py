@@ -1,0 +1,44 @@
+"""Exact rationals, outward rounding and rigorous enclosures: the arithmetic below every claim.
+
+>>> from fractions import Fraction
+>>> from dither.exact import exp_neg, up
+>>> low, high = exp_neg(Fraction(1), 64)          # e^-1 lies between low / 2^64 and high / 2^64
+>>> high - low <= 2
+True
+>>> up(Fraction(1, 3)) > 1 / 3                    # rounded away from zero privacy loss
+True
+"""
+
+from dither.exact.functions import (
+    Enclosure,
+    divide,
+    exp,
+    exp_neg,
+    gumbel_tail,
+    heavy_tail,
+    log,
+    normal_tail,
+    pi,
+    power_neg,
+    square_root,
+)
+from dither.exact.rational import decimal, down, exactly, outward_max, up
+
+__all__ = [
+    "Enclosure",
+    "decimal",
+    "divide",
+    "down",
+    "exactly",
+    "exp",
+    "exp_neg",
+    "gumbel_tail",
+    "heavy_tail",
+    "log",
+    "normal_tail",
+    "outward_max",
+    "pi",
+    "power_neg",
+    "square_root",
+    "up",
+]

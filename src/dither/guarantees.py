@@ -1,0 +1,309 @@
+"""What was promised: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
+
+Parameters are kept as exact rationals (a float means the decimal it prints as), so ten releases at 0.1 cost exactly 1. Where a
+conversion needs a logarithm, the result is rounded up.
+
+>>> sum(10 * [PureDP(0.1)]) == PureDP(1)
+True
+>>> PureDP(0.5) <= PureDP(1) and not PureDP(1) <= PureDP(0.5)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dither import arguments
+from dither.errors import InvalidArgument, WrongType, message
+from dither.exact import decimal, exp_neg, log, up
+
+_BITS = 96
+
+
+class Guarantee:
+    """A bound on what a release may reveal about one person. Use one of its three kinds.
+
+    ``a <= b`` means: whatever satisfies a satisfies b.
+    """
+
+    __slots__ = ("_numbers",)
+    _names: ClassVar[tuple[str, ...]] = ()
+    _numbers: tuple[Fraction, ...]
+
+    def _set(self, *numbers: Fraction) -> None:
+        object.__setattr__(self, "_numbers", numbers)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a guarantee is frozen")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Fraction, ...]]:
+        return type(self), self._numbers
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._numbers))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._numbers == other._numbers  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{up(number):.12g}' for number in self._numbers)})"
+
+    def __radd__(self, other: object) -> Self:
+        return self if other == 0 else NotImplemented
+
+    def __add__(self, other: object) -> Guarantee:
+        """Sequential composition: both releases are about the same people."""
+        if not isinstance(other, Guarantee):
+            return self if other == 0 else NotImplemented
+        left, right = _common(self, other)
+        return _kind(left)(*(a + b for a, b in zip(left._numbers, right._numbers, strict=True)))
+
+    def __mul__(self, times: object) -> Self:
+        """The same release so many times."""
+        count = arguments.whole(times, "times")
+        return type(self)(*(count * number for number in self._numbers))
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: object) -> bool:
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        return self == other or self._implies(other)
+
+    def __lt__(self, other: object) -> bool:
+        return self != other and self <= other
+
+    def __ge__(self, other: object) -> bool:
+        return NotImplemented if not isinstance(other, Guarantee) else other <= self
+
+    def __gt__(self, other: object) -> bool:
+        return self != other and self >= other
+
+    def _implies(self, other: Guarantee) -> bool:
+        raise AssertionError("each kind says what it implies")
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
+        raise AssertionError("each kind converts itself")
+
+
+class PureDP(Guarantee):
+    """epsilon-differential privacy: ``P(A) <= exp(epsilon) * P'(A)`` for all events and neighbours.
+
+    >>> PureDP(1) + PureDP(0.5)
+    PureDP(1.5)
+    >>> print(PureDP(0.5))
+    ε = 0.5
+    """
+
+    __slots__ = ()
+
+    def __init__(self, epsilon: float | Fraction) -> None:
+        self._set(arguments.epsilon(epsilon))
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy loss, rounded up to a float."""
+        return up(self._numbers[0])
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """The privacy loss, exactly."""
+        return self._numbers[0]
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.6g}"
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """At this delta, epsilon drops to ``epsilon + ln(1 - delta (1 + exp(-epsilon)))``, and no further in general.
+
+        The least private epsilon-DP mechanism is randomized response, whose curve this is.
+
+        >>> PureDP(1).to_approx(0.01)
+        ApproxDP(0.98622596102, 0.01)
+        """
+        return ApproxDP(_trade(self._numbers[0], arguments.delta(delta)), delta)
+
+    def to_zcdp(self) -> ZCDP:
+        """epsilon-DP implies ``epsilon^2 / 2``-zCDP (Bun and Steinke 2016).
+
+        >>> PureDP(1).to_zcdp()
+        ZCDP(0.5)
+        """
+        return ZCDP(self._numbers[0] ** 2 / 2)
+
+    def _implies(self, other: Guarantee) -> bool:
+        if isinstance(other, PureDP):
+            return self._numbers <= other._numbers
+        if isinstance(other, ZCDP):
+            return self.to_zcdp()._numbers <= other._numbers
+        return self._numbers[0] <= other._numbers[0] or self.to_approx(other.delta)._numbers[0] <= other._numbers[0]  # type: ignore[attr-defined]
+
+
+class ApproxDP(Guarantee):
+    """(epsilon, delta)-differential privacy: ``P(A) <= exp(epsilon) * P'(A) + delta``.
+
+    >>> ApproxDP(1, 1e-6) + PureDP(0.5)
+    ApproxDP(1.5, 1e-06)
+    >>> print(ApproxDP(1, 1e-6))
+    (ε, δ) = (1, 1e-06)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, epsilon: float | Fraction, delta: float | Fraction) -> None:
+        loss = decimal(epsilon, "epsilon")
+        self._set(loss if loss == 0 else arguments.epsilon(epsilon), arguments.delta(delta))
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy loss, rounded up to a float."""
+        return up(self._numbers[0])
+
+    @property
+    def delta(self) -> float:
+        """The failure probability, rounded up to a float."""
+        return up(self._numbers[1])
+
+    def __str__(self) -> str:
+        return f"(ε, δ) = ({self.epsilon:.6g}, {self.delta:.6g})"
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The same promise at a larger delta.
+
+        >>> ApproxDP(1, 1e-6).to_approx(1e-2)
+        ApproxDP(0.986227352464, 0.01)
+        """
+        wanted, own = arguments.delta(delta), self._numbers[1]
+        if wanted < own:
+            raise InvalidArgument(message("delta", f"at least {self.delta:g}", delta, "a smaller delta cannot be had from this guarantee alone"))
+        if wanted == own:
+            return self
+        return ApproxDP(_trade(self._numbers[0], (wanted - own) / (1 - own)), delta)
+
+    def _implies(self, other: Guarantee) -> bool:
+        if not isinstance(other, ApproxDP) or other._numbers[1] < self._numbers[1]:
+            return False
+        return self._numbers[0] <= other._numbers[0] or self.to_approx(other.delta)._numbers[0] <= other._numbers[0]
+
+
+class ZCDP(Guarantee):
+    """rho-zero-concentrated differential privacy (Bun and Steinke 2016): rho adds up, Gaussian noise has ``rho = (Delta/sigma)^2 / 2``.
+
+    >>> ZCDP(0.1) + ZCDP(0.2)
+    ZCDP(0.3)
+    >>> print(ZCDP(0.5))
+    ρ = 0.5 (zCDP)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, rho: float | Fraction) -> None:
+        exact = decimal(rho, "rho")
+        if not 0 < exact <= arguments.MAX_EPSILON**2:
+            raise InvalidArgument(message("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example"))
+        self._set(exact)
+
+    @property
+    def rho(self) -> float:
+        """The concentrated privacy loss, rounded up to a float."""
+        return up(self._numbers[0])
+
+    def __str__(self) -> str:
+        return f"ρ = {self.rho:.6g} (zCDP)"
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The smallest epsilon over alpha > 1 of
+        ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
+
+        Every alpha gives a valid epsilon, so only the last evaluation, in enclosures, has to be right. Never above ``rho + 2 sqrt(rho ln(1/delta))``.
+
+        >>> ZCDP(0.5).to_approx(1e-6)
+        ApproxDP(5.26870905385, 1e-06)
+        """
+        wanted, rho = arguments.delta(delta), self._numbers[0]
+        log_delta, fast = math.log(wanted), float(rho)
+
+        def loss(t: float) -> float:
+            return (math.exp(t) + 1) * fast + (-log_delta - (math.exp(t) + 1) * math.log1p(math.exp(-t))) / math.exp(t) - t / math.exp(t)
+
+        low, high = -18.0, 36.0
+        for _ in range(200):
+            a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
+            low, high = (low, b) if loss(a) < loss(b) else (a, high)
+        alpha = 1 + Fraction(math.exp((low + high) / 2))
+        one = 1 << _BITS
+        top = (
+            -log(wanted, _BITS)[0]
+            + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1])
+            - log(alpha - 1, _BITS)[0]
+        )
+        best = max(alpha * rho + Fraction(top, one) / (alpha - 1), Fraction(0))
+        return ApproxDP(Fraction(up(best)) if best else best, delta)
+
+    def _implies(self, other: Guarantee) -> bool:
+        if isinstance(other, ZCDP):
+            return self._numbers <= other._numbers
+        return isinstance(other, ApproxDP) and self.to_approx(other.delta)._numbers[0] <= other._numbers[0]
+
+
+def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """``max(0, epsilon + ln(1 - delta (1 + exp(-epsilon))))``, rounded up."""
+    one = 1 << _BITS
+    left = 1 - delta * (1 + Fraction(exp_neg(epsilon, _BITS)[0], one))
+    if left <= 0:
+        return Fraction(0)
+    return max(Fraction(0), Fraction(up(epsilon + Fraction(log(left, _BITS)[1], one))))
+
+
+def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
+    """Both as the weaker of their kinds, parameters untouched where the kinds agree."""
+    kinds = {type(left), type(right)}
+    if len(kinds) == 1:
+        return left, right
+    if kinds == {ApproxDP, ZCDP}:
+        raise WrongType(
+            message("guarantees", "guarantees that add up", "(epsilon, delta) and zCDP", "convert the zCDP one with to_approx(delta) first")
+        )
+    if ZCDP in kinds:
+        return tuple(g.to_zcdp() if isinstance(g, PureDP) else g for g in (left, right))  # type: ignore[return-value]
+    return tuple(_as_approx(g) for g in (left, right))  # type: ignore[return-value]
+
+
+class _NoDelta(ApproxDP):
+    """epsilon-DP as (epsilon, 0): a summand only, never shown."""
+
+    __slots__ = ()
+
+    def __init__(self, epsilon: Fraction) -> None:
+        self._set(epsilon, Fraction(0))
+
+
+def _as_approx(guarantee: Guarantee) -> Guarantee:
+    return _NoDelta(guarantee._numbers[0]) if isinstance(guarantee, PureDP) else guarantee
+
+
+def _kind(guarantee: Guarantee) -> type[Guarantee]:
+    return ApproxDP if isinstance(guarantee, ApproxDP) else type(guarantee)
+
+
+def parallel(*guarantees: Guarantee) -> Guarantee:
+    """Releases about disjoint groups of people: each person is in one of them, so the cost is the largest.
+
+    >>> parallel(PureDP(1) + PureDP(0.5), PureDP(0.7))
+    PureDP(1.5)
+    >>> parallel(PureDP(1), ApproxDP(0.5, 1e-6))
+    ApproxDP(1, 1e-06)
+    """
+    if not guarantees:
+        raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
+    result = guarantees[0]
+    for other in guarantees[1:]:
+        if not isinstance(other, Guarantee):
+            raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(other).__name__, "pass guarantees"))
+        left, right = _common(result, other)
+        result = _kind(left)(*(max(a, b) for a, b in zip(left._numbers, right._numbers, strict=True)))
+    return result
+

@@ -1,0 +1,203 @@
+"""What every mechanism that adds noise has in common.
+
+A mechanism says which law it adds and at which scale; this module releases numbers and vectors with it, on the integers for integers and on the
+public lattice for everything else, and turns the law into an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.mechanisms import values
+from dither.mechanisms.values import Scalar, Vector
+from dither.randomness import (
+    BLOCK,
+    SPLIT_SCALE,
+    Law,
+    Source,
+    draw_one,
+    integer_steps,
+    resolve,
+    round_nearest,
+    round_nearest_all,
+    spacing,
+)
+
+
+class Additive:
+    """Base of the mechanisms that release ``value + noise``.
+
+    Coordinate i gets ``scales[i]`` times a draw from ``laws[i]``, on a lattice of ``steps[i]``. A *joint* mechanism has one law and one sensitivity for
+    vectors of any length; any other has one of each for every coordinate.
+    """
+
+    _parts: tuple[Fraction, ...]
+    _laws: tuple[Law, ...]
+    _scales: tuple[float, ...]
+    _steps: tuple[float, ...]
+    _joint: bool
+
+    def _set(self, parts: tuple[Fraction, ...], laws: Sequence[Law], scales: Sequence[float], spreads: Sequence[float], *, joint: bool) -> None:
+        """Fix what the release needs; ``spreads`` are the sizes of the noise, which set the lattice."""
+        for name, value in vars(self).copy().items():
+            object.__setattr__(self, name, plain(value))
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_laws", tuple(laws))
+        object.__setattr__(self, "_scales", tuple(scales))
+        object.__setattr__(self, "_steps", tuple(spacing(spread) for spread in spreads))
+        object.__setattr__(self, "_joint", joint)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises to each person."""
+        raise AssertionError("each mechanism states its guarantee")
+
+    @property
+    def scale(self) -> float | tuple[float, ...]:
+        """The scale of the noise; one for each coordinate if there are several."""
+        return _one_or_all(self._scales)
+
+    @property
+    def variance(self) -> float | tuple[float, ...]:
+        """The variance of the ideal noise; one for each coordinate if there are several."""
+        return _one_or_all([scale * scale * self._unit_variance(law) for law, scale in zip(self._laws, self._scales, strict=True)])
+
+    def _unit_variance(self, law: Any) -> float:
+        raise AssertionError("each mechanism knows the variance of its standard law")
+
+    def release(self, value: Any, *, source: Source | None = None) -> Any:
+        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and the like for lists,
+        arrays and pandas or polars Series, which count as one vector with the sensitivity of the mechanism.
+        """
+        words = resolve(source)
+        return values.release(value, words, lambda x: self._release_one(x, words), lambda xs: self._release_many(xs, words))
+
+    def _release_one(self, x: Scalar, source: Source) -> int | float:
+        if len(self._scales) != 1:
+            raise self._wrong_length(1)
+        return self._noisy(x, 0, source)
+
+    def _release_many(self, xs: Vector, source: Source) -> list[Any] | NDArray[Any]:
+        if not self._joint and len(xs) != len(self._scales):
+            raise self._wrong_length(len(xs))
+        if self._joint and not isinstance(xs, list):
+            if xs.dtype.kind == "f":
+                return round_nearest_all(xs, self._laws[0], self._scales[0], self._steps[0], source)  # type: ignore[arg-type]
+            return self._noisy_integers(xs, source)  # type: ignore[arg-type]
+        numbers: list[Scalar] = xs if isinstance(xs, list) else xs.tolist()
+        noisy = [self._noisy(x, 0 if self._joint else i, source) for i, x in enumerate(numbers)]
+        return noisy if isinstance(xs, list) else np.array(noisy, dtype=xs.dtype)
+
+    def _wrong_length(self, length: int) -> InvalidArgument:
+        return InvalidArgument(
+            message("value", f"{len(self._scales)} number(s), one for each sensitivity", f"{length}", "pass one sensitivity for each coordinate, and all coordinates")
+        )
+
+    def _noisy(self, x: Scalar, i: int, source: Source) -> int | float:
+        if isinstance(x, int):
+            return x + self._integer_noise_one(x, i, source)
+        return round_nearest(x, self._laws[i], self._scales[i], self._steps[i], source)
+
+    def _integer_step(self, i: int) -> int:
+        """1; for scales above 2^26 a power of two, with some 2^20 of them to the noise."""
+        return 1 if self._scales[i] <= SPLIT_SCALE else max(1, int(self._steps[i]))
+
+    def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
+        """What takes x to the multiple of the integer step nearest to x + noise."""
+        step = self._integer_step(i)
+        if step == 1:
+            return draw_one(self._laws[i], self._scales[i], source)
+        rest = x % step
+        place = Fraction(rest, step)
+        return draw_one(self._laws[i], self._scales[i] / step, source, float(place), place) * step - rest
+
+    def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        if self._integer_step(0) == 1:
+            return integer_steps(self._laws[0], self._scales[0], xs.size, source)
+        ends = np.iinfo(np.int64)
+        return np.array([min(max(self._integer_noise_one(x, 0, source), ends.min), ends.max) for x in xs.tolist()], dtype=np.int64)
+
+    def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        out = np.empty(xs.size, dtype=np.int64)
+        for start in range(0, xs.size, BLOCK):
+            part = xs[start : start + BLOCK]
+            out[start : start + BLOCK] = values.add_saturating(part, self._integer_noise(part, source))
+        return out
+
+    def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> Any:
+        """The half-width w with ``P(|released - value| <= w) >= confidence``; one for each coordinate if they differ.
+
+        For ``coordinates`` above 1, all of them stay within w together: they are independent, so each has confidence^(1/coordinates).
+        ``integer=True`` gives the whole number that integer releases need, ``integer=False`` that of releases on the lattice; by default the answer
+        holds for either, where an integer answer is possible (a sensitivity of 1 or more).
+        """
+        level = arguments.confidence(confidence)
+        tail = -math.expm1(math.log(level) / arguments.whole(coordinates, "coordinates"))
+        found = []
+        for i, (law, scale) in enumerate(zip(self._laws, self._scales, strict=True)):
+            z, slack = law.quantile_one(tail)
+            width = scale * (max(z, 0.0) + (slack if math.isfinite(slack) else 1e-9 * max(z, 1.0))) * (1 + 2.0**-50)
+            real, needed = width + self._steps[i] / 2, self._integer_error(i, width, tail)
+            both = max(real, needed) if self._parts[i] >= 1 else real
+            found.append(both if integer is None else needed if integer else real)
+        return _one_or_all(found)
+
+    def _integer_error(self, i: int, width: float, tail: float) -> float:
+        """Rounded to integers, the noise is within k where its ideal is within k + 1/2."""
+        step = self._integer_step(i)
+        return max(0.0, float(math.ceil(width - 0.5))) if step == 1 else width + step / 2
+
+
+def _one_or_all(found: Sequence[float]) -> float | tuple[float, ...]:
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, ...]:
+    """One sensitivity, or one for each coordinate.
+
+    >>> coordinates_of([1, 2])
+    (Fraction(1, 1), Fraction(2, 1))
+    """
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+        if len(value) == 0:
+            raise InvalidArgument(message(name, "at least one coordinate", "none", f"pass {name}=[1, 2]"))
+        return tuple(arguments.sensitivity(item, name) for item in value)
+    return (arguments.sensitivity(value, name),)
+
+
+def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
+    """Budget shares that add up to 1: ``split`` as given, or in proportion to ``optimal``.
+
+    >>> shares([1, 3], [0.5, 0.5])
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    if split is None:
+        weights = [Fraction(weight) for weight in optimal]
+    else:
+        if not isinstance(split, (Sequence, np.ndarray)) or len(split) != len(optimal):
+            raise InvalidArgument(message("split", f"{len(optimal)} weights, one for each sensitivity", "something else", "pass split=[2, 1], for example"))
+        weights = [Fraction(arguments.positive(weight, "split")) for weight in split]
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+def plain(value: object) -> Any:
+    """A parameter as it is kept in a frozen mechanism: sequences as tuples, NumPy numbers as Python's.
+
+    >>> plain(np.array([1, 2]))
+    (1, 2)
+    """
+    if isinstance(value, np.ndarray):
+        return tuple(value.tolist())
+    if isinstance(value, list):
+        return tuple(value)
+    return value.item() if isinstance(value, np.generic) else value

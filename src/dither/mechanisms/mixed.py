@@ -1,0 +1,130 @@
+"""Laplace or Gaussian noise, whichever is smaller for the guarantee asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dither import arguments
+from dither.accounting import gaussian_delta
+from dither.errors import NotPrivate, message
+from dither.exact import exactly, pi, square_root, up
+from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms.gaussian import Gaussian
+from dither.mechanisms.laplace import Laplace
+from dither.randomness import Source
+
+_BITS = 96
+
+
+@dataclass(frozen=True)
+class MixedNoise:
+    """Release with Laplace or exactly calibrated Gaussian noise, the one with the smaller variance.
+
+    *Statement.* The release is (epsilon, delta)-DP; epsilon-DP when Laplace noise is chosen.
+
+    *Why.* Either mechanism has the guarantee by itself and the choice depends on public parameters only. For vectors the choice is by the largest error over
+    ``coordinates``, at 95 %, the Laplace scale following the l1 sensitivity and sigma the l2 sensitivity.
+
+    This is what remains of the mixed noise of the lecture (seed 001, Definition 9), whose Theorem 10 is false: Gaussian noise with the Laplace variance,
+    ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does not depend on the sensitivity, so no threshold on the sensitivity can make it small. See :meth:`theorem_10`.
+
+    Examples
+    --------
+    >>> MixedNoise(sensitivity=1, epsilon=1, delta=1e-6).chosen
+    'Laplace'
+    >>> MixedNoise(sensitivity=100, epsilon=1, delta=1e-6, l2_sensitivity=10, coordinates=100).chosen
+    'Gaussian'
+    """
+
+    sensitivity: float
+    epsilon: float
+    delta: float
+    l2_sensitivity: float | None = None
+    coordinates: int = 1
+    mechanism: Laplace | Gaussian = field(init=False, repr=False, compare=False)
+    """The mechanism that was chosen."""
+
+    def __post_init__(self) -> None:
+        laplace = Laplace(self.sensitivity, self.epsilon)
+        gaussian = Gaussian(self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta)
+        if arguments.whole(self.coordinates, "coordinates") == 1:
+            smaller = laplace.variance <= gaussian.variance  # type: ignore[operator]
+        else:
+            smaller = laplace.error(coordinates=self.coordinates, integer=False) <= gaussian.error(coordinates=self.coordinates, integer=False)
+        object.__setattr__(self, "mechanism", laplace if smaller else gaussian)
+
+    @staticmethod
+    def theorem_10(sensitivity: float, epsilon: float, delta: float) -> Laplace | Gaussian:
+        """The lecture's parameters: sigma^2 = 2 (sensitivity/epsilon)^2 if sensitivity <= sqrt(pi) delta epsilon / 2, else Laplace noise.
+
+        Refused, with the true delta, whenever that Gaussian noise is not (epsilon, delta)-DP; granted with its true delta otherwise.
+
+        >>> try:
+        ...     MixedNoise.theorem_10(0.01, 1, 0.0113)
+        ... except ValueError as error:
+        ...     print(error)
+        delta: expected at least 0.0395726 (the true delta of Gaussian noise with sigma = sqrt(2) sensitivity / epsilon at epsilon = 1, whatever the sensitivity), got 0.0113. Fix: use MixedNoise(sensitivity, epsilon, delta), which calibrates exactly.
+        """
+        width, loss, wanted = arguments.sensitivity(sensitivity), arguments.epsilon(epsilon), arguments.delta(delta)
+        root_pi = Fraction(square_root(Fraction(pi(_BITS)[0], 1 << _BITS), _BITS)[0], 1 << _BITS)
+        if width > root_pi * wanted * loss / 2:
+            return Laplace(sensitivity, epsilon)
+        true = gaussian_delta(loss, Fraction(square_root(Fraction(2), _BITS)[0], 1 << _BITS) / loss)
+        if exactly(true) > wanted:
+            raise NotPrivate(
+                message(
+                    "delta",
+                    f"at least {true:.6g} (the true delta of Gaussian noise with sigma = sqrt(2) sensitivity / epsilon at epsilon = {float(loss):g}, whatever the sensitivity)",
+                    delta,
+                    "use MixedNoise(sensitivity, epsilon, delta), which calibrates exactly",
+                )
+            )
+        return Gaussian(sensitivity, epsilon, up(Fraction(true)))
+
+    @classmethod
+    def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95) -> MixedNoise:
+        """The mechanism with the smaller epsilon, of the two that keep to this error.
+
+        >>> MixedNoise.for_error(5, sensitivity=1, delta=1e-6).chosen
+        'Laplace'
+        """
+        laplace = Laplace.for_error(error, sensitivity=sensitivity, confidence=confidence)
+        gaussian = Gaussian.for_error(error, sensitivity=sensitivity, delta=delta, confidence=confidence)
+        assert gaussian.epsilon is not None
+        return cls(sensitivity, min(laplace.epsilon, gaussian.epsilon), delta)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the law that is used."""
+        return type(self.mechanism).__name__
+
+    @property
+    def guarantee(self) -> PureDP | ApproxDP:
+        """epsilon-DP with Laplace noise, (epsilon, delta)-DP with Gaussian noise."""
+        found = self.mechanism.guarantee
+        assert isinstance(found, (PureDP, ApproxDP))
+        return found
+
+    @property
+    def scale(self) -> Any:
+        """The scale of the noise that is used."""
+        return self.mechanism.scale
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the noise that is used."""
+        return self.mechanism.variance
+
+    def error(self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None) -> Any:
+        """The half-width of the noise that is used; all ``coordinates`` together by default."""
+        return self.mechanism.error(confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer)
+
+    def privacy_curve(self, epsilon: float) -> float:
+        """The smallest delta at this epsilon for the noise that is used."""
+        return self.mechanism.privacy_curve(epsilon)
+
+    def release(self, value: Any, *, source: Source | None = None) -> Any:
+        """``value`` with noise; see :meth:`Laplace.release`."""
+        return self.mechanism.release(value, source=source)

@@ -1,0 +1,215 @@
+"""Randomized response: each person's own answer, privately."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.exact import Enclosure, divide, exp_neg, up
+from dither.guarantees import PureDP
+from dither.randomness import Source, mark, resolve, uniform_integers
+from dither.randomness.discrete import trials
+
+_BITS = 80
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Estimated shares of the categories, with their standard errors; together they are unbiased and add up to 1.
+
+    >>> RandomizedResponse(epsilon=50).estimate([0, 0, 1, 1]).shares
+    array([0.5, 0.5])
+    """
+
+    shares: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    responses: int
+
+    def error(self, confidence: float = 0.95) -> NDArray[np.float64]:
+        """Half-widths of normal confidence intervals for the shares among the people asked.
+
+        >>> RandomizedResponse(epsilon=1).estimate([0, 1] * 500).error().round(2)
+        array([0.07, 0.07])
+        """
+        from statistics import NormalDist
+
+        return self.standard_error * NormalDist().inv_cdf((1 + arguments.confidence(confidence)) / 2)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Report one's category with probability p = e^epsilon / (e^epsilon + k - 1), otherwise one of the other k - 1 at random.
+
+    *Statement.* Each report is epsilon-DP for the person who gives it, whatever that person's category is replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
+
+    *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism
+    it would be billed twice that.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss of each person's report.
+    categories
+        Their number, then the values are 0 to categories - 1 (or booleans, for 2); or the list of labels.
+
+    Examples
+    --------
+    >>> rr = RandomizedResponse(epsilon=math.log(3))
+    >>> round(rr.probability, 6)
+    0.75
+    >>> rr.release(True) in (True, False)
+    True
+    >>> answers = rr.release([1] * 400 + [0] * 600)
+    >>> abs(rr.estimate(answers).shares[1] - 0.4) < 0.4
+    True
+    """
+
+    epsilon: float
+    categories: int | Sequence[Any] = 2
+
+    def __post_init__(self) -> None:
+        arguments.epsilon(self.epsilon)
+        if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, str):
+            labels = tuple(self.categories)
+            if len(set(labels)) != len(labels):
+                raise InvalidArgument(message("categories", "labels that differ", "a label twice", "name each category once"))
+            object.__setattr__(self, "categories", labels)
+        else:
+            object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
+        if self._k < 2:
+            raise InvalidArgument(message("categories", "at least two", self._k, "name two categories or more"))
+
+    @property
+    def _k(self) -> int:
+        return self.categories if isinstance(self.categories, int) else len(self.categories)
+
+    def _truth(self, bits: int) -> Enclosure:
+        """Enclose p = 1 / (1 + (k - 1) exp(-epsilon))."""
+        low, high = exp_neg(arguments.epsilon(self.epsilon), bits)
+        one, others = 1 << bits, self._k - 1
+        return divide((one, one), (one + others * low, one + others * high), bits)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP for each person."""
+        return PureDP(self.epsilon)
+
+    @property
+    def probability(self) -> float:
+        """The probability p of reporting the truth."""
+        return 1 / (1 + (self._k - 1) * math.exp(-float(self.epsilon)))
+
+    @property
+    def scale(self) -> float:
+        """By how much an observed share is stretched to undo the noise: 1 / (p - (1 - p)/(k - 1))."""
+        p = self.probability
+        return 1 / (p - (1 - p) / (self._k - 1))
+
+    @property
+    def variance(self) -> float:
+        """The variance that one person's report adds to the estimate of a share that is 0: q (1 - q) scale^2, q = (1 - p)/(k - 1)."""
+        q = (1 - self.probability) / (self._k - 1)
+        return q * (1 - q) * self.scale**2
+
+    def error(self, confidence: float = 0.95, *, people: int) -> float:
+        """A half-width for every estimated share, whatever the truth, by Hoeffding's inequality.
+
+        >>> round(RandomizedResponse(epsilon=1).error(people=10_000), 4)
+        0.0294
+        """
+        tail = 1 - arguments.confidence(confidence)
+        return self.scale * math.sqrt(math.log(2 / tail) / (2 * arguments.whole(people, "people")))
+
+    @classmethod
+    def for_error(cls, error: float, *, people: int, categories: int | Sequence[Any] = 2, confidence: float = 0.95) -> RandomizedResponse:
+        """The smallest epsilon for which every share is within ``error`` with this confidence.
+
+        >>> RandomizedResponse.for_error(0.02, people=100_000).error(people=100_000) <= 0.02
+        True
+        """
+        width = arguments.positive(error, "error")
+        low, high = 1e-9, 700.0
+        if cls(high, categories).error(confidence, people=people) > width:
+            raise InvalidArgument(message("error", "an error that so many people allow", error, "ask more people, or accept a larger error"))
+        for _ in range(100):
+            middle = math.sqrt(low * high)
+            fits = cls(middle, categories).error(confidence, people=people) <= width
+            low, high = (low, middle) if fits else (middle, high)
+        return cls(high, categories)
+
+    def privacy_curve(self, epsilon: float) -> float:
+        """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``, rounded up.
+
+        >>> RandomizedResponse(epsilon=1).privacy_curve(1)
+        0.0
+        """
+        at, own = (arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)), arguments.epsilon(self.epsilon)
+        if at >= own:
+            return 0.0
+        one = 1 << _BITS
+        # (1 - p)/(k - 1) = p exp(-own)
+        return up(Fraction(self._truth(_BITS)[1], one) * (1 - Fraction(exp_neg(own - at, _BITS)[0], one)))
+
+    def release(self, value: Any, *, source: Source | None = None) -> Any:
+        """A report for one category, or for each of a list, an array or a Series of them."""
+        words = resolve(source)
+        if isinstance(value, (list, tuple)):
+            return mark(self._decode(self._report(self._encode(list(value)), words), bool_out=_all_bool(value)), words)
+        if isinstance(value, np.ndarray) and value.ndim > 0:
+            if value.ndim != 1:
+                raise InvalidArgument(message("value", "one dimension", f"{value.ndim} dimensions", "pass one column"))
+            reports = self._report(self._encode(value.tolist()), words)
+            return mark(np.array(self._decode(reports, bool_out=value.dtype == bool), dtype=value.dtype), words)
+        if type(value).__name__ == "Series":
+            reports = self._decode(self._report(self._encode(value.to_list()), words), bool_out=str(value.dtype).lower().startswith("bool"))
+            return type(value)(reports, index=value.index, name=value.name) if hasattr(value, "index") else type(value)(value.name, reports)
+        single = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+        return mark(self._decode(self._report(self._encode([single]), words), bool_out=isinstance(single, bool))[0], words)
+
+    def estimate(self, responses: Any) -> Frequencies:
+        """Unbiased shares of the categories among the people who answered, from their reports."""
+        codes = self._encode(responses.tolist() if hasattr(responses, "tolist") else list(responses))
+        if codes.size == 0:
+            raise InvalidData(message("responses", "at least one", "none", "collect reports first"))
+        observed = np.bincount(codes, minlength=self._k) / codes.size
+        q = (1 - self.probability) / (self._k - 1)
+        deviation = np.sqrt(observed * (1 - observed) / codes.size)
+        return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
+
+    def _encode(self, labels: list[Any]) -> NDArray[np.int64]:
+        wrong = message("value", f"one of the {self._k} categories", "something else", "map it to a category, or add one, before the report")
+        if isinstance(self.categories, int):
+            if not all(isinstance(label, (int, np.integer)) for label in labels):
+                raise WrongType(wrong)
+            codes = np.array(labels, dtype=np.int64) if labels else np.zeros(0, dtype=np.int64)
+            if np.any((codes < 0) | (codes >= self._k)):
+                raise InvalidData(wrong)
+            return codes
+        index = {label: i for i, label in enumerate(self.categories)}
+        try:
+            return np.array([index[label] for label in labels], dtype=np.int64)
+        except (KeyError, TypeError):
+            raise InvalidData(wrong) from None
+
+    def _decode(self, codes: NDArray[np.int64], *, bool_out: bool) -> list[Any]:
+        if not isinstance(self.categories, int):
+            return [self.categories[i] for i in codes.tolist()]
+        return [bool(i) for i in codes.tolist()] if bool_out else codes.tolist()
+
+    def _report(self, codes: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        truthful = trials(self.probability, self._truth, codes.size, source)
+        others = uniform_integers(self._k - 1, codes.size, source).astype(np.int64)
+        others += others >= codes
+        return np.where(truthful, codes, others)
+
+
+def _all_bool(items: Sequence[Any]) -> bool:
+    return len(items) > 0 and all(isinstance(item, bool) for item in items)

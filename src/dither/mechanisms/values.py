@@ -1,0 +1,116 @@
+"""What may be released, and giving it back in the shape it came in: numbers, lists, arrays, Series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.randomness import Source, mark
+from dither.randomness.seeded import NOTICE
+
+Scalar = int | float | Fraction
+Vector = NDArray[np.int64] | NDArray[np.float64] | list[Scalar]
+
+_FIX = "pass a number, a list, a one-dimensional numeric array or a Series"
+
+
+def scalar(value: Any) -> Scalar | None:
+    """``value`` as an int, a finite float or a Fraction; None if it is not a number.
+
+    >>> scalar(np.int32(3)), scalar([1])
+    (3, None)
+    """
+    kind = type(value)
+    if kind is int:
+        return value  # type: ignore[no-any-return]
+    if kind is not float:
+        if isinstance(value, (bool, np.bool_, Integral)):
+            return int(value)
+        if isinstance(value, Rational):
+            return Fraction(value.numerator, value.denominator)
+        if not isinstance(value, (float, np.floating)):
+            return None
+        value = float(value)
+    if not math.isfinite(value):
+        raise InvalidData(message("value", "a finite number", "NaN or infinity", "drop or bound such values before the release"))
+    return value  # type: ignore[no-any-return]
+
+
+def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArray[np.float64]:
+    """A one-dimensional array as 64-bit integers (saturated) or finite 64-bit floats.
+
+    >>> array(np.array([1, 2], dtype=np.uint8)).dtype
+    dtype('int64')
+    """
+    if value.ndim != 1:
+        raise InvalidArgument(message(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()"))
+    if value.dtype.kind in "bi":
+        return value.astype(np.int64, copy=False)
+    if value.dtype.kind == "u":
+        # saturating keeps neighbours as close as they were; wrapping would not
+        return np.minimum(value, np.uint64(2**63 - 1)).astype(np.int64)
+    if value.dtype.kind != "f" or value.dtype.itemsize > 8:
+        raise WrongType(message(name, "integers or floats of at most 64 bits", f"dtype {value.dtype}", "convert with astype(float) or astype(int)"))
+    floats = value.astype(np.float64, copy=False)
+    if not np.all(np.isfinite(floats)):
+        raise InvalidData(message(name, "finite numbers", "NaN or infinity among them", "drop or bound such values before the release"))
+    return floats
+
+
+def release(
+    value: Any,
+    source: Source,
+    one: Callable[[Scalar], int | float],
+    many: Callable[[Vector], list[Any] | NDArray[Any]],
+) -> Any:
+    """Release ``value`` by ``one`` or ``many``, in the container it came in."""
+    single = scalar(value)
+    if single is not None:
+        return mark(one(single), source)
+    if isinstance(value, (list, tuple)):
+        numbers = [scalar(item) for item in value]
+        if any(number is None for number in numbers):
+            raise WrongType(message("value", "a list of numbers", "a list with something else in it", _FIX))
+        return mark(list(many(numbers)), source)  # type: ignore[arg-type]
+    if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            return release(value[()], source, one, many)
+        return mark(np.asarray(many(array(value))), source)
+    library = type(value).__module__.partition(".")[0]
+    if library in ("pandas", "polars") and type(value).__name__ == "Series":
+        return _series(value, library, source, many)
+    raise WrongType(message("value", "numbers", type(value).__name__, _FIX))
+
+
+def _series(value: Any, library: str, source: Source, many: Callable[[Vector], Any]) -> Any:
+    missing = bool(value.isna().any()) if library == "pandas" else value.null_count() > 0
+    if missing:
+        raise InvalidData(message("value", "no missing values", "some", "drop or fill them before the release"))
+    plain = value.to_numpy()
+    if plain.dtype == object:
+        raise WrongType(message("value", "a numeric Series", f"dtype {value.dtype}", _FIX))
+    noisy = np.asarray(many(array(plain)))
+    name = value.name if source.private else f"{value.name} ({NOTICE})"
+    if library == "pandas":
+        return type(value)(noisy, index=value.index, name=name)
+    return type(value)(name, noisy)
+
+
+def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``x + noise`` in place of ``noise``, stopping at the ends of 64 bits instead of wrapping.
+
+    >>> add_saturating(np.array([2**63 - 1]), np.array([5]))[0] == 2**63 - 1
+    True
+    """
+    up = noise > 0
+    np.add(noise, x, out=noise)
+    noise[up & (noise < x)] = np.iinfo(np.int64).max
+    noise[~up & (noise > x)] = np.iinfo(np.int64).min
+    return noise

@@ -1,0 +1,70 @@
+"""Exact noise from secure bits: sources, noise laws on lattices, integer samplers, races.
+
+>>> from dither.randomness import SYSTEM, discrete_laplace
+>>> discrete_laplace(10.0, 5, SYSTEM).shape
+(5,)
+"""
+
+from dither.randomness.discrete import (
+    MAX_SCALE,
+    MIN_SCALE,
+    SPLIT_SCALE,
+    bernoulli,
+    bernoulli_exp,
+    discrete_gaussian,
+    discrete_gaussian_one,
+    discrete_laplace,
+    discrete_laplace_one,
+    geometric,
+    uniform_integers,
+)
+from dither.randomness.lattice import (
+    BLOCK,
+    draw_one,
+    integer_steps,
+    round_nearest,
+    round_nearest_all,
+    spacing,
+)
+from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, truncated_tail
+from dither.randomness.lazy import LazyUniform
+from dither.randomness.normal import Normal
+from dither.randomness.race import first_to_ring
+from dither.randomness.seeded import is_seeded, mark
+from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, resolve
+
+__all__ = [
+    "BLOCK",
+    "MAX_SCALE",
+    "MIN_SCALE",
+    "SPLIT_SCALE",
+    "SYSTEM",
+    "Exponential",
+    "Gumbel",
+    "HeavyTail",
+    "Law",
+    "LazyUniform",
+    "Normal",
+    "SeededSource",
+    "Source",
+    "Staircase",
+    "SystemSource",
+    "bernoulli",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_gaussian_one",
+    "discrete_laplace",
+    "discrete_laplace_one",
+    "draw_one",
+    "first_to_ring",
+    "geometric",
+    "integer_steps",
+    "is_seeded",
+    "mark",
+    "resolve",
+    "round_nearest",
+    "round_nearest_all",
+    "spacing",
+    "truncated_tail",
+    "uniform_integers",
+]

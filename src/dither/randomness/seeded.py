@@ -1,0 +1,81 @@
+"""The mark that a value released from a seed carries: it says so wherever it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dither.randomness.source import Source
+
+NOTICE = "seeded, not private"
+
+
+class SeededInt(int):
+    """An int that was released with a seeded source.
+
+    >>> SeededInt(3)
+    3 (seeded, not private)
+    """
+
+    def __repr__(self) -> str:
+        return f"{int(self)} ({NOTICE})"
+
+
+class SeededFloat(float):
+    """A float that was released with a seeded source.
+
+    >>> SeededFloat(0.5)
+    0.5 (seeded, not private)
+    """
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} ({NOTICE})"
+
+
+class SeededList(list[Any]):
+    """A list that was released with a seeded source.
+
+    >>> SeededList([1, 2])
+    [1, 2] (seeded, not private)
+    """
+
+    def __repr__(self) -> str:
+        return f"{list(self)!r} ({NOTICE})"
+
+
+class SeededArray(np.ndarray[Any, np.dtype[Any]]):
+    """An array that was released with a seeded source.
+
+    >>> np.zeros(2).view(SeededArray)
+    array([0., 0.]) (seeded, not private)
+    """
+
+    def __repr__(self) -> str:
+        return f"{np.asarray(self)!r} ({NOTICE})"
+
+
+def mark(value: Any, source: Source) -> Any:
+    """Return ``value`` as it is, or marked if ``source`` is not private.
+
+    >>> from dither.randomness import SYSTEM, SeededSource
+    >>> mark(1, SYSTEM), mark(1, SeededSource(1))
+    (1, 1 (seeded, not private))
+    """
+    if source.private:
+        return value
+    if isinstance(value, np.ndarray):
+        return value.view(SeededArray)
+    for plain, marked in ((int, SeededInt), (float, SeededFloat), (list, SeededList)):
+        if isinstance(value, plain):
+            return marked(value)
+    return value
+
+
+def is_seeded(value: object) -> bool:
+    """Whether ``value`` carries the mark; ledger and tables refuse such a value.
+
+    >>> is_seeded(SeededInt(1)), is_seeded(1)
+    (True, False)
+    """
+    return isinstance(value, (SeededInt, SeededFloat, SeededList, SeededArray))

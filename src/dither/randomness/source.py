@@ -1,0 +1,175 @@
+"""Where random bits come from: the operating system for releases, a seed for tests.
+
+:class:`SystemSource` turns 48 bytes of operating-system entropy into an AES-256-CTR keystream, one stream
+per thread, rekeyed from the operating system every 64 MiB and after every fork. There is no way to seed it.
+:class:`SeededSource` is another type on purpose: what is released with it carries the mark of :func:`mark`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from dither.errors import WrongType, message
+
+Words = NDArray[np.uint64]
+
+_REKEY_BYTES = 64 << 20
+_SINGLE_WORDS = 256
+_ZEROS = memoryview(bytes(1 << 18))
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A stream of independent uniform 64-bit words.
+
+    >>> isinstance(SystemSource(), Source)
+    True
+    """
+
+    private: bool
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+
+    def word(self) -> int:
+        """One word, as an int."""
+
+
+class _Stream:
+    """An AES-256-CTR keystream; ``forever`` keeps the first key."""
+
+    __slots__ = ("_encrypt", "_forever", "_left", "_single", "generation", "pid")
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._forever = key is not None
+        self.pid = os.getpid()
+        self.generation = _generation
+        self._single: Iterator[int] = iter(())
+        self._start(key if key is not None else os.urandom(48))
+
+    def _start(self, key: bytes) -> None:
+        self._encrypt = Cipher(algorithms.AES(key[:32]), modes.CTR(key[32:])).encryptor()
+        self._left = _REKEY_BYTES
+
+    def _chunk(self, size: int) -> bytes:
+        if size > self._left and not self._forever:
+            self._start(os.urandom(48))
+        self._left -= size
+        return self._encrypt.update(_ZEROS[:size])
+
+    def words(self, count: int) -> Words:
+        size = 8 * count
+        if size <= len(_ZEROS):
+            return np.frombuffer(self._chunk(size), dtype=np.uint64)
+        out = np.empty(count, dtype=np.uint64)
+        step = len(_ZEROS) // 8
+        for start in range(0, count, step):
+            part = out[start : start + step]
+            part[:] = np.frombuffer(self._chunk(8 * part.size), dtype=np.uint64)
+        return out
+
+    def word(self) -> int:
+        for value in self._single:
+            return value
+        self._single = iter(self.words(_SINGLE_WORDS).tolist())
+        return next(self._single)
+
+
+_generation = 0
+
+
+def _forget_after_fork() -> None:
+    global _generation
+    _generation += 1
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+class SystemSource:
+    """Secure words: an AES-256-CTR keystream keyed by the operating system.
+
+    Safe across threads (each has its own stream), ``fork`` and ``multiprocessing`` (a child notices by a fork
+    hook and by its process id, and starts a new stream) and pickling or copying (no state travels).
+
+    >>> source = SystemSource()
+    >>> source.word() != source.word()
+    True
+    """
+
+    private = True
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def _stream(self) -> _Stream:
+        stream: _Stream | None = getattr(self._local, "stream", None)
+        if stream is None or stream.generation != _generation or stream.pid != os.getpid():
+            stream = self._local.stream = _Stream()
+        return stream
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+        return self._stream().words(count)
+
+    def word(self) -> int:
+        """One word, as an int."""
+        return self._stream().word()
+
+    def __reduce__(self) -> tuple[type[SystemSource], tuple[()]]:
+        return SystemSource, ()
+
+    def __repr__(self) -> str:
+        return "SystemSource()"
+
+
+class SeededSource:
+    """Reproducible words, for tests and documentation only; never private.
+
+    >>> SeededSource(7).word() == SeededSource(7).word()
+    True
+    """
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise WrongType(message("seed", "an int", type(seed).__name__, "pass SeededSource(1)"))
+        self.seed = seed
+        key = hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48]
+        self._stream = _Stream(key)
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+        return self._stream.words(count)
+
+    def word(self) -> int:
+        """One word, as an int."""
+        return self._stream.word()
+
+    def __repr__(self) -> str:
+        return f"SeededSource({self.seed})  # reproducible, not private"
+
+
+SYSTEM = SystemSource()
+
+
+def resolve(source: Source | None) -> Source:
+    """The source to use: the system's unless another is given.
+
+    >>> resolve(None)
+    SystemSource()
+    """
+    if source is None:
+        return SYSTEM
+    if not isinstance(source, Source):
+        raise WrongType(message("source", "a randomness source", type(source).__name__, "leave it out, or pass SeededSource(1) in a test"))
+    return source

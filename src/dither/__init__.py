@@ -1,3 +1,42 @@
-from dither.guarantees import *
-from dither.mechanisms import *
-from dither.neighbors import *
+"""dither: differential privacy with exact noise. ``import dither as dp``.
+
+>>> import dither as dp
+>>> m = dp.Laplace(sensitivity=1, epsilon=0.5)
+>>> m.guarantee
+PureDP(0.5)
+>>> isinstance(m.release(42), int)
+True
+"""
+
+from dither import sensitivity, stats
+from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel
+from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ZCDP",
+    "AddRemove",
+    "ApproxDP",
+    "BoundedLaplace",
+    "DitherError",
+    "Gaussian",
+    "Guarantee",
+    "InvalidArgument",
+    "InvalidData",
+    "Laplace",
+    "MixedNoise",
+    "Neighbors",
+    "NotPrivate",
+    "PureDP",
+    "RandomizedResponse",
+    "ReplaceOne",
+    "Staircase",
+    "WrongType",
+    "__version__",
+    "parallel",
+    "sensitivity",
+    "stats",
+]

@@ -22,7 +22,11 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact <= MAX_EPSILON:
-        fix = f"pass a larger {name}, for example {name}=1" if exact <= 0 else "such a loss protects nobody; pass 10 or less"
+        fix = (
+            f"pass a larger {name}, for example {name}=1"
+            if exact <= 0
+            else "such a loss protects nobody; pass 10 or less"
+        )
         raise InvalidArgument(message(name, "a number above 0 and at most 1e+06", value, fix))
     return exact
 
@@ -35,7 +39,14 @@ def delta(value: object, name: str = "delta") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact < 1:
-        raise InvalidArgument(message(name, "a number strictly between 0 and 1", value, f"pass {name}=1e-6, or a pure mechanism for {name} = 0"))
+        raise InvalidArgument(
+            message(
+                name,
+                "a number strictly between 0 and 1",
+                value,
+                f"pass {name}=1e-6, or a pure mechanism for {name} = 0",
+            )
+        )
     return exact
 
 
@@ -47,7 +58,9 @@ def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
     """
     exact = outward_max(value, name)
     if not Fraction(1, 1 << 400) < exact < 1 << 400:
-        raise InvalidArgument(message(name, "a positive number, at most 1e+120", value, "bound what one person can change, and pass that"))
+        raise InvalidArgument(
+            message(name, "a positive number, at most 1e+120", value, "bound what one person can change, and pass that")
+        )
     return exact
 
 
@@ -85,7 +98,9 @@ def whole(value: object, name: str, at_least: int = 1) -> int:
         raise WrongType(message(name, "a whole number", type(value).__name__, f"pass {name} as an int"))
     number = int(value.__index__())
     if number < at_least:
-        raise InvalidArgument(message(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more"))
+        raise InvalidArgument(
+            message(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more")
+        )
     return number
 
 

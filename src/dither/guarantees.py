@@ -1,7 +1,7 @@
 """What was promised: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
 
-Parameters are kept as exact rationals (a float means the decimal it prints as), so ten releases at 0.1 cost exactly 1. Where a
-conversion needs a logarithm, the result is rounded up.
+Parameters are kept as exact rationals (a float means the decimal it prints as), so ten releases at 0.1 cost
+exactly 1. Where a conversion needs a logarithm, the result is rounded up.
 
 >>> sum(10 * [PureDP(0.1)]) == PureDP(1)
 True
@@ -45,7 +45,7 @@ class Guarantee:
         return hash((type(self), self._numbers))
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._numbers == other._numbers  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._numbers == other._numbers
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{up(number):.12g}' for number in self._numbers)})"
@@ -178,7 +178,14 @@ class ApproxDP(Guarantee):
         """
         wanted, own = arguments.delta(delta), self._numbers[1]
         if wanted < own:
-            raise InvalidArgument(message("delta", f"at least {self.delta:g}", delta, "a smaller delta cannot be had from this guarantee alone"))
+            raise InvalidArgument(
+                message(
+                    "delta",
+                    f"at least {self.delta:g}",
+                    delta,
+                    "a smaller delta cannot be had from this guarantee alone",
+                )
+            )
         if wanted == own:
             return self
         return ApproxDP(_trade(self._numbers[0], (wanted - own) / (1 - own)), delta)
@@ -190,7 +197,8 @@ class ApproxDP(Guarantee):
 
 
 class ZCDP(Guarantee):
-    """rho-zero-concentrated differential privacy (Bun and Steinke 2016): rho adds up, Gaussian noise has ``rho = (Delta/sigma)^2 / 2``.
+    """rho-zero-concentrated differential privacy (Bun and Steinke 2016): rho adds up, Gaussian noise has ``rho
+    = (Delta/sigma)^2 / 2``.
 
     >>> ZCDP(0.1) + ZCDP(0.2)
     ZCDP(0.3)
@@ -203,7 +211,9 @@ class ZCDP(Guarantee):
     def __init__(self, rho: float | Fraction) -> None:
         exact = decimal(rho, "rho")
         if not 0 < exact <= arguments.MAX_EPSILON**2:
-            raise InvalidArgument(message("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example"))
+            raise InvalidArgument(
+                message("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example")
+            )
         self._set(exact)
 
     @property
@@ -215,10 +225,11 @@ class ZCDP(Guarantee):
         return f"ρ = {self.rho:.6g} (zCDP)"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The smallest epsilon over alpha > 1 of
-        ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
+        """The smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
+        - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
 
-        Every alpha gives a valid epsilon, so only the last evaluation, in enclosures, has to be right. Never above ``rho + 2 sqrt(rho ln(1/delta))``.
+        Every alpha gives a valid epsilon, so only the last evaluation, in enclosures, has to be right. Never
+        above ``rho + 2 sqrt(rho ln(1/delta))``.
 
         >>> ZCDP(0.5).to_approx(1e-6)
         ApproxDP(5.26870905385, 1e-06)
@@ -227,7 +238,11 @@ class ZCDP(Guarantee):
         log_delta, fast = math.log(wanted), float(rho)
 
         def loss(t: float) -> float:
-            return (math.exp(t) + 1) * fast + (-log_delta - (math.exp(t) + 1) * math.log1p(math.exp(-t))) / math.exp(t) - t / math.exp(t)
+            return (
+                (math.exp(t) + 1) * fast
+                + (-log_delta - (math.exp(t) + 1) * math.log1p(math.exp(-t))) / math.exp(t)
+                - t / math.exp(t)
+            )
 
         low, high = -18.0, 36.0
         for _ in range(200):
@@ -235,11 +250,7 @@ class ZCDP(Guarantee):
             low, high = (low, b) if loss(a) < loss(b) else (a, high)
         alpha = 1 + Fraction(math.exp((low + high) / 2))
         one = 1 << _BITS
-        top = (
-            -log(wanted, _BITS)[0]
-            + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1])
-            - log(alpha - 1, _BITS)[0]
-        )
+        top = -log(wanted, _BITS)[0] + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1]) - log(alpha - 1, _BITS)[0]
         best = max(alpha * rho + Fraction(top, one) / (alpha - 1), Fraction(0))
         return ApproxDP(Fraction(up(best)) if best else best, delta)
 
@@ -265,7 +276,12 @@ def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
         return left, right
     if kinds == {ApproxDP, ZCDP}:
         raise WrongType(
-            message("guarantees", "guarantees that add up", "(epsilon, delta) and zCDP", "convert the zCDP one with to_approx(delta) first")
+            message(
+                "guarantees",
+                "guarantees that add up",
+                "(epsilon, delta) and zCDP",
+                "convert the zCDP one with to_approx(delta) first",
+            )
         )
     if ZCDP in kinds:
         return tuple(g.to_zcdp() if isinstance(g, PureDP) else g for g in (left, right))  # type: ignore[return-value]
@@ -306,4 +322,3 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
         left, right = _common(result, other)
         result = _kind(left)(*(max(a, b) for a, b in zip(left._numbers, right._numbers, strict=True)))
     return result
-

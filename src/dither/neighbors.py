@@ -52,5 +52,12 @@ def relation(value: object) -> Neighbors:
     AddRemove
     """
     if not isinstance(value, Neighbors):
-        raise WrongType(message("neighbors", "dither.AddRemove or dither.ReplaceOne", type(value).__name__, "pass neighbors=dither.ReplaceOne"))
+        raise WrongType(
+            message(
+                "neighbors",
+                "dither.AddRemove or dither.ReplaceOne",
+                type(value).__name__,
+                "pass neighbors=dither.ReplaceOne",
+            )
+        )
     return value

@@ -23,11 +23,13 @@ Number = int | float | Fraction
 
 def _real(value: object, name: str) -> int | float | Fraction:
     if isinstance(value, bool) or not isinstance(value, (Real, SupportsFloat)) or isinstance(value, str):
-        raise WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
+        raise WrongType(
+            message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction")
+        )
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Rational):
-        return Fraction(value.numerator, value.denominator)
+        return Fraction(int(value.numerator), int(value.denominator))
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """What every mechanism that adds noise has in common.
 
-A mechanism says which law it adds and at which scale; this module releases numbers and vectors with it, on the integers for integers and on the
-public lattice for everything else, and turns the law into an error.
+A mechanism says which law it adds and at which scale; this module releases numbers and vectors with it, on the
+integers for integers and on the public lattice for everything else, and turns the law into an error.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from dither.randomness import (
 class Additive:
     """Base of the mechanisms that release ``value + noise``.
 
-    Coordinate i gets ``scales[i]`` times a draw from ``laws[i]``, on a lattice of ``steps[i]``. A *joint* mechanism has one law and one sensitivity for
-    vectors of any length; any other has one of each for every coordinate.
+    Coordinate i gets ``scales[i]`` times a draw from ``laws[i]``, on a lattice of ``steps[i]``. A *joint*
+    mechanism has one law and one sensitivity for vectors of any length; any other has one of each for every
+    coordinate.
     """
 
     _parts: tuple[Fraction, ...]
@@ -46,7 +47,15 @@ class Additive:
     _steps: tuple[float, ...]
     _joint: bool
 
-    def _set(self, parts: tuple[Fraction, ...], laws: Sequence[Law], scales: Sequence[float], spreads: Sequence[float], *, joint: bool) -> None:
+    def _set(
+        self,
+        parts: tuple[Fraction, ...],
+        laws: Sequence[Law],
+        scales: Sequence[float],
+        spreads: Sequence[float],
+        *,
+        joint: bool,
+    ) -> None:
         """Fix what the release needs; ``spreads`` are the sizes of the noise, which set the lattice."""
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain(value))
@@ -69,17 +78,22 @@ class Additive:
     @property
     def variance(self) -> float | tuple[float, ...]:
         """The variance of the ideal noise; one for each coordinate if there are several."""
-        return _one_or_all([scale * scale * self._unit_variance(law) for law, scale in zip(self._laws, self._scales, strict=True)])
+        return _one_or_all(
+            [scale * scale * self._unit_variance(law) for law, scale in zip(self._laws, self._scales, strict=True)]
+        )
 
     def _unit_variance(self, law: Any) -> float:
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and the like for lists,
-        arrays and pandas or polars Series, which count as one vector with the sensitivity of the mechanism.
+        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and
+        the like for lists, arrays and pandas or polars Series, which count as one vector with the sensitivity
+        of the mechanism.
         """
         words = resolve(source)
-        return values.release(value, words, lambda x: self._release_one(x, words), lambda xs: self._release_many(xs, words))
+        return values.release(
+            value, words, lambda x: self._release_one(x, words), lambda xs: self._release_many(xs, words)
+        )
 
     def _release_one(self, x: Scalar, source: Source) -> int | float:
         if len(self._scales) != 1:
@@ -99,7 +113,12 @@ class Additive:
 
     def _wrong_length(self, length: int) -> InvalidArgument:
         return InvalidArgument(
-            message("value", f"{len(self._scales)} number(s), one for each sensitivity", f"{length}", "pass one sensitivity for each coordinate, and all coordinates")
+            message(
+                "value",
+                f"{len(self._scales)} number(s), one for each sensitivity",
+                f"{length}",
+                "pass one sensitivity for each coordinate, and all coordinates",
+            )
         )
 
     def _noisy(self, x: Scalar, i: int, source: Source) -> int | float:
@@ -124,7 +143,9 @@ class Additive:
         if self._integer_step(0) == 1:
             return integer_steps(self._laws[0], self._scales[0], xs.size, source)
         ends = np.iinfo(np.int64)
-        return np.array([min(max(self._integer_noise_one(x, 0, source), ends.min), ends.max) for x in xs.tolist()], dtype=np.int64)
+        return np.array(
+            [min(max(self._integer_noise_one(x, 0, source), ends.min), ends.max) for x in xs.tolist()], dtype=np.int64
+        )
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
         out = np.empty(xs.size, dtype=np.int64)
@@ -136,9 +157,10 @@ class Additive:
     def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> Any:
         """The half-width w with ``P(|released - value| <= w) >= confidence``; one for each coordinate if they differ.
 
-        For ``coordinates`` above 1, all of them stay within w together: they are independent, so each has confidence^(1/coordinates).
-        ``integer=True`` gives the whole number that integer releases need, ``integer=False`` that of releases on the lattice; by default the answer
-        holds for either, where an integer answer is possible (a sensitivity of 1 or more).
+        For ``coordinates`` above 1, all of them stay within w together: they are independent, so each has
+        confidence^(1/coordinates). ``integer=True`` gives the whole number that integer releases need,
+        ``integer=False`` that of releases on the lattice; by default the answer holds for either, where an
+        integer answer is possible (a sensitivity of 1 or more).
         """
         level = arguments.confidence(confidence)
         tail = -math.expm1(math.log(level) / arguments.whole(coordinates, "coordinates"))
@@ -184,7 +206,14 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
         weights = [Fraction(weight) for weight in optimal]
     else:
         if not isinstance(split, (Sequence, np.ndarray)) or len(split) != len(optimal):
-            raise InvalidArgument(message("split", f"{len(optimal)} weights, one for each sensitivity", "something else", "pass split=[2, 1], for example"))
+            raise InvalidArgument(
+                message(
+                    "split",
+                    f"{len(optimal)} weights, one for each sensitivity",
+                    "something else",
+                    "pass split=[2, 1], for example",
+                )
+            )
         weights = [Fraction(arguments.positive(weight, "split")) for weight in split]
     total = sum(weights)
     return tuple(weight / total for weight in weights)

@@ -25,8 +25,9 @@ _BITS = 96
 class TruncatedLaplace:
     """The standard Laplace law around one value, kept to ``low <= z <= high`` with ``low <= 0 <= high``.
 
-    U = P(Z > z). The upper mass ``s = (exp(-high) + u m) / 2``, m = 2 - exp(low) - exp(-high), is a sum of positive terms, good to a relative 2^-42; so is the lower one
-    with 1 - u for u <= 1 - 2^-12. z is the logarithm of twice the smaller of them: off by less than 2^-40.
+    U = P(Z > z). The upper mass ``s = (exp(-high) + u m) / 2``, m = 2 - exp(low) - exp(-high), is a sum of
+    positive terms, good to a relative 2^-42; so is the lower one with 1 - u for u <= 1 - 2^-12. z is the
+    logarithm of twice the smaller of them: off by less than 2^-40.
     """
 
     __slots__ = ("_ends", "_floats")
@@ -62,13 +63,17 @@ class TruncatedLaplace:
 class BoundedLaplace:
     """Release a number in [lower, upper] with density proportional to ``exp(-|v - q| / b)`` there.
 
-    *Statement.* If neighbours' answers, after clipping to [lower, upper], differ by at most ``sensitivity <= upper - lower``, the release is (epsilon, delta)-DP (epsilon-DP for delta = 0) when
-    ``b >= sensitivity / (epsilon - ln C(b) - ln(1 - delta))``, ``C(b) = C_{l+s} / C_l``, ``C_q = 1 - (exp(-(q-l)/b) + exp(-(u-q)/b)) / 2`` (Holohan, Antonatos, Braghin and Mac Aonghusa 2018).
-    The smallest such b, a fixed point, is used. The naive ``b = sensitivity / epsilon`` is not epsilon-DP: what the density is divided by depends on the data.
+    *Statement.* If neighbours' answers, after clipping to [lower, upper], differ by at most ``sensitivity <=
+    upper - lower``, the release is (epsilon, delta)-DP (epsilon-DP for delta = 0) when ``b >= sensitivity /
+    (epsilon - ln C(b) - ln(1 - delta))``, ``C(b) = C_{l+s} / C_l``, ``C_q = 1 - (exp(-(q-l)/b) + exp(-(u-q)/b))
+    / 2`` (Holohan, Antonatos, Braghin and Mac Aonghusa 2018). The smallest such b, a fixed point, is used. The
+    naive ``b = sensitivity / epsilon`` is not epsilon-DP: what the density is divided by depends on the data.
 
-    *Why.* The log-density moves by ``d/b + ln(C_{q+d} / C_q)`` for a shift d. C is concave, so this is largest at q = l, where it grows with d; and ``ln 1/(1-delta)`` more loss is covered by delta.
+    *Why.* The log-density moves by ``d/b + ln(C_{q+d} / C_q)`` for a shift d. C is concave, so this is largest
+    at q = l, where it grows with d; and ``ln 1/(1-delta)`` more loss is covered by delta.
 
-    Values are drawn by inversion on the lattice inside the limits, without rejection, so the time taken does not depend on how close the value is to a limit.
+    Values are drawn by inversion on the lattice inside the limits, without rejection, so the time taken does
+    not depend on how close the value is to a limit.
 
     Examples
     --------
@@ -93,7 +98,14 @@ class BoundedLaplace:
         width = exactly(high) - exactly(low)
         part, loss = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
         if part > width:
-            raise InvalidArgument(message("sensitivity", f"at most upper - lower = {float(width):g}", self.sensitivity, "no answer inside the limits can move farther: pass that"))
+            raise InvalidArgument(
+                message(
+                    "sensitivity",
+                    f"at most upper - lower = {float(width):g}",
+                    self.sensitivity,
+                    "no answer inside the limits can move farther: pass that",
+                )
+            )
         extra = Fraction(0)
         if decimal(self.delta, "delta") != 0:
             failure = arguments.delta(self.delta)
@@ -104,8 +116,18 @@ class BoundedLaplace:
         object.__setattr__(self, "_step", spacing(min(self.scale, float(width))))
 
     @classmethod
-    def for_error(cls, error: float, *, sensitivity: float, lower: float, upper: float, confidence: float = 0.95, delta: float = 0.0) -> BoundedLaplace:
-        """The mechanism with the smallest epsilon that stays within ``error`` with this confidence, wherever the value is.
+    def for_error(
+        cls,
+        error: float,
+        *,
+        sensitivity: float,
+        lower: float,
+        upper: float,
+        confidence: float = 0.95,
+        delta: float = 0.0,
+    ) -> BoundedLaplace:
+        """The mechanism with the smallest epsilon that stays within ``error`` with this confidence, wherever
+        the value is.
 
         >>> BoundedLaplace.for_error(3, sensitivity=1, lower=0, upper=10).error() <= 3
         True
@@ -127,12 +149,17 @@ class BoundedLaplace:
     def variance(self) -> float:
         """The mean squared error around the value where it is largest, at a limit."""
         r = (float(self.upper) - float(self.lower)) / self.scale
-        return self.scale**2 * (2 - (r * r + 2 * r + 2) * math.exp(-r)) / -math.expm1(-r) if r > 1e-3 else (r * self.scale) ** 2 / 3
+        return (
+            self.scale**2 * (2 - (r * r + 2 * r + 2) * math.exp(-r)) / -math.expm1(-r)
+            if r > 1e-3
+            else (r * self.scale) ** 2 / 3
+        )
 
     def error(self, confidence: float = 0.95) -> float:
         """The half-width w with ``P(|released - value| <= w) >= confidence`` for every value inside the limits.
 
-        At a limit ``P(|V - q| > w) = (exp(-w/b) - exp(-W/b)) / (1 - exp(-W/b))``, W = upper - lower; anywhere else it is smaller. Integers need the next whole number.
+        At a limit ``P(|V - q| > w) = (exp(-w/b) - exp(-W/b)) / (1 - exp(-W/b))``, W = upper - lower; anywhere
+        else it is smaller. Integers need the next whole number.
         """
         tail, r = 1 - arguments.confidence(confidence), (float(self.upper) - float(self.lower)) / self.scale
         return self.scale * -math.log(tail + (1 - tail) * math.exp(-r)) * (1 + 1e-13) + self._step / 2
@@ -140,14 +167,17 @@ class BoundedLaplace:
     def privacy_curve(self, epsilon: float) -> float:
         """A delta for which the release is (epsilon, delta)-DP, rounded up.
 
-        From the exact largest loss L, by what is the best possible for L-DP: ``(1 - exp(epsilon - L)) / (1 + exp(-L))``. It is 0 from L on.
+        From the exact largest loss L, by what is the best possible for L-DP: ``(1 - exp(epsilon - L)) / (1 +
+        exp(-L))``. It is 0 from L on.
 
         >>> m = BoundedLaplace(sensitivity=1, epsilon=1, lower=0, upper=10)
         >>> m.privacy_curve(1)
         0.0
         """
         at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
-        own = _loss(arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale))
+        own = _loss(
+            arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale)
+        )
         if at >= own:
             return 0.0
         one = 1 << _BITS
@@ -163,7 +193,14 @@ class BoundedLaplace:
 
         def no_vector(xs: Vector) -> list[Any] | NDArray[Any]:
             if len(xs) > 1:
-                raise InvalidArgument(message("value", "one number", f"{len(xs)} numbers", "release each coordinate with its own mechanism and share of epsilon"))
+                raise InvalidArgument(
+                    message(
+                        "value",
+                        "one number",
+                        f"{len(xs)} numbers",
+                        "release each coordinate with its own mechanism and share of epsilon",
+                    )
+                )
             return many(xs)
 
         return values.release(value, words, lambda x: self._noisy(x, words), no_vector)
@@ -175,7 +212,9 @@ class BoundedLaplace:
             return float(min(max(round_nearest(inside, law, self.scale, self._step, source), self.lower), self.upper))
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
-            raise InvalidArgument(message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)"))
+            raise InvalidArgument(
+                message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)")
+            )
         nearest = round(inside)
         rest = Fraction(inside) - nearest
         return min(max(nearest + draw_one(law, self.scale, source, float(rest), rest), first), last)

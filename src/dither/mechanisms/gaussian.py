@@ -27,24 +27,25 @@ _BITS = 96
 class Gaussian(Additive):
     """Release ``f(x) + N(0, sigma^2)``.
 
-    *Statement.* If ``|f(x) - f(y)|_2 <= sensitivity`` for all neighbours x, y, the release is (epsilon, delta)-DP exactly when, with r = sigma / sensitivity,
-    ``Phi(1/(2r) - epsilon r) - exp(epsilon) Phi(-1/(2r) - epsilon r) <= delta``. The smallest such sigma is used. Given ``rho`` instead, ``sigma = sensitivity / sqrt(2 rho)``
-    and the release is rho-zCDP.
+    *Statement.* If ``|f(x) - f(y)|_2 <= sensitivity`` for all neighbours x, y, the release is (epsilon,
+    delta)-DP exactly when, with r = sigma / sensitivity, ``Phi(1/(2r) - epsilon r) - exp(epsilon) Phi(-1/(2r) -
+    epsilon r) <= delta``. The smallest such sigma is used. Given ``rho`` instead, ``sigma = sensitivity /
+    sqrt(2 rho)`` and the release is rho-zCDP.
 
-    *Why.* The privacy loss is itself normal, with mean 1/(2r^2) and variance 1/r^2, whatever the dimension, because the noise is invariant under rotation (Balle and Wang
-    2018, Theorem 8). The classical ``sigma = sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` is a weaker bound, and valid only for epsilon below 1: ``method="classical"``.
+    *Why.* The privacy loss is itself normal, with mean 1/(2r^2) and variance 1/r^2, whatever the dimension,
+    because the noise is invariant under rotation (Balle and Wang 2018, Theorem 8). The classical ``sigma =
+    sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` is a weaker bound, and valid only for epsilon below 1:
+    ``method="classical"``.
 
-    Under (epsilon, delta) integers get the normal law correctly rounded to integers, a function of the ideal release, so the curve above holds in any dimension. The discrete
-    Gaussian has another curve, with no closed form in several dimensions, but the same zCDP: it is what integers get under ``rho``.
+    Under (epsilon, delta) integers get the normal law correctly rounded to integers, a function of the ideal
+    release, so the curve above holds in any dimension. The discrete Gaussian has another curve, with no closed
+    form in several dimensions, but the same zCDP: it is what integers get under ``rho``.
 
-    Parameters
-    ----------
-    sensitivity
-        The l2 sensitivity; or a sequence, the sensitivity of each coordinate.
-    epsilon, delta
-        The guarantee; or ``rho`` instead of both.
-    split
-        With a sequence: each coordinate's weight in ``sum (sensitivity_i / sigma_i)^2``; by default in proportion to its sensitivity, which makes the total variance smallest.
+    Parameters ---------- sensitivity
+        The l2 sensitivity; or a sequence, the sensitivity of each coordinate. epsilon, delta
+        The guarantee; or ``rho`` instead of both. split With a sequence: each coordinate's weight in ``sum
+        (sensitivity_i / sigma_i)^2``; by default in proportion to its sensitivity, which makes the total
+        variance smallest.
 
     Examples
     --------
@@ -68,7 +69,10 @@ class Gaussian(Additive):
         parts = coordinates_of(self.sensitivity)
         ratio = self._ratio()
         weights = shares(self.split, [float(part) for part in parts])
-        roots = [Fraction(1) if weight == 1 else Fraction(square_root(1 / weight, _BITS)[1], 1 << _BITS) for weight in weights]
+        roots = [
+            Fraction(1) if weight == 1 else Fraction(square_root(1 / weight, _BITS)[1], 1 << _BITS)
+            for weight in weights
+        ]
         scales = [up(part * ratio * root) for part, root in zip(parts, roots, strict=True)]
         self._set(parts, [_NORMAL] * len(parts), scales, scales, joint=len(parts) == 1)
 
@@ -82,7 +86,9 @@ class Gaussian(Additive):
             root = Fraction(low, 1 << _BITS)
             return root if root * root == exact else Fraction(high, 1 << _BITS)
         if self.epsilon is None or self.delta is None:
-            raise InvalidArgument(message("delta", "epsilon and delta, or rho", "neither", "pass epsilon=1, delta=1e-6"))
+            raise InvalidArgument(
+                message("delta", "epsilon and delta, or rho", "neither", "pass epsilon=1, delta=1e-6")
+            )
         epsilon, delta = arguments.epsilon(self.epsilon), arguments.delta(self.delta)
         if self.method == "exact":
             return gaussian_ratio(epsilon, delta)
@@ -90,14 +96,22 @@ class Gaussian(Additive):
             raise InvalidArgument(message("method", "'exact' or 'classical'", repr(self.method), "leave it out"))
         if epsilon >= 1:
             raise NotPrivate(
-                message("method", "epsilon below 1 for the classical formula, which does not hold above", f"epsilon = {float(epsilon):g}", "leave method out: the exact calibration holds for every epsilon")
+                message(
+                    "method",
+                    "epsilon below 1 for the classical formula, which does not hold above",
+                    f"epsilon = {float(epsilon):g}",
+                    "leave method out: the exact calibration holds for every epsilon",
+                )
             )
         twice = 2 * Fraction(log(Fraction(5, 4) / delta, _BITS)[1], 1 << _BITS)
         return Fraction(square_root(twice, _BITS)[1], 1 << _BITS) / epsilon
 
     @classmethod
-    def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95, integer: bool = False) -> Gaussian:
-        """The mechanism with the smallest epsilon, at this delta, whose answers are within ``error`` of the truth with this confidence.
+    def for_error(
+        cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95, integer: bool = False
+    ) -> Gaussian:
+        """The mechanism with the smallest epsilon, at this delta, whose answers are within ``error`` of the
+        truth with this confidence.
 
         >>> m = Gaussian.for_error(10, sensitivity=1, delta=1e-6)
         >>> round(m.epsilon, 3), m.error(confidence=0.95, integer=False) <= 10
@@ -116,7 +130,8 @@ class Gaussian(Additive):
         """(epsilon, delta)-DP, or rho-zCDP."""
         if self.rho is not None:
             return ZCDP(self.rho)
-        assert self.epsilon is not None and self.delta is not None
+        assert self.epsilon is not None
+        assert self.delta is not None
         return ApproxDP(self.epsilon, self.delta)
 
     @property
@@ -130,13 +145,16 @@ class Gaussian(Additive):
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
-        Under ``rho`` it is that of the real law; integers, which get the discrete law there, are covered by ``guarantee.to_approx``.
+        Under ``rho`` it is that of the real law; integers, which get the discrete law there, are covered by
+        ``guarantee.to_approx``.
 
         >>> Gaussian(sensitivity=1, epsilon=1, delta=1e-6).privacy_curve(1) <= 1e-6
         True
         """
         at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
-        loss = sum((part / Fraction(scale)) ** 2 for part, scale in zip(self._parts, self._scales, strict=True))
+        loss = sum(
+            ((part / Fraction(scale)) ** 2 for part, scale in zip(self._parts, self._scales, strict=True)), Fraction(0)
+        )
         if len(self._scales) == 1:
             return gaussian_delta(at, Fraction(self._scales[0]) / self._parts[0])
         return gaussian_delta(at, Fraction(square_root(1 / loss, _BITS)[0], 1 << _BITS))

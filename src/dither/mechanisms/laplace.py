@@ -31,12 +31,13 @@ _BITS = 80
 class Laplace(Additive):
     """Release ``f(x) + Lap(sensitivity / epsilon)``.
 
-    *Statement.* If ``|f(x) - f(y)|_1 <= sensitivity`` for all neighbours x, y (under the relation for which the sensitivity was computed), the release is
-    epsilon-DP.
+    *Statement.* If ``|f(x) - f(y)|_1 <= sensitivity`` for all neighbours x, y (under the relation for which the
+    sensitivity was computed), the release is epsilon-DP.
 
-    *Why.* The density at z is proportional to ``exp(-|z - f(x)|_1 / b)``, and by the triangle inequality it changes by a factor of
-    at most ``exp(sensitivity / b) = exp(epsilon)`` between neighbours (Dwork, McSherry, Nissim and Smith 2006). Integers get the discrete Laplace law, proportional to
-    ``exp(-|k| / b)`` on the integers, for which the same line holds; all else gets the real law, correctly rounded to a public lattice.
+    *Why.* The density at z is proportional to ``exp(-|z - f(x)|_1 / b)``, and by the triangle inequality it
+    changes by a factor of at most ``exp(sensitivity / b) = exp(epsilon)`` between neighbours (Dwork, McSherry,
+    Nissim and Smith 2006). Integers get the discrete Laplace law, proportional to ``exp(-|k| / b)`` on the
+    integers, for which the same line holds; all else gets the real law, correctly rounded to a public lattice.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ class Laplace(Additive):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95, integer: bool = False) -> Laplace:
-        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this confidence.
+        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
+        confidence.
 
         >>> round(Laplace.for_error(5, confidence=0.95, sensitivity=1).epsilon, 4)
         0.5991
@@ -103,12 +105,15 @@ class Laplace(Additive):
     def privacy_curve(self, epsilon: float, *, integer: bool | None = None) -> float:
         """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
-        The real law: ``1 - exp((epsilon - e) / 2)``, e the mechanism's own epsilon. The discrete law at sensitivity D: ``F(j) - exp(epsilon) F(j - D)``
-        with ``j = floor((D - epsilon b) / 2)`` and F its distribution function; at D = 1 it is randomized response. By default the larger of the two.
+        The real law: ``1 - exp((epsilon - e) / 2)``, e the mechanism's own epsilon. The discrete law at
+        sensitivity D: ``F(j) - exp(epsilon) F(j - D)`` with ``j = floor((D - epsilon b) / 2)`` and F its
+        distribution function; at D = 1 it is randomized response. By default the larger of the two.
 
-        A vector does not change this, nor does a split (where the real curve, at the sum of the losses, is an upper bound). Both laws are log-concave, so the best test between shifts is a threshold and the trade-off function of a shift a + b is that of
-        a followed by b; changing one coordinate by a and then another by b has no more power (Dong, Roth and Su 2022, on group privacy). One coordinate moved by
-        all of the sensitivity is the worst case.
+        A vector does not change this, nor does a split (where the real curve, at the sum of the losses, is an
+        upper bound). Both laws are log-concave, so the best test between shifts is a threshold and the
+        trade-off function of a shift a + b is that of a followed by b; changing one coordinate by a and then
+        another by b has no more power (Dong, Roth and Su 2022, on group privacy). One coordinate moved by all
+        of the sensitivity is the worst case.
 
         >>> m = Laplace(sensitivity=1, epsilon=1)
         >>> round(m.privacy_curve(0, integer=False), 6), round(m.privacy_curve(0), 6), m.privacy_curve(1)
@@ -116,7 +121,7 @@ class Laplace(Additive):
         """
         at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
         losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
-        own = sum(losses)
+        own = sum(losses, Fraction(0))
         if at >= own:
             return 0.0
         one = 1 << _BITS

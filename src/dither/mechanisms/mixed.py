@@ -24,11 +24,13 @@ class MixedNoise:
 
     *Statement.* The release is (epsilon, delta)-DP; epsilon-DP when Laplace noise is chosen.
 
-    *Why.* Either mechanism has the guarantee by itself and the choice depends on public parameters only. For vectors the choice is by the largest error over
-    ``coordinates``, at 95 %, the Laplace scale following the l1 sensitivity and sigma the l2 sensitivity.
+    *Why.* Either mechanism has the guarantee by itself and the choice depends on public parameters only. For
+    vectors the choice is by the largest error over ``coordinates``, at 95 %, the Laplace scale following the l1
+    sensitivity and sigma the l2 sensitivity.
 
-    This is what remains of the mixed noise of the lecture (seed 001, Definition 9), whose Theorem 10 is false: Gaussian noise with the Laplace variance,
-    ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does not depend on the sensitivity, so no threshold on the sensitivity can make it small. See :meth:`theorem_10`.
+    This is what remains of the mixed noise of the lecture (seed 001, Definition 9), whose Theorem 10 is false:
+    Gaussian noise with the Laplace variance, ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does
+    not depend on the sensitivity, so no threshold on the sensitivity can make it small. See :meth:`theorem_10`.
 
     Examples
     --------
@@ -48,24 +50,29 @@ class MixedNoise:
 
     def __post_init__(self) -> None:
         laplace = Laplace(self.sensitivity, self.epsilon)
-        gaussian = Gaussian(self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta)
+        gaussian = Gaussian(
+            self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta
+        )
         if arguments.whole(self.coordinates, "coordinates") == 1:
             smaller = laplace.variance <= gaussian.variance  # type: ignore[operator]
         else:
-            smaller = laplace.error(coordinates=self.coordinates, integer=False) <= gaussian.error(coordinates=self.coordinates, integer=False)
+            smaller = laplace.error(coordinates=self.coordinates, integer=False) <= gaussian.error(
+                coordinates=self.coordinates, integer=False
+            )
         object.__setattr__(self, "mechanism", laplace if smaller else gaussian)
 
     @staticmethod
     def theorem_10(sensitivity: float, epsilon: float, delta: float) -> Laplace | Gaussian:
-        """The lecture's parameters: sigma^2 = 2 (sensitivity/epsilon)^2 if sensitivity <= sqrt(pi) delta epsilon / 2, else Laplace noise.
+        """The lecture's parameters: sigma^2 = 2 (sensitivity/epsilon)^2 if sensitivity <= sqrt(pi) delta
+        epsilon / 2, else Laplace noise.
 
-        Refused, with the true delta, whenever that Gaussian noise is not (epsilon, delta)-DP; granted with its true delta otherwise.
+        Refused, with the true delta, whenever that Gaussian noise is not (epsilon, delta)-DP; granted with its
+        true delta otherwise.
 
-        >>> try:
-        ...     MixedNoise.theorem_10(0.01, 1, 0.0113)
-        ... except ValueError as error:
-        ...     print(error)
-        delta: expected at least 0.0395726 (the true delta of Gaussian noise with sigma = sqrt(2) sensitivity / epsilon at epsilon = 1, whatever the sensitivity), got 0.0113. Fix: use MixedNoise(sensitivity, epsilon, delta), which calibrates exactly.
+        >>> MixedNoise.theorem_10(0.01, 1, 0.0113)
+        Traceback (most recent call last):
+        dither.errors.NotPrivate: delta: expected at least 0.0395726, the true delta of such Gaussian noise at this
+        epsilon, whatever the sensitivity, got 0.0113. Fix: use MixedNoise(sensitivity, epsilon, delta).
         """
         width, loss, wanted = arguments.sensitivity(sensitivity), arguments.epsilon(epsilon), arguments.delta(delta)
         root_pi = Fraction(square_root(Fraction(pi(_BITS)[0], 1 << _BITS), _BITS)[0], 1 << _BITS)
@@ -73,14 +80,10 @@ class MixedNoise:
             return Laplace(sensitivity, epsilon)
         true = gaussian_delta(loss, Fraction(square_root(Fraction(2), _BITS)[0], 1 << _BITS) / loss)
         if exactly(true) > wanted:
-            raise NotPrivate(
-                message(
-                    "delta",
-                    f"at least {true:.6g} (the true delta of Gaussian noise with sigma = sqrt(2) sensitivity / epsilon at epsilon = {float(loss):g}, whatever the sensitivity)",
-                    delta,
-                    "use MixedNoise(sensitivity, epsilon, delta), which calibrates exactly",
-                )
+            expected = (
+                f"at least {true:.6g}, the true delta of such Gaussian noise at this epsilon, whatever the sensitivity"
             )
+            raise NotPrivate(message("delta", expected, delta, "use MixedNoise(sensitivity, epsilon, delta)"))
         return Gaussian(sensitivity, epsilon, up(Fraction(true)))
 
     @classmethod
@@ -119,7 +122,9 @@ class MixedNoise:
 
     def error(self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None) -> Any:
         """The half-width of the noise that is used; all ``coordinates`` together by default."""
-        return self.mechanism.error(confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer)
+        return self.mechanism.error(
+            confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer
+        )
 
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta at this epsilon for the noise that is used."""

@@ -46,12 +46,14 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class RandomizedResponse:
-    """Report one's category with probability p = e^epsilon / (e^epsilon + k - 1), otherwise one of the other k - 1 at random.
+    """Report one's category with probability p = e^epsilon / (e^epsilon + k - 1), otherwise one of the other k
+    - 1 at random.
 
-    *Statement.* Each report is epsilon-DP for the person who gives it, whatever that person's category is replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
+    *Statement.* Each report is epsilon-DP for the person who gives it, whatever that person's category is
+    replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
 
-    *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism
-    it would be billed twice that.
+    *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories
+    epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism it would be billed twice that.
 
     Parameters
     ----------
@@ -80,7 +82,9 @@ class RandomizedResponse:
         if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, str):
             labels = tuple(self.categories)
             if len(set(labels)) != len(labels):
-                raise InvalidArgument(message("categories", "labels that differ", "a label twice", "name each category once"))
+                raise InvalidArgument(
+                    message("categories", "labels that differ", "a label twice", "name each category once")
+                )
             object.__setattr__(self, "categories", labels)
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
@@ -115,7 +119,9 @@ class RandomizedResponse:
 
     @property
     def variance(self) -> float:
-        """The variance that one person's report adds to the estimate of a share that is 0: q (1 - q) scale^2, q = (1 - p)/(k - 1)."""
+        """The variance that one person's report adds to the estimate of a share that is 0: q (1 - q) scale^2, q
+        = (1 - p)/(k - 1).
+        """
         q = (1 - self.probability) / (self._k - 1)
         return q * (1 - q) * self.scale**2
 
@@ -129,7 +135,9 @@ class RandomizedResponse:
         return self.scale * math.sqrt(math.log(2 / tail) / (2 * arguments.whole(people, "people")))
 
     @classmethod
-    def for_error(cls, error: float, *, people: int, categories: int | Sequence[Any] = 2, confidence: float = 0.95) -> RandomizedResponse:
+    def for_error(
+        cls, error: float, *, people: int, categories: int | Sequence[Any] = 2, confidence: float = 0.95
+    ) -> RandomizedResponse:
         """The smallest epsilon for which every share is within ``error`` with this confidence.
 
         >>> RandomizedResponse.for_error(0.02, people=100_000).error(people=100_000) <= 0.02
@@ -138,7 +146,11 @@ class RandomizedResponse:
         width = arguments.positive(error, "error")
         low, high = 1e-9, 700.0
         if cls(high, categories).error(confidence, people=people) > width:
-            raise InvalidArgument(message("error", "an error that so many people allow", error, "ask more people, or accept a larger error"))
+            raise InvalidArgument(
+                message(
+                    "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
+                )
+            )
         for _ in range(100):
             middle = math.sqrt(low * high)
             fits = cls(middle, categories).error(confidence, people=people) <= width
@@ -146,7 +158,8 @@ class RandomizedResponse:
         return cls(high, categories)
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``, rounded up.
+        """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``,
+        rounded up.
 
         >>> RandomizedResponse(epsilon=1).privacy_curve(1)
         0.0
@@ -169,10 +182,18 @@ class RandomizedResponse:
             reports = self._report(self._encode(value.tolist()), words)
             return mark(np.array(self._decode(reports, bool_out=value.dtype == bool), dtype=value.dtype), words)
         if type(value).__name__ == "Series":
-            reports = self._decode(self._report(self._encode(value.to_list()), words), bool_out=str(value.dtype).lower().startswith("bool"))
-            return type(value)(reports, index=value.index, name=value.name) if hasattr(value, "index") else type(value)(value.name, reports)
+            answers = self._decode(
+                self._report(self._encode(value.to_list()), words), bool_out=str(value.dtype).lower().startswith("bool")
+            )
+            return (
+                type(value)(answers, index=value.index, name=value.name)
+                if hasattr(value, "index")
+                else type(value)(value.name, answers)
+            )
         single = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
-        return mark(self._decode(self._report(self._encode([single]), words), bool_out=isinstance(single, bool))[0], words)
+        return mark(
+            self._decode(self._report(self._encode([single]), words), bool_out=isinstance(single, bool))[0], words
+        )
 
     def estimate(self, responses: Any) -> Frequencies:
         """Unbiased shares of the categories among the people who answered, from their reports."""
@@ -185,7 +206,12 @@ class RandomizedResponse:
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
 
     def _encode(self, labels: list[Any]) -> NDArray[np.int64]:
-        wrong = message("value", f"one of the {self._k} categories", "something else", "map it to a category, or add one, before the report")
+        wrong = message(
+            "value",
+            f"one of the {self._k} categories",
+            "something else",
+            "map it to a category, or add one, before the report",
+        )
         if isinstance(self.categories, int):
             if not all(isinstance(label, (int, np.integer)) for label in labels):
                 raise WrongType(wrong)

@@ -21,11 +21,13 @@ _BITS = 80
 class Staircase(Additive):
     """Release ``f(x) + sensitivity * Z``, Z with a density that falls by exp(-epsilon) in steps.
 
-    *Statement.* If ``|f(x) - f(y)| <= sensitivity`` for all neighbours x, y, the release of the one number f(x) is epsilon-DP, and no noise that does not depend on the data has a
-    smaller expected absolute value (Geng and Viswanath 2014).
+    *Statement.* If ``|f(x) - f(y)| <= sensitivity`` for all neighbours x, y, the release of the one number f(x)
+    is epsilon-DP, and no noise that does not depend on the data has a smaller expected absolute value (Geng and
+    Viswanath 2014).
 
-    *Why.* Between z and z + d with d at most one step the density changes by one factor of exp(-epsilon) at most. Each coordinate that moves at all can lose epsilon, so vectors need a sensitivity, and a
-    share of epsilon, for each coordinate.
+    *Why.* Between z and z + d with d at most one step the density changes by one factor of exp(-epsilon) at
+    most. Each coordinate that moves at all can lose epsilon, so vectors need a sensitivity, and a share of
+    epsilon, for each coordinate.
 
     Examples
     --------
@@ -46,18 +48,31 @@ class Staircase(Additive):
         total = arguments.epsilon(self.epsilon)
         weights = shares(self.split, [float(part) ** (2 / 3) for part in parts])
         if self.gamma is not None and not 0 < exactly(self.gamma, "gamma") < 1:
-            raise InvalidArgument(message("gamma", "a number strictly between 0 and 1", self.gamma, "leave it out for the best one"))
+            raise InvalidArgument(
+                message("gamma", "a number strictly between 0 and 1", self.gamma, "leave it out for the best one")
+            )
         laws = []
         for weight in weights:
             loss = total * weight
-            gamma = exactly(self.gamma) if self.gamma is not None else Fraction(1 / (1 + math.exp(min(float(loss) / 2, 600))))
+            gamma = (
+                exactly(self.gamma)
+                if self.gamma is not None
+                else Fraction(1 / (1 + math.exp(min(float(loss) / 2, 600))))
+            )
             laws.append(StaircaseLaw(loss, gamma))
         scales = [up(part) for part in parts]
-        self._set(parts, laws, scales, [scale * math.sqrt(self._unit_variance(law)) for scale, law in zip(scales, laws, strict=True)], joint=False)
+        self._set(
+            parts,
+            laws,
+            scales,
+            [scale * math.sqrt(self._unit_variance(law)) for scale, law in zip(scales, laws, strict=True)],
+            joint=False,
+        )
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95) -> Staircase:
-        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this confidence.
+        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
+        confidence.
 
         >>> Staircase.for_error(5, sensitivity=1).error(0.95, integer=False) <= 5
         True
@@ -66,10 +81,12 @@ class Staircase(Additive):
         low, high = 1e-9, 1e6
         for _ in range(100):
             middle = math.sqrt(low * high)
-            fits = cls(sensitivity, middle).error(confidence, integer=False) <= width  # type: ignore[operator]
+            fits = cls(sensitivity, middle).error(confidence, integer=False) <= width
             low, high = (low, middle) if fits else (middle, high)
         if high == 1e6:
-            raise InvalidArgument(message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error"))
+            raise InvalidArgument(
+                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
+            )
         return cls(sensitivity, high)
 
     @property
@@ -89,8 +106,9 @@ class Staircase(Additive):
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
-        For a shift d the loss takes the values -e, 0, e only, and ``P(loss = e) = P(|Z| <= d/2) / (1 - exp(-e))``, largest at the full sensitivity;
-        so delta is that times ``1 - exp(epsilon - e)``. With several coordinates: the bound of all epsilon-DP releases.
+        For a shift d the loss takes the values -e, 0, e only, and ``P(loss = e) = P(|Z| <= d/2) / (1 -
+        exp(-e))``, largest at the full sensitivity; so delta is that times ``1 - exp(epsilon - e)``. With
+        several coordinates: the bound of all epsilon-DP releases.
 
         >>> Staircase(sensitivity=1, epsilon=1).privacy_curve(1)
         0.0

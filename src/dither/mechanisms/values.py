@@ -34,12 +34,14 @@ def scalar(value: Any) -> Scalar | None:
         if isinstance(value, (bool, np.bool_, Integral)):
             return int(value)
         if isinstance(value, Rational):
-            return Fraction(value.numerator, value.denominator)
+            return Fraction(int(value.numerator), int(value.denominator))
         if not isinstance(value, (float, np.floating)):
             return None
         value = float(value)
     if not math.isfinite(value):
-        raise InvalidData(message("value", "a finite number", "NaN or infinity", "drop or bound such values before the release"))
+        raise InvalidData(
+            message("value", "a finite number", "NaN or infinity", "drop or bound such values before the release")
+        )
     return value  # type: ignore[no-any-return]
 
 
@@ -50,17 +52,29 @@ def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArr
     dtype('int64')
     """
     if value.ndim != 1:
-        raise InvalidArgument(message(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()"))
+        raise InvalidArgument(
+            message(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()")
+        )
     if value.dtype.kind in "bi":
         return value.astype(np.int64, copy=False)
     if value.dtype.kind == "u":
-        # saturating keeps neighbours as close as they were; wrapping would not
-        return np.minimum(value, np.uint64(2**63 - 1)).astype(np.int64)
+        return saturate(value)
     if value.dtype.kind != "f" or value.dtype.itemsize > 8:
-        raise WrongType(message(name, "integers or floats of at most 64 bits", f"dtype {value.dtype}", "convert with astype(float) or astype(int)"))
+        raise WrongType(
+            message(
+                name,
+                "integers or floats of at most 64 bits",
+                f"dtype {value.dtype}",
+                "convert with astype(float) or astype(int)",
+            )
+        )
     floats = value.astype(np.float64, copy=False)
     if not np.all(np.isfinite(floats)):
-        raise InvalidData(message(name, "finite numbers", "NaN or infinity among them", "drop or bound such values before the release"))
+        raise InvalidData(
+            message(
+                name, "finite numbers", "NaN or infinity among them", "drop or bound such values before the release"
+            )
+        )
     return floats
 
 
@@ -114,3 +128,13 @@ def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np
     noise[up & (noise < x)] = np.iinfo(np.int64).max
     noise[~up & (noise > x)] = np.iinfo(np.int64).min
     return noise
+
+
+def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
+    """Unsigned integers as signed ones, those too large at the largest: neighbours stay as close as they were.
+
+    >>> saturate(np.array([2**64 - 1], dtype=np.uint64))[0] == 2**63 - 1
+    True
+    """
+    signed: NDArray[np.int64] = np.minimum(unsigned, np.uint64(2**63 - 1)).astype(np.int64)
+    return signed

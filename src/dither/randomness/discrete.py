@@ -35,7 +35,12 @@ _FLOAT_MARGIN = 2.0**-40
 def _check_scale(scale: float) -> float:
     if not MIN_SCALE <= scale <= MAX_SCALE:
         raise InvalidArgument(
-            message("scale", f"a scale from {MIN_SCALE:.3g} to {MAX_SCALE:.3g} lattice steps", scale, "measure in other units")
+            message(
+                "scale",
+                f"a scale from {MIN_SCALE:.3g} to {MAX_SCALE:.3g} lattice steps",
+                scale,
+                "measure in other units",
+            )
         )
     return scale
 
@@ -94,7 +99,9 @@ def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags
         raise InvalidArgument(message("p", "probabilities in [0, 1]", "one outside", "pass probabilities"))
 
     def exact(i: int) -> Threshold:
-        return _rational_threshold(p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i])))
+        return _rational_threshold(
+            p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
+        )
 
     return _chunked(values, count, source, exact)
 
@@ -118,13 +125,14 @@ def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) 
 
 
 def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
-    """Independent trials with the success probability that ``exact`` encloses and ``p`` is near to (a relative 2^-42).
+    """Independent trials with the success probability that ``exact`` encloses and ``p`` is near to (a relative
+    2^-42).
 
     >>> from dither.randomness import SeededSource
     >>> trials(0.5, lambda bits: (1 << bits - 1, 1 << bits - 1), 4, SeededSource(1)).size
     4
     """
-    return _chunked(np.asarray(p), count, source, lambda i: exact)
+    return _chunked(np.asarray(p), count, source, lambda _: exact)
 
 
 def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:
@@ -152,7 +160,9 @@ def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
 
 
 def _split_geometric(scale: float, count: int, source: Source) -> Integers:
-    """K = m A + R: A geometric of scale / m, R < m uniform and kept with probability exp(-R / scale), above 1 - 2^-24."""
+    """K = m A + R: A geometric of scale / m, R < m uniform and kept with probability exp(-R / scale), above 1 -
+    2^-24.
+    """
     shift = math.frexp(scale)[1] - 25
     high = _floor_geometric(math.ldexp(scale, -shift), count, source)
     low = np.empty(count, dtype=np.int64)
@@ -174,8 +184,8 @@ def _split_geometric(scale: float, count: int, source: Source) -> Integers:
 class DiscreteLaplace:
     """The law that rounds to the discrete Laplace: P(|Z| > z) = min(1, exp(-z) / cosh(1 / (2 scale))).
 
-    ``rint(scale * Z)`` has P(|K| >= k) = 2 q^k / (1 + q), q = exp(-1/scale): the tail at z = (k - 1/2) / scale. The quantile is
-    ``-ln U - ln cosh(1 / (2 scale))``: one logarithm for a draw, and zero needs no second try.
+    ``rint(scale * Z)`` has P(|K| >= k) = 2 q^k / (1 + q), q = exp(-1/scale): the tail at z = (k - 1/2) / scale.
+    The quantile is ``-ln U - ln cosh(1 / (2 scale))``: one logarithm for a draw, and zero needs no second try.
 
     >>> DiscreteLaplace(1.0).tail(Fraction(1, 2), 40)[0] / 2**40 > 0.537      # 2 / (e + 1)
     True
@@ -282,13 +292,16 @@ _NORMAL = Normal()
 
 
 def _acceptance(k: Floats, sigma: float) -> Floats:
-    """``A(0) / A(k)`` with ``A(k)`` the integral over (0, 1/2) of exp(-s^2 / (2 sigma^2)) cosh(k s / sigma^2), in floats.
+    """``A(0) / A(k)`` with ``A(k)`` the integral over (0, 1/2) of exp(-s^2 / (2 sigma^2)) cosh(k s / sigma^2),
+    in floats.
 
-    Gauss-Legendre with 20 nodes: for k / sigma^2 <= 40 and sigma >= 0.15 the error term of the rule, relative to A(k), is below 2^-36.
+    Gauss-Legendre with 20 nodes: for k / sigma^2 <= 40 and sigma >= 0.15 the error term of the rule, relative
+    to A(k), is below 2^-36.
     """
     base = _WEIGHTS * np.exp(-(_NODES**2) / (2 * sigma * sigma))
     top = np.cosh(np.multiply.outer(k / (sigma * sigma), _NODES)) @ base
-    return base.sum() / np.asarray(top)
+    ratio: Floats = base.sum() / np.asarray(top)
+    return ratio
 
 
 def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
@@ -313,9 +326,10 @@ def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
 def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
     """Integers with probability proportional to ``exp(-k^2 / (2 sigma^2))`` (Canonne, Kamath and Steinke 2020).
 
-    The proposal is the normal law rounded to integers, whose cell k has mass proportional to exp(-k^2/2s^2) A(k) with A as in
-    :func:`_acceptance`; it is kept with probability A(0)/A(k) >= 1/cosh(k/2s^2) >= 1 - k^2/8s^4, so one comparison keeps nearly all, a
-    quadrature decides most others, and enclosures the rest. For very wide laws the proposal is the discrete Laplace law.
+    The proposal is the normal law rounded to integers, whose cell k has mass proportional to exp(-k^2/2s^2)
+    A(k) with A as in :func:`_acceptance`; it is kept with probability A(0)/A(k) >= 1/cosh(k/2s^2) >= 1 -
+    k^2/8s^4, so one comparison keeps nearly all, a quadrature decides most others, and enclosures the rest. For
+    very wide laws the proposal is the discrete Laplace law.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_gaussian(10.0, 4, SeededSource(1))
@@ -346,8 +360,15 @@ def discrete_gaussian_one(sigma: float, source: Source) -> int:
         return int(discrete_gaussian(sigma, 1, source)[0])
     while True:
         k, word = draw_one(_NORMAL, sigma, source), source.word()
-        if word * 2.0**-64 < 1 - k * k / (8 * sigma**4) - 2.0**-40:
+        u = word * 2.0**-64
+        if u < 1 - k * k / (8 * sigma**4) - 2.0**-40:
             return k
+        if sigma >= 0.15 and abs(k) <= _KAPPA * sigma * sigma:
+            value = float(_acceptance(np.array(abs(k)), sigma))
+            if u < value * (1 - 2.0**-34):
+                return k
+            if u > value * (1 + 2.0**-34) + 2.0**-60:
+                continue
         if LazyUniform(word, 64, source).below(_exact_acceptance(abs(k), Fraction(sigma))):
             return k
 
@@ -381,5 +402,6 @@ def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[In
 
     size = np.abs(k)
     rate = ((size.astype(np.float64) - sigma) / sigma) ** 2 / 2
-    # the rounding of |k| to a float moves the rate by less than 2^-44 where |k| < 2^8 sigma; beyond, exp(-rate) < 2^-60 decides
+    # the rounding of |k| to a float moves the rate by less than 2^-44 where |k| < 2^8 sigma; beyond, exp(-rate)
+    # < 2^-60 decides
     return k, _below(source.words(count), np.exp(-rate), exact, source)

@@ -1,16 +1,18 @@
 """One combinator for every noise law: the lattice point nearest to x + Z, correctly rounded.
 
-The ideal mechanism adds a real-valued Z to a real x. What leaves dither is the nearest multiple of a spacing that is a power of
-two chosen from public parameters alone, a function of the ideal output, so whatever was proved of the ideal mechanism holds as it stands, for any float x.
-The result is found as correctly rounded mathematical libraries find theirs (Ziv 1991):
+The ideal mechanism adds a real-valued Z to a real x. What leaves dither is the nearest multiple of a spacing
+that is a power of two chosen from public parameters alone, a function of the ideal output, so whatever was
+proved of the ideal mechanism holds as it stands, for any float x. The result is found as correctly rounded
+mathematical libraries find theirs (Ziv 1991):
 
 1. From 64 random bits compute ``c = fraction + scale * Q(u)`` in floats, knowing ``|c - true| <= bound``.
-2. If ``c`` is farther than the bound from the nearest half-integer, every real number these bits can still become rounds to
-   the same lattice point, ``rint(c)``: done. This decides all but a few draws in a million.
-3. Otherwise compare U with rigorous enclosures of the law's tail at the half-integers nearby, drawing more bits of U when they are needed.
+2. If ``c`` is farther than the bound from the nearest half-integer, every real number these bits can still
+   become rounds to the same lattice point, ``rint(c)``: done. This decides all but a few draws in a million.
+3. Otherwise compare U with rigorous enclosures of the law's tail at the half-integers nearby, drawing more bits
+   of U when they are needed.
 
-The bound: the quantile is off by ``error`` (see :mod:`dither.randomness.laws`); the product and the sum round to within
-``2^-52`` of numbers below ``scale * 14 + 1``. Hence ``bound = scale * (error + 2^-47) + 2^-50``.
+The bound: the quantile is off by ``error`` (see :mod:`dither.randomness.laws`); the product and the sum round
+to within ``2^-52`` of numbers below ``scale * 14 + 1``. Hence ``bound = scale * (error + 2^-47) + 2^-50``.
 
 Draws are made in chunks that stay in cache, so the extra memory does not grow with their number.
 """
@@ -54,12 +56,11 @@ def bound(scale: float, error: float) -> float:
     return scale * (error + 2.0**-47) + 2.0**-50
 
 
-def settle(
-    u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: Fraction
-) -> int:
+def settle(u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: Fraction) -> int:
     """The integer nearest to ``fraction + scale * Z``, decided by enclosures alone.
 
-    With s the sign, it is s * (the largest k with s * fraction + scale * |Z| >= k - 1/2), that is U <= tail((k - 1/2 - s * fraction) / scale).
+    With s the sign, it is s * (the largest k with s * fraction + scale * |Z| >= k - 1/2), that is U <= tail((k
+    - 1/2 - s * fraction) / scale).
     """
     sign = -1 if negative else 1
     shift = sign * fraction
@@ -133,7 +134,9 @@ def draw(
     return Steps(out, large)
 
 
-def draw_one(law: Law, scale: float, source: Source, fraction: float = 0.0, exact_fraction: Fraction | None = None) -> int:
+def draw_one(
+    law: Law, scale: float, source: Source, fraction: float = 0.0, exact_fraction: Fraction | None = None
+) -> int:
     """One draw of :func:`draw`, without arrays.
 
     >>> from dither.randomness import SeededSource

@@ -94,7 +94,8 @@ class Gumbel:
     """P(Z > z) = 1 - exp(-exp(-z)).
 
     Q(U) = -ln E with E = -ln(1 - U). For u <= 1 - 2^-15, 1 - U is known to a relative 2^-38 at its worst, where
-    E > 10, and E to a relative 2^-41; for small u, E to that of U. Its logarithm is off by as much, plus (A). In sum below 2^-40.
+    E > 10, and E to a relative 2^-41; for small u, E to that of U. Its logarithm is off by as much, plus (A).
+    In sum below 2^-40.
 
     >>> round(Gumbel().quantile_one(1 - math.exp(-1))[0], 12)
     0.0
@@ -130,8 +131,9 @@ class Staircase:
         P(|Z| > k + r) = s^k * (1 - r * (1 - s) / W)               for r <= gamma,
         P(|Z| > k + r) = s^(k+1) * (1 + (1 - r) * (1 - s) / W)     for r >= gamma.
 
-    The quantile is continuous, so a step number that rounding puts one too far costs no more than the rounding itself. A relative error
-    e in U moves z by at most e / (1 - s); U after scaling by s^-k is good to a relative 2^-42.
+    The quantile is continuous, so a step number that rounding puts one too far costs no more than the rounding
+    itself. A relative error e in U moves z by at most e / (1 - s); U after scaling by s^-k is good to a
+    relative 2^-42.
 
     >>> Staircase(Fraction(1), Fraction(1, 2)).tail(Fraction(3), 60)[0] / 2**60 == math.exp(-3)
     True
@@ -192,11 +194,12 @@ class Staircase:
 class HeavyTail:
     """Density proportional to ``1 / (1 + |z|**gamma)``, gamma > 1; gamma = 2 is the Cauchy law.
 
-    The quantile is guessed from a table, improved by Newton's method and then *checked*. The float tail at z has a relative error t of at most
-    2^-44 (3 + gamma |ln z|): by (A) for the power, and 64 terms of a positive series of ratio at most 1/2 (for z <= 1 it is one minus such a value,
-    so t is absolute). It differs from u by some r, so by the mean value theorem z is off by at most (r + t u + 2^-43 u) / p, with p a lower
-    bound of the density nearby: three quarters of its value at z, which holds over a distance of z / (16 (1 + gamma)). That bound is
-    returned with each draw, infinite where it is not small enough to prove itself.
+    The quantile is guessed from a table, improved by Newton's method and then *checked*. The float tail at z
+    has a relative error t of at most 2^-44 (3 + gamma |ln z|): by (A) for the power, and 64 terms of a positive
+    series of ratio at most 1/2 (for z <= 1 it is one minus such a value, so t is absolute). It differs from u
+    by some r, so by the mean value theorem z is off by at most (r + t u + 2^-43 u) / p, with p a lower bound of
+    the density nearby: three quarters of its value at z, which holds over a distance of z / (16 (1 + gamma)).
+    That bound is returned with each draw, infinite where it is not small enough to prove itself.
 
     >>> z, error = HeavyTail(Fraction(2)).quantile_one(0.5)       # P(|Cauchy| > 1) = 1/2
     >>> abs(z - 1) <= error < 1e-9
@@ -231,7 +234,8 @@ class HeavyTail:
             series *= x * (k / (k + a))
             series += 1
         part = np.where(inside, v, power / v / (g - 1)) / (1 + power) * series / self._mass
-        return np.where(inside, 1 - part, part)
+        tails: Floats = np.where(inside, 1 - part, part)
+        return tails
 
     def quantile(self, u: Floats) -> Floats:
         """Guess, two Newton steps, and a certified error for each element."""

@@ -10,8 +10,8 @@ middle. Its error has three parts, all bounded when the table is built (and the 
 
 * the constant term: a float z0 whose rigorous tail is compared with the middle;
 * the remainder: |z^(5)| grows with z, so its value at the cell's lower end, times (half width)^5 / 120;
-* rounding: u g <= sqrt(pi/2) and |u - middle| <= 2^-8 u, so the terms after the first add up to less than 2^-7 and their
-  rounding, with coefficients good to a relative 2^-46, to less than 2^-50.
+* rounding: u g <= sqrt(pi/2) and |u - middle| <= 2^-8 u, so the terms after the first add up to less than 2^-7
+  and their rounding, with coefficients good to a relative 2^-46, to less than 2^-50.
 
 In sum below 2^-41. The word adds 2^-43.9 u g < 2^-43. No library function is trusted at sampling time.
 """
@@ -42,7 +42,7 @@ def _half_normal_quantile(u: float) -> float:
 @lru_cache(maxsize=1)
 def _table() -> tuple[Floats, list[tuple[float, ...]]]:
     """Rows: middle, then the coefficients of degree 0 to 4."""
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for cell in range(_EXPONENTS << _FRACTION_BITS):
         base = math.ldexp(1.0, (cell >> _FRACTION_BITS) - _EXPONENTS)
         half = base * 2.0 ** -(_FRACTION_BITS + 1)
@@ -57,9 +57,7 @@ def _table() -> tuple[Floats, list[tuple[float, ...]]]:
         remainder = (7 + 46 * far**2 + 24 * far**4) * (far_g * half) ** 5 / 120
         if not 1.01 * offset * far_g + remainder + 2.0**-50 < _BOUND:
             raise ArithmeticError("the normal quantile table could not be certified on this platform")
-        rows.append(
-            (middle, z, -g, z * g**2 / 2, -(1 + 2 * z * z) * g**3 / 6, (7 * z + 6 * z**3) * g**4 / 24)
-        )
+        rows.append((middle, z, -g, z * g**2 / 2, -(1 + 2 * z * z) * g**3 / 6, (7 * z + 6 * z**3) * g**4 / 24))
     return np.ascontiguousarray(np.array(rows).T), rows
 
 

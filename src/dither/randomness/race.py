@@ -1,7 +1,8 @@
 """Exponential clocks: which of many rings first, decided exactly.
 
-If clock i rings after ``E_i / w_i`` with independent standard exponential ``E_i``, it is the first with probability ``w_i / sum(w)``: a draw
-in proportion to the weights without ever adding them up. Here ``w_i = counts_i * exp(factor * scores_i)``, so scores of any size can be raced.
+If clock i rings after ``E_i / w_i`` with independent standard exponential ``E_i``, it is the first with
+probability ``w_i / sum(w)``: a draw in proportion to the weights without ever adding them up. Here ``w_i =
+counts_i * exp(factor * scores_i)``, so scores of any size can be raced.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ def first_to_ring(
 ) -> int:
     """The index of the clock that rings first: ``P(i)`` is proportional to ``counts[i] * exp(factor * scores[i])``.
 
-    One pass compares ``factor * score + ln(count) + G``, G a Gumbel variable, in floats. Each key is known to within ``2^-39 + 2^-49 m``,
-    m the size of its parts: the Gumbel quantile to 2^-40, the logarithm to 2^-40 for counts below 2^63, the product and the sums to 2^-50 m. Clocks that
-    this leaves in the race, and those whose word the float quantile cannot take, are compared exactly, on as many bits as it needs.
-    A score of -inf, or a count of 0, never rings.
+    One pass compares ``factor * score + ln(count) + G``, G a Gumbel variable, in floats. Each key is known to
+    within ``2^-39 + 2^-49 m``, m the size of its parts: the Gumbel quantile to 2^-40, the logarithm to 2^-40
+    for counts below 2^63, the product and the sums to 2^-50 m. Clocks that this leaves in the race, and those
+    whose word the float quantile cannot take, are compared exactly, on as many bits as it needs. A score of
+    -inf, or a count of 0, never rings.
 
     >>> from dither.randomness import SeededSource
     >>> first_to_ring(np.array([0.0, 50.0, -np.inf]), SeededSource(1))
@@ -41,7 +43,9 @@ def first_to_ring(
     """
     rates = scores * float(factor)
     if scores.size == 0 or np.any(np.isnan(rates)) or np.any(np.isposinf(rates)):
-        raise InvalidArgument(message("scores", "at least one, none NaN or too large", "something else", "pass finite scores"))
+        raise InvalidArgument(
+            message("scores", "at least one, none NaN or too large", "something else", "pass finite scores")
+        )
     alive = rates > -np.inf
     if counts is not None:
         alive &= counts > 0
@@ -51,7 +55,7 @@ def first_to_ring(
         part = slice(start, start + CHUNK)
         here = alive[part]
         words = source.words(here.size) & np.uint64(MAGNITUDE)
-        u = words.view(np.int64) * 2.0**-63
+        u: Floats = words.view(np.int64) * np.float64(2.0**-63)
         doubtful = (u < LOW) | (u > _GUMBEL.high)
         u[doubtful] = 0.5
         _GUMBEL.quantile(u)
@@ -71,12 +75,15 @@ def first_to_ring(
     if not racing:
         raise InvalidArgument(message("scores", "at least one clock that can ring", "none", "give one a finite score"))
     while len(racing) > 1:
-        ends = [_key(u, factor * Fraction(float(scores[i])), 1 if counts is None else int(counts[i])) for i, u in racing]
+        ends = [
+            _key(clock, factor * Fraction(float(scores[i])), 1 if counts is None else int(counts[i]))
+            for i, clock in racing
+        ]
         front = max(low for low, _ in ends)
-        racing = [clock for clock, (_, high) in zip(racing, ends, strict=True) if high >= front]
+        racing = [entry for entry, (_, high) in zip(racing, ends, strict=True) if high >= front]
         if len(racing) > 1:
-            for _, u in racing:
-                u.extend()
+            for _, clock in racing:
+                clock.extend()
     return racing[0][0]
 
 

@@ -66,10 +66,11 @@ def mark(value: Any, source: Source) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return value.view(SeededArray)
-    for plain, marked in ((int, SeededInt), (float, SeededFloat), (list, SeededList)):
-        if isinstance(value, plain):
-            return marked(value)
-    return value
+    if isinstance(value, int):
+        return SeededInt(value)
+    if isinstance(value, float):
+        return SeededFloat(value)
+    return SeededList(value) if isinstance(value, list) else value
 
 
 def is_seeded(value: object) -> bool:

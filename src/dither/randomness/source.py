@@ -171,5 +171,12 @@ def resolve(source: Source | None) -> Source:
     if source is None:
         return SYSTEM
     if not isinstance(source, Source):
-        raise WrongType(message("source", "a randomness source", type(source).__name__, "leave it out, or pass SeededSource(1) in a test"))
+        raise WrongType(
+            message(
+                "source",
+                "a randomness source",
+                type(source).__name__,
+                "leave it out, or pass SeededSource(1) in a test",
+            )
+        )
     return source

@@ -1,0 +1,42 @@
+# make demo   set up what is needed and run the main job
+# make test   every test            make check   lint, types, fast tests
+# make bench  the benchmarks        make lock    pin the versions used by CI
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements/ci.txt
+
+.PHONY: demo test check lint bench lock clean
+
+$(VENV)/run.stamp: pyproject.toml $(LOCK)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[test,dev]'
+	touch $@
+
+demo: $(VENV)/run.stamp
+	$(BIN)/dither demo
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/run.py --with-peers
+
+lock: $(VENV)/dev.stamp
+	$(BIN)/python -m pip freeze --exclude-editable --exclude dither > $(LOCK)
+
+clean:
+	rm -rf $(VENV) .venv-* out .mypy_cache .ruff_cache .pytest_cache .hypothesis

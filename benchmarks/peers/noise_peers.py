@@ -1,0 +1,155 @@
+"""Noise of dither and of its peers by one stopwatch: prints JSON for the libraries that the running interpreter has.
+
+``run.py`` lets the project's interpreter and the peers' take turns, and keeps the best of each. Vectors go through the library's own vector
+call where there is one, otherwise through a loop, and fewer draws stand for more: the figure is nanoseconds a release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from suite import Task, interleaved
+
+Tasks = dict[str, tuple[Task, int]]
+
+LAPLACE_INT, LAPLACE_FLOAT = "vector: Laplace, integers", "vector: Laplace, floats"
+GAUSSIAN_INT, GAUSSIAN_FLOAT = "vector: Gaussian, integers", "vector: Gaussian, floats"
+ONE_LAPLACE_INT, ONE_LAPLACE_FLOAT = "one: Laplace, int", "one: Laplace, float"
+ONE_GAUSSIAN_INT, ONE_GAUSSIAN_FLOAT = "one: Gaussian, int", "one: Gaussian, float"
+ONE_STAIRCASE, ONE_BOUNDED, ONE_RESPONSE = "one: staircase, float", "one: bounded Laplace, float", "one: randomized response"
+
+
+def loop(call: Callable[[Any], object], value: object, calls: int) -> tuple[Task, int]:
+    """``calls`` single releases."""
+
+    def task() -> None:
+        for _ in range(calls):
+            call(value)
+
+    return task, calls
+
+
+def numpy_tasks(calls: int) -> Tasks:
+    """Not private; shows how fast the machine was in this turn."""
+    rng, draws = importlib.import_module("numpy").random.default_rng(), 200 * calls
+    laplace, normal = (lambda: rng.laplace(0, 10, draws), draws), (lambda: rng.normal(0, 10, draws), draws)
+    return {LAPLACE_INT: laplace, LAPLACE_FLOAT: laplace, GAUSSIAN_INT: normal, GAUSSIAN_FLOAT: normal}
+
+
+def dither_tasks(calls: int) -> Tasks:
+    """Integers get the discrete Gaussian, as with opendp and diffprivlib."""
+    dp, np, draws = importlib.import_module("dither"), importlib.import_module("numpy"), 200 * calls
+    laplace, gaussian = dp.Laplace(sensitivity=10, epsilon=1), dp.Gaussian(sensitivity=10, rho=0.5)
+    whole, real = np.zeros(draws, dtype=np.int64), np.zeros(draws)
+    return {
+        LAPLACE_INT: (lambda: laplace.release(whole), draws),
+        LAPLACE_FLOAT: (lambda: laplace.release(real), draws),
+        GAUSSIAN_INT: (lambda: gaussian.release(whole), draws),
+        GAUSSIAN_FLOAT: (lambda: gaussian.release(real), draws),
+        ONE_LAPLACE_INT: loop(laplace.release, 42, calls),
+        ONE_LAPLACE_FLOAT: loop(laplace.release, 42.5, calls),
+        ONE_GAUSSIAN_INT: loop(gaussian.release, 42, calls),
+        ONE_GAUSSIAN_FLOAT: loop(gaussian.release, 42.5, calls),
+        ONE_STAIRCASE: loop(dp.Staircase(sensitivity=10, epsilon=1).release, 42.5, calls),
+        ONE_BOUNDED: loop(dp.BoundedLaplace(sensitivity=10, epsilon=1, lower=0, upper=100).release, 42.5, calls),
+        ONE_RESPONSE: loop(dp.RandomizedResponse(epsilon=1).release, True, calls),
+    }
+
+
+def opendp_tasks(calls: int) -> Tasks:
+    """Floats on the lattice that dither uses (k = -17, 2^-17), which needs a known length; by default (2^-1074) they take three to four times as long."""
+    dp, np, draws = importlib.import_module("opendp.prelude"), importlib.import_module("numpy"), 10 * calls
+    dp.enable_features("contrib")
+    whole, real = np.zeros(draws, dtype=np.int64), np.zeros(draws)
+    atom_int, atom_float = dp.atom_domain(T="i64"), dp.atom_domain(T=float, nan=False)
+    found: Tasks = {}
+    for make, norm, vector, one in (
+        (dp.m.make_laplace, dp.l1_distance, (LAPLACE_INT, LAPLACE_FLOAT), (ONE_LAPLACE_INT, ONE_LAPLACE_FLOAT)),
+        (dp.m.make_gaussian, dp.l2_distance, (GAUSSIAN_INT, GAUSSIAN_FLOAT), (ONE_GAUSSIAN_INT, ONE_GAUSSIAN_FLOAT)),
+    ):
+        ints = make(dp.vector_domain(atom_int), norm(T="i64"), scale=10.0)
+        floats = make(dp.vector_domain(atom_float, size=draws), norm(T=float), scale=10.0, k=-17)
+        default = make(dp.vector_domain(atom_float), norm(T=float), scale=10.0)
+        found[vector[0]] = (lambda ints=ints: ints(whole)), draws  # type: ignore[misc]
+        found[vector[1]] = (lambda floats=floats: floats(real)), draws  # type: ignore[misc]
+        found[f"{vector[1]}, finest lattice"] = (lambda default=default: default(real)), draws  # type: ignore[misc]
+        found[one[0]] = loop(make(atom_int, dp.absolute_distance(T="i64"), scale=10.0), 42, calls // 5)
+        found[one[1]] = loop(make(atom_float, dp.absolute_distance(T=float), scale=10.0, k=-17), 42.5, calls // 5)
+    found[ONE_RESPONSE] = loop(dp.m.make_randomized_response_bool(prob=0.7310585786300049), True, calls // 5)
+    return found
+
+
+def pydp_tasks(calls: int) -> Tasks:
+    """No vector call."""
+    pydp = importlib.import_module("pydp.algorithms.numerical_mechanisms")
+    laplace, gaussian = pydp.LaplaceMechanism(1.0, 10.0).add_noise, pydp.GaussianMechanism.create_from_standard_deviation(10.0).add_noise
+    laplace_int, laplace_float = loop(laplace, 42, calls), loop(laplace, 42.5, calls)
+    gaussian_int, gaussian_float = loop(gaussian, 42, calls), loop(gaussian, 42.5, calls)
+    return {
+        LAPLACE_INT: laplace_int,
+        LAPLACE_FLOAT: laplace_float,
+        GAUSSIAN_INT: gaussian_int,
+        GAUSSIAN_FLOAT: gaussian_float,
+        ONE_LAPLACE_INT: laplace_int,
+        ONE_LAPLACE_FLOAT: laplace_float,
+        ONE_GAUSSIAN_INT: gaussian_int,
+        ONE_GAUSSIAN_FLOAT: gaussian_float,
+    }
+
+
+def diffprivlib_tasks(calls: int) -> Tasks:
+    """No vector call; its Geometric is the discrete Laplace law."""
+    dm = importlib.import_module("diffprivlib.mechanisms")
+    geometric = loop(dm.Geometric(epsilon=1, sensitivity=10).randomise, 42, calls)
+    laplace = loop(dm.Laplace(epsilon=1, sensitivity=10).randomise, 42.5, calls)
+    discrete = loop(dm.GaussianDiscrete(epsilon=1, delta=1e-6, sensitivity=2).randomise, 42, calls)  # sigma 8.5; it takes whole sensitivities only
+    gaussian = loop(dm.GaussianAnalytic(epsilon=1, delta=1e-6, sensitivity=2.3686).randomise, 42.5, calls)
+    return {
+        LAPLACE_INT: geometric,
+        LAPLACE_FLOAT: laplace,
+        GAUSSIAN_INT: discrete,
+        GAUSSIAN_FLOAT: gaussian,
+        ONE_LAPLACE_INT: geometric,
+        ONE_LAPLACE_FLOAT: laplace,
+        ONE_GAUSSIAN_INT: discrete,
+        ONE_GAUSSIAN_FLOAT: gaussian,
+        ONE_STAIRCASE: loop(dm.Staircase(epsilon=1, sensitivity=10).randomise, 42.5, calls),
+        ONE_BOUNDED: loop(dm.LaplaceBoundedDomain(epsilon=1, sensitivity=10, lower=0, upper=100).randomise, 42.5, calls),
+        ONE_RESPONSE: loop(dm.Binary(epsilon=1, value0="no", value1="yes").randomise, "yes", calls),
+    }
+
+
+LIBRARIES: dict[str, Callable[[int], Tasks]] = {
+    "numpy": numpy_tasks,
+    "dither": dither_tasks,
+    "opendp": opendp_tasks,
+    "python-dp": pydp_tasks,
+    "diffprivlib": diffprivlib_tasks,
+}
+
+
+def measured(quick: bool) -> dict[str, dict[str, Any]]:
+    """For each library here: its version, and nanoseconds of CPU for each release."""
+    found: dict[str, Tasks] = {}
+    for library, tasks in LIBRARIES.items():
+        try:
+            found[library] = tasks(500 if quick else 5000)
+        except ModuleNotFoundError:
+            continue
+    named = {f"{library}/{what}": task for library, tasks in found.items() for what, (task, _) in tasks.items()}
+    best = interleaved(named, 1 if quick else 3)
+    return {
+        library: {"version": version(library), "ns": {what: best[f"{library}/{what}"].cpu / draws * 1e9 for what, (_, draws) in tasks.items()}}
+        for library, tasks in found.items()
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    print(json.dumps(measured(parser.parse_args().quick)))

@@ -1,0 +1,161 @@
+"""Run every suite, and the peers beside it, and write README.md: ``make bench``, or ``python benchmarks/run.py --with-peers``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from suite import Row, missed, number, table
+
+SUITES = ("noise", "import_time")
+PEERS = {"noise": "noise_peers"}
+ROUNDS = 3
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = HERE.parent / ".venv-peers"
+
+Figures = dict[str, dict[str, Any]]
+
+HEAD = """# Benchmarks
+
+Made by `make bench`; do not edit. Measured on {date}, on {machine}.
+
+    make bench                            # everything, peers included; writes this page
+    python benchmarks/run.py              # the peers only where their environment is there already
+    python benchmarks/noise.py --check    # one suite; exits with 1 if a target is missed
+    python benchmarks/noise.py --quick    # small sizes, to see that it runs
+
+{verdict}
+
+The machine may have had other work to do; ratios within one table are better than the absolute times.
+"""
+
+PEER_NOTES = (
+    "CPU time of one release, best of {repeats} repeats in {rounds} rounds in which the two interpreters take turns. {drift}",
+    "*Best peer / dither* above 1 means that dither is faster than every peer in the row.",
+    "A vector call where the library has one: dither (1e6 values) and opendp (50,000 values, its cost grows linearly); the others are called in a loop. Scale or sigma 10.",
+    "opendp is shown at its fastest: with a known length and on the lattice that dither uses for this noise, 2^-17. *Finest lattice* is its default, 2^-1074. Single releases there: built once, called often.",
+    "What the figures buy is not the same. dither and opendp sample exactly; python-dp rounds geometric and binomial samples to a lattice; diffprivlib's floats come from floating-point formulas and leak in their low bits. "
+    "python-dp's Gaussian is set by its standard deviation; diffprivlib's discrete Gaussian takes whole sensitivities, so its sigma is 8.5.",
+)
+
+
+def project_python() -> str:
+    """The interpreter that runs this file."""
+    return sys.executable
+
+
+def peers_python(create: bool) -> str | None:
+    """The peers' interpreter; made on request."""
+    python = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if create:
+        if not python.exists():
+            subprocess.run([project_python(), "-m", "venv", str(ENVIRONMENT)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "peers" / "requirements.txt")], check=True)
+    return str(python) if python.exists() else None
+
+
+def output(python: str, script: Path, *options: str) -> Any:
+    """What the script prints, as JSON; it finds the stopwatch beside this file."""
+    done = subprocess.run([python, str(script), *options], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(HERE)})
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Figures, list[float]]:
+    """The best figure of each library over all rounds, and numpy's smallest figure in either interpreter."""
+    best: Figures = {}
+    yardsticks = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for i, python in enumerate((project_python(), theirs)):
+            for library, found in output(python, script, *options).items():
+                kept = best.setdefault(library, {"version": found["version"], "ns": {}})["ns"]
+                for what, ns in found["ns"].items():
+                    kept[what] = min(ns, kept.get(what, float("inf")))
+                if library == "numpy":
+                    yardsticks[i] = min(yardsticks[i], *found["ns"].values())
+    return best, yardsticks
+
+
+def peer_table(best: Figures) -> str:
+    """One row for each task, one column for each library."""
+    others = [library for library in best if library not in ("dither", "numpy")]
+    columns = ["dither", *others, "numpy"]
+    tasks = list(dict.fromkeys(what for library in columns for what in best[library]["ns"]))
+    titles = [f"{library} {best[library]['version']}" + (", not private" if library == "numpy" else "") for library in columns]
+    lines = [f"| ns a release | {' | '.join(titles)} | best peer / dither |", "|---|" + "---:|" * (len(columns) + 1)]
+    for what in tasks:
+        figures = {library: best[library]["ns"].get(what) for library in columns}
+        cells = [number(figure) if figure is not None else "" for figure in figures.values()]
+        ours, rivals = figures["dither"], [figures[library] for library in others if figures[library] is not None]
+        factor = f"{min(rivals) / ours:.1f}×" if ours is not None and rivals else ""
+        lines.append(f"| {what} | {' | '.join(cells)} | {factor} |")
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    """Cores, kind of processor, Python and NumPy, and how busy it was; nothing that names the machine."""
+    processor = platform.processor() or platform.machine()
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
+        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in cpuinfo)}
+        processor = f"{fields['model name']} (family {fields['cpu family']})"
+    except (OSError, KeyError):
+        pass
+    load = f", load average {os.getloadavg()[0]:.1f} at the start" if hasattr(os, "getloadavg") else ""
+    return f"{os.cpu_count()} cores of {processor}, {platform.system()}, Python {platform.python_version()}, NumPy {version('numpy')}, cryptography {version('cryptography')}{load}"
+
+
+def notes(lines: list[str]) -> str:
+    """A Markdown list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--with-peers", action="store_true", help="make the peers' environment first, if it is not there")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
+    parser.add_argument("--quick", action="store_true", help="small sizes; does not write README.md")
+    options = parser.parse_args()
+    quick = ["--quick"] if options.quick else []
+    where, date = machine(), datetime.date.today().isoformat()
+    theirs = peers_python(options.with_peers)
+    parts: list[str] = []
+    all_rows: list[Row] = []
+    for suite in SUITES:
+        print(f"{suite} …", file=sys.stderr)
+        found = output(project_python(), HERE / f"{suite}.py", "--json", *quick)
+        rows = [Row(**row) for row in found["rows"]]
+        all_rows += rows
+        parts.append(f"## {found['title']}\n\n{table(rows)}\n\n{notes(found['notes'])}\n")
+        if suite in PEERS:
+            parts.append(f"### {found['title']}: what people can pick instead\n\n" + peers(suite, theirs, 1 if options.quick else ROUNDS, quick))
+    late, kept = missed(all_rows), sum(row.met is True for row in all_rows)
+    verdict = f"Targets: {kept} met, {len(late)} missed" + (f" ({'; '.join(late)})." if late else ".")
+    page = "\n".join([HEAD.format(date=date, machine=where, verdict=verdict), *parts])
+    print(page)
+    if not options.quick:
+        (HERE / "README.md").write_text(page, encoding="utf-8")
+    sys.exit(1 if options.check and late else 0)
+
+
+def peers(suite: str, theirs: str | None, rounds: int, quick: list[str]) -> str:
+    """The comparison of one suite, or why there is none."""
+    if theirs is None:
+        return "Not measured this time: the peers' environment is made by `python benchmarks/run.py --with-peers`.\n"
+    print(f"{suite}: peers …", file=sys.stderr)
+    best, yardsticks = compared(HERE / "peers" / f"{PEERS[suite]}.py", theirs, rounds, *quick)
+    drift = f"NumPy's normal took {number(yardsticks[0])} ns in the one and {number(yardsticks[1])} ns in the other, which shows how alike their conditions were."
+    lines = [line.format(repeats=1 if quick else 3, rounds=rounds, drift=drift) for line in PEER_NOTES]
+    return f"{peer_table(best)}\n\n{notes(lines)}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Private statistics of one column in one call. Bounds and epsilon are required and public.
+
+The relation is :data:`~dither.ReplaceOne` unless said otherwise: the number of records is taken to be public,
+as in most textbooks. Where it is private, pass ``neighbors=dither.AddRemove``. Every answer carries its
+guarantee, its relation and its error.
+
+>>> import dither as dp
+>>> ages = [23, 35, 44, 51, 67] * 200
+>>> answer = dp.stats.mean(ages, bounds=(0, 120), epsilon=1)
+>>> abs(answer - 44) < 3 and answer.error(0.95) < 1
+True
+"""
+
+from dither.stats.binned import histogram
+from dither.stats.estimate import Estimate, EstimateFloat, EstimateInt, Histogram
+from dither.stats.moments import count, mean, std, sum, var, variance
+from dither.stats.order import max, median, min
+
+__all__ = [
+    "Estimate",
+    "EstimateFloat",
+    "EstimateInt",
+    "Histogram",
+    "count",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "std",
+    "sum",
+    "var",
+    "variance",
+]

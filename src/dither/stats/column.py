@@ -1,0 +1,177 @@
+"""Reading one column of data: any one-dimensional container, a stated policy for missing values, and an exact
+integer grid.
+
+Everything here works on one record at a time (clip, round, replace), so it cannot make neighbours differ in
+more than one record; and every check that could fail on the data fails before anything is released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.exact import exactly
+from dither.mechanisms.values import saturate
+from dither.neighbors import Neighbors, ReplaceOne
+
+NanPolicy = Literal["refuse", "drop", "lower"]
+Values = NDArray[np.int64] | NDArray[np.float64]
+
+_FIX = "pass a one-dimensional list, array or Series of numbers"
+_ROWS = 1 << 17
+
+
+def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float = 0.0) -> Values:
+    """One column as 64-bit integers or finite floats.
+
+    Missing values (NaN, None, plus or minus infinity) are refused by default; ``nan="drop"`` leaves those
+    records out, which changes how many there are and so needs :data:`~dither.AddRemove`; ``nan="lower"`` counts
+    them as the lower bound.
+
+    >>> from dither import AddRemove
+    >>> read([1.0, None, 3.0], AddRemove, nan="drop")
+    array([1., 3.])
+    """
+    if nan not in ("refuse", "drop", "lower"):
+        raise InvalidArgument(message("nan", "'refuse', 'drop' or 'lower'", repr(nan), "choose one of them"))
+    if nan == "drop" and neighbors is ReplaceOne:
+        raise InvalidArgument(
+            message(
+                "nan",
+                "'refuse' or 'lower' under ReplaceOne, where the number of records is public",
+                "'drop'",
+                "pass neighbors=dither.AddRemove, or nan='lower'",
+            )
+        )
+    plain = _plain(x)
+    if plain.dtype.kind in "bi":
+        return plain.astype(np.int64, copy=False)
+    if plain.dtype.kind == "u":
+        return saturate(plain)
+    floats = plain.astype(np.float64, copy=False)
+    finite = np.isfinite(floats)
+    if bool(np.all(finite)):
+        return floats
+    if nan == "refuse":
+        raise InvalidData(
+            message(
+                "x",
+                "finite numbers",
+                "NaN, None or infinity among them",
+                "pass nan='lower', or nan='drop' with neighbors=dither.AddRemove",
+            )
+        )
+    return floats[finite] if nan == "drop" else np.where(finite, floats, float(lower))
+
+
+def _plain(x: Any) -> NDArray[Any]:
+    if isinstance(x, (str, bytes, dict, set)) or x is None or np.isscalar(x):
+        raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
+    if hasattr(x, "to_numpy"):
+        found = np.asarray(x.to_numpy())
+    elif isinstance(x, np.ndarray):
+        found = x
+    else:
+        items = list(x) if hasattr(x, "__iter__") else None
+        if items is None:
+            raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
+        if any(isinstance(item, (list, tuple, np.ndarray)) and np.ndim(item) > 0 for item in items):
+            raise InvalidArgument(message("x", "one dimension", "a list of lists", "pass one column"))
+        found = np.array(items, dtype=object if any(item is None for item in items) else None) if items else np.zeros(0)
+    if found.ndim != 1:
+        raise InvalidArgument(
+            message("x", "one dimension", f"{found.ndim} dimensions", "pass one column, for example x[:, 0]")
+        )
+    if found.dtype == object:
+        found = _from_objects(found)
+    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
+        raise WrongType(message("x", "real numbers of at most 64 bits", f"dtype {found.dtype}", _FIX))
+    return found
+
+
+def _from_objects(items: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and missing values kept as Python objects; anything else is refused."""
+    missing = [item is None or type(item).__name__ in ("NAType", "NaTType") for item in items]
+    kept = [item for item, gone in zip(items, missing, strict=True) if not gone]
+    if not all(isinstance(item, (int, float, np.integer, np.floating, np.bool_)) for item in kept):
+        raise WrongType(message("x", "real numbers", "a column of objects", _FIX))
+    return np.array([math.nan if gone else float(item) for item, gone in zip(items, missing, strict=True)])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points ``step * k``, ``first <= k <= last``, on which values are counted: sums become sums of integers.
+
+    >>> Grid.between(0, 100, 20)
+    Grid(step=Fraction(1, 16384), first=0, last=1638400)
+    >>> Grid.between(0, 100, 20, integers=True)
+    Grid(step=Fraction(1, 1), first=0, last=100)
+    """
+
+    step: Fraction
+    first: int
+    last: int
+
+    @classmethod
+    def between(cls, lower: float, upper: float, bits: int, *, integers: bool = False) -> Grid:
+        """A grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds; for ``integers`` the integers,
+        if they are not many more.
+        """
+        low, high = exactly(lower), exactly(upper)
+        if (
+            integers
+            and isinstance(lower, int)
+            and isinstance(upper, int)
+            and high - low < 1 << (63 if bits > 24 else bits)
+        ):
+            return cls(Fraction(1), lower, upper)
+        exponent = math.frexp(float(high - low))[1] - 1 - bits
+        step = Fraction(2) ** exponent
+        if max(abs(low), abs(high)) / step >= 1 << 62 or not -1000 < exponent < 900:
+            raise InvalidArgument(
+                message(
+                    "bounds",
+                    "bounds whose width is not tiny against their size",
+                    "such bounds",
+                    "subtract a public constant from the data and the bounds",
+                )
+            )
+        return cls(step, round(low / step), round(high / step))
+
+    @property
+    def span(self) -> int:
+        """The number of steps from the first point to the last."""
+        return self.last - self.first
+
+    def places(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
+        """For each record, clipped to the bounds, how many steps from the first point it lies; in blocks of rows."""
+        for start in range(0, x.size, _ROWS):
+            part = x[start : start + _ROWS]
+            if part.dtype.kind == "i" and self.step == 1:
+                ends = np.iinfo(np.int64)
+                clipped = np.clip(part, max(math.ceil(lower), ends.min), min(math.floor(upper), ends.max))
+            else:
+                scaled = np.clip(part.astype(np.float64), float(lower), float(upper))
+                if float(self.step) != 1.0:
+                    scaled = scaled / float(self.step)
+                clipped = np.clip(np.rint(scaled), float(self.first), float(self.last)).astype(np.int64)
+                np.clip(clipped, self.first, self.last, out=clipped)
+            yield clipped.view(np.uint64) - np.uint64(self.first % (1 << 64))
+
+
+def total(places: NDArray[np.uint64]) -> int:
+    """The sum of 64-bit numbers as a Python int: halves are added apart, so nothing can overflow.
+
+    >>> total(np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)) == 2**65 - 2
+    True
+    """
+    high = int((places >> np.uint64(32)).sum(dtype=np.uint64))
+    low = int((places & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
+    return (high << 32) + low

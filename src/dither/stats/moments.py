@@ -1,0 +1,406 @@
+"""Count, sum, mean, variance and standard deviation.
+
+Data are clipped to the public bounds and counted on an integer grid (:class:`~dither.stats.column.Grid`), so
+every sum is a sum of integers: no order of the rows, rounding or overflow can move it by more than the
+sensitivity that is paid for (Casacuberta, Shoemate, Vadhan and Wagaman 2022).
+
+Where the number of records is public (:data:`~dither.ReplaceOne`), mean and variance get noise directly. Where
+it is private (:data:`~dither.AddRemove`), one idea serves both: with y the place of a record between the
+bounds, from 0 to 1, the Bernstein polynomials
+
+    degree 1:  1 - y,  y                         degree 2:  (1 - y)^2,  2 y (1 - y),  y^2
+
+are non-negative and add up to 1, so a record changes the vector of their sums by exactly 1 in the l1 norm.
+Releasing that vector costs one epsilon, not one for the number, one for the sum and one for the squares; they
+all follow from it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
+from dither.randomness import Source, resolve
+from dither.stats.column import Grid, NanPolicy, Values, read, total
+from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Interval, Root
+
+_SUM_BITS = 30
+_SQUARE_BITS = 21
+
+
+def noise(
+    sensitivity: Any, epsilon: Any, delta: Any = None, *, l2: Any = None, coordinates: int = 1
+) -> Laplace | MixedNoise:
+    """Laplace noise, or the better of Laplace and Gaussian noise where a delta is given.
+
+    >>> noise(1, 1)
+    Laplace(sensitivity=1, epsilon=1, split=None)
+    """
+    if delta is None:
+        return Laplace(sensitivity, epsilon)
+    return MixedNoise(sensitivity, epsilon, delta, sensitivity if l2 is None else l2, coordinates)
+
+
+def _name(mechanism: Laplace | MixedNoise) -> str:
+    return mechanism.chosen if isinstance(mechanism, MixedNoise) else "Laplace"
+
+
+def _known_size(size: int, at_least: int) -> None:
+    if size < at_least:
+        raise InvalidArgument(
+            message(
+                "x",
+                f"at least {at_least} record(s) under ReplaceOne, where the number of records is public",
+                f"{size}",
+                "pass neighbors=dither.AddRemove if that number is private",
+            )
+        )
+
+
+def count(
+    x: Any,
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> EstimateInt:
+    """How many records there are; for booleans, how many are true.
+
+    The sensitivity is 1 under either relation.
+
+    >>> answer = count([True, False, True], epsilon=1)
+    >>> isinstance(answer, int), answer.error(0.95)
+    (True, 3.0)
+    """
+    mechanism, words = noise(1, epsilon, delta), resolve(source)
+    values = read(x, relation(neighbors), nan)
+    found = int(np.count_nonzero(values)) if _boolean(x) else values.size
+    interval = Around(mechanism, integer=True)
+    return EstimateInt.of(
+        mechanism.release(found, source=words),
+        mechanism.guarantee,
+        neighbors,
+        _name(mechanism),
+        interval,
+        words.private,
+    )
+
+
+def _boolean(x: Any) -> bool:
+    if hasattr(x, "dtype"):
+        return str(x.dtype).lower().startswith("bool")
+    return isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(item, (bool, np.bool_)) for item in x)
+
+
+def sum(
+    x: Any,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> EstimateInt | EstimateFloat:
+    """The sum of the records, each clipped to the bounds. Integers with integer bounds give an integer.
+
+    Sensitivity: upper - lower under replace-one, the larger of their sizes under add/remove.
+
+    >>> answer = sum([1.5, 2.5, 400.0], bounds=(0, 10), epsilon=1)      # 400 counts as 10
+    >>> isinstance(answer, float) and abs(answer - 14) < 1000
+    True
+    """
+    lower, upper = arguments.bounds(bounds)
+    words = resolve(source)
+    arguments.epsilon(epsilon)
+    values = read(x, relation(neighbors), nan, lower)
+    grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
+    reach = grid.span if neighbors is ReplaceOne else max(abs(grid.first), abs(grid.last))
+    mechanism = noise(reach * grid.step, epsilon, delta)
+    exact = (_total(values, grid, lower, upper) + values.size * grid.first) * grid.step
+    whole = grid.step == 1 and values.dtype.kind == "i"
+    released = mechanism.release(int(exact) if whole else exact, source=words)
+    kind: type[EstimateInt] | type[EstimateFloat] = EstimateInt if whole else EstimateFloat
+    return kind.of(
+        released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism, integer=whole), words.private
+    )
+
+
+def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
+    found = 0
+    for places in grid.places(values, lower, upper):
+        found += total(places)
+    return found
+
+
+def mean(
+    x: Any,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> EstimateFloat:
+    """The mean of the records, each clipped to the bounds.
+
+    Replace-one: noise of sensitivity (upper - lower)/n; unbiased. Add/remove: the two Bernstein sums, and their
+    ratio, which stays inside the bounds.
+
+    >>> answer = mean([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1)
+    >>> abs(answer - 0.5) < 0.2
+    True
+    """
+    lower, upper = arguments.bounds(bounds)
+    words = resolve(source)
+    arguments.epsilon(epsilon)
+    values = read(x, relation(neighbors), nan, lower)
+    grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
+    if neighbors is ReplaceOne:
+        _known_size(values.size, 1)
+        mechanism = noise(grid.span * grid.step / values.size, epsilon, delta)
+        exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.first) * grid.step
+        released = mechanism.release(exact, source=words)
+        return EstimateFloat.of(
+            released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism), words.private
+        )
+    mechanism = noise(grid.span, epsilon, delta, coordinates=2)
+    above = _total(values, grid, lower, upper)
+    high, low = mechanism.release([above, values.size * grid.span - above], source=words)
+    share = min(max(high / (high + low), 0.0), 1.0) if high + low > 0 else 0.5
+    first, width = float(grid.first * grid.step), float(grid.span * grid.step)
+    interval = RatioInterval(int(high), int(low), mechanism, first, width)
+    return EstimateFloat.of(
+        first + width * share, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private
+    )
+
+
+@dataclass(frozen=True)
+class RatioInterval(Interval):
+    """Exact limits for a = A / (A + B), known as A + X and B + Y with independent noise (Fieller's argument).
+
+    At the true a, ``(A + X)(1 - a) - (B + Y) a = (1 - a) X - a Y``, whose quantile is known for every a: the
+    limits are where it is just reached.
+    """
+
+    high: int
+    low: int
+    noise: Laplace | MixedNoise
+    first: float
+    width: float
+
+    def _excess(self, a: float, tail: float) -> float:
+        return abs(self.high * (1 - a) - self.low * a) - self._quantile(1 - a, a, tail)
+
+    def _quantile(self, p: float, q: float, tail: float) -> float:
+        """The t with P(|p X + q Y| > t) = tail."""
+        inner = self.noise.mechanism if isinstance(self.noise, MixedNoise) else self.noise
+        if not isinstance(inner, Laplace):
+            return math.hypot(p, q) * float(inner.error(1 - tail, integer=False))
+        scale = float(inner.scale)  # type: ignore[arg-type]
+        low, high = 0.0, scale * (math.log(1 / tail) + 3) * 2
+        for _ in range(60):
+            t = (low + high) / 2
+            low, high = (t, high) if _pair_tail(p, q, t / scale) > tail else (low, t)
+        return high
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """Search outward from the estimate, on the scale from 0 to 1."""
+        tail, here = 1 - confidence, (value - self.first) / self.width
+        if self.high + self.low <= 0:
+            return self.first, self.first + self.width
+        ends = []
+        for outer in (0.0, 1.0):
+            inside, outside = here, outer
+            if self._excess(outer, tail) <= 0:
+                ends.append(outer)
+                continue
+            for _ in range(60):
+                middle = (inside + outside) / 2
+                inside, outside = (middle, outside) if self._excess(middle, tail) <= 0 else (inside, middle)
+            ends.append(outside)
+        return self.first + self.width * ends[0], self.first + self.width * ends[1]
+
+
+def _pair_tail(p: float, q: float, t: float) -> float:
+    """P(|p X + q Y| > t) for independent standard Laplace X and Y."""
+    p, q = max(p, q), min(p, q)
+    if q < 1e-12 * p:
+        return math.exp(-t / p)
+    if p - q < 1e-6 * p:
+        return (1 + t / (2 * p)) * math.exp(-t / p)
+    return (p * p * math.exp(-t / p) - q * q * math.exp(-t / q)) / (p * p - q * q)
+
+
+def variance(
+    x: Any,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    method: Literal["clamped", "bounded"] = "clamped",
+    source: Source | None = None,
+) -> EstimateFloat:
+    """The sample variance (divisor n - 1) of the records, each clipped to the bounds; never negative.
+
+    Replace-one: sensitivity (upper - lower)^2 / n. ``method="clamped"`` moves a noisy value into its domain [0,
+    largest possible], ``method="bounded"`` draws it inside by :class:`~dither.BoundedLaplace`: strictly
+    positive, at the price of a scale that is up to twice as large. Add/remove: the three Bernstein sums.
+
+    >>> variance([1.0, 2.0, 3.0, 4.0] * 50, bounds=(0, 5), epsilon=1) >= 0
+    True
+    """
+    lower, upper = arguments.bounds(bounds)
+    words = resolve(source)
+    arguments.epsilon(epsilon)
+    if method not in ("clamped", "bounded"):
+        raise InvalidArgument(message("method", "'clamped' or 'bounded'", repr(method), "choose one of them"))
+    values = read(x, relation(neighbors), nan, lower)
+    grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
+    n, first, second = values.size, 0, 0
+    for places in grid.places(values, lower, upper):
+        first += total(places)
+        second += total(places * places)
+    if neighbors is AddRemove:
+        if method == "bounded":
+            raise InvalidArgument(
+                message(
+                    "method",
+                    "'clamped' under AddRemove",
+                    "'bounded'",
+                    "leave method out, or pass neighbors=dither.ReplaceOne",
+                )
+            )
+        return _variance_of_private_size(
+            n, first, second, grid, noise(grid.span**2, epsilon, delta, coordinates=3), words
+        )
+    _known_size(n, 2)
+    exact = Fraction(n * second - first * first, n * (n - 1)) * grid.step**2
+    reach = grid.span**2 * grid.step**2 / n
+    largest = grid.span**2 * Fraction((n // 2) * (n - n // 2), n * (n - 1)) * grid.step**2
+    top = float(largest) * (1 + 2.0**-50)
+    if method == "bounded":
+        if delta is not None:
+            raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
+        inside = BoundedLaplace(reach, epsilon, 0.0, max(top, float(reach) * (1 + 2.0**-50)))  # type: ignore[arg-type]
+        released = inside.release(exact, source=words)
+        return EstimateFloat.of(
+            released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), words.private
+        )
+    mechanism = noise(reach, epsilon, delta)
+    free = mechanism.release(exact, source=words)
+    interval = Around(mechanism, low=0.0, high=top, free=float(free))
+    return EstimateFloat.of(
+        min(max(free, 0.0), top), mechanism.guarantee, neighbors, _name(mechanism), interval, words.private
+    )
+
+
+@dataclass(frozen=True)
+class AroundBounded(Interval):
+    """The interval of a bounded mechanism."""
+
+    noise: BoundedLaplace
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """Its half-width, kept to the limits."""
+        width = self.noise.error(confidence)
+        return max(value - width, self.noise.lower), min(value + width, self.noise.upper)
+
+
+def _variance_of_private_size(
+    n: int, first: int, second: int, grid: Grid, mechanism: Laplace | MixedNoise, source: Source
+) -> EstimateFloat:
+    top, cross = second, 2 * (grid.span * first - second)
+    sums = mechanism.release([n * grid.span**2 - cross - top, cross, top], source=source)
+    interval = BernsteinInterval(
+        tuple(int(each) for each in sums), mechanism, float(grid.span), float(grid.span * grid.step)
+    )
+    return EstimateFloat.of(
+        interval.point(), mechanism.guarantee, AddRemove, _name(mechanism), interval, source.private
+    )
+
+
+@dataclass(frozen=True)
+class BernsteinInterval(Interval):
+    """The variance from the three noisy Bernstein sums, and conservative limits for it.
+
+    With m1 and m2 the first two moments of y and N the number of records, all ratios of the sums, the variance
+    is ``(m2 - m1^2) N / (N - 1)``. All three sums are within t of the truth together with the confidence asked
+    for; m1, m2 and N are monotone in each sum, so their extremes over that box are at its corners.
+    """
+
+    sums: tuple[int, ...]
+    noise: Laplace | MixedNoise
+    span: float
+    width: float
+
+    def _moments(self, sums: tuple[float, ...]) -> tuple[float, float, float]:
+        b0, b1, b2 = (max(each, 0.0) for each in sums)
+        everything = b0 + b1 + b2
+        if everything <= 0:
+            return 0.5, 0.5, 2.0
+        return (b1 / 2 + b2) / everything, b2 / everything, max(everything / self.span**2, 2.0)
+
+    def point(self) -> float:
+        """The estimate, kept between 0 and the largest variance there is."""
+        m1, m2, n = self._moments(tuple(float(each) for each in self.sums))
+        return min(max(m2 - m1 * m1, 0.0), 0.25) * n / (n - 1) * self.width**2
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The extremes over the corners of the box."""
+        t = float(self.noise.error(confidence, coordinates=3, integer=True))
+        corners = [
+            self._moments(tuple(each + s * t for each, s in zip(self.sums, signs, strict=True)))
+            for signs in itertools.product((-1, 1), repeat=3)
+        ]
+        first, second, sizes = zip(*corners, strict=True)
+        low = max(min(second) - max(first) ** 2, 0.0) * max(sizes) / (max(sizes) - 1)
+        high = min(max(second) - min(first) ** 2, 0.25) * min(sizes) / (min(sizes) - 1)
+        return min(low * self.width**2, value), max(high * self.width**2, value)
+
+
+def std(
+    x: Any,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    method: Literal["clamped", "bounded"] = "clamped",
+    source: Source | None = None,
+) -> EstimateFloat:
+    """The standard deviation: the root of :func:`variance`, whose release is never negative.
+
+    The standard deviation itself has the sensitivity (upper - lower)/sqrt(n), not (upper - lower)/n, so noise
+    on it would be far larger than noise on the variance, of which the root is a function that costs nothing.
+
+    >>> std([1.0, 2.0, 3.0, 4.0] * 50, bounds=(0, 5), epsilon=1) >= 0
+    True
+    """
+    square = variance(x, bounds, epsilon, delta, neighbors=neighbors, nan=nan, method=method, source=source)
+    return EstimateFloat.of(
+        math.sqrt(square),
+        square.guarantee,
+        square.neighbors,
+        square.mechanism,
+        Root(square._interval),
+        not square.seeded,
+    )
+
+
+var = variance

@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dither as dp
-from dither.randomness import SYSTEM, Gumbel, HeavyTail, bernoulli, bernoulli_exp, discrete_gaussian, geometric, integer_steps, uniform_integers
+from dither.randomness import (
+    SYSTEM,
+    Gumbel,
+    HeavyTail,
+    bernoulli,
+    bernoulli_exp,
+    discrete_gaussian,
+    geometric,
+    integer_steps,
+    uniform_integers,
+)
 from suite import Row, Task, Time, interleaved, limited, main, times
 
 TITLE = "Noise"
 NOTES = (
-    "NumPy's generators are the reference because they are what people use by hand. They are not private: floats straight from the density give the input away, and the bits can be predicted. "
-    "dither's bits are secure and its laws exact, so a ratio of 1 means that privacy costs no time.",
-    "Ratios, and times without a further word, are of CPU time, all threads together: the best of at least 7 repeats, all tasks taking turns in one process. Wall time stands beside it.",
-    "One release of a number includes all checks of the value; the mechanism is built once, outside the clock. Best of 7 loops of 5,000 calls, so the rare exact decisions are in the mean.",
-    "Growth: ratio is the time per draw over the smallest among all sizes, so linear means that no size is more than 20 % dearer per draw than the best one. 3 repeats for 1e7 draws and more.",
-    "Extra memory: the peak that `tracemalloc` saw during the release, less the result; the input was there before. A pass of its own, not timed.",
-    "Raw samplers have no target of their own. `HeavyTail` and `Gumbel` are rounded to integers at scale 10; the reference is NumPy's nearest insecure counterpart.",
+    "NumPy's generators are the reference because they are what people use by hand. They are not private: floats "
+    "straight from a density can give the input away, and the bits are not secure. dither's bits are secure and its "
+    "laws exact.",
+    "Ratios, and times without a further word, are of CPU time, all threads together: the best of 7 to 15 repeats, "
+    "with all tasks of a group taking turns in one process. The ratio of the best wall times stands in brackets.",
+    "One release of a number includes all checks of the value; the mechanism is built once, outside the clock. The "
+    "figure is the best of 7 loops of 5,000 calls; the mean over all loops stands beside it, because up to a few "
+    "draws in ten thousand need an exact decision of some 0.1 ms, and the best loop may have had none.",
+    "0.0 has rows of its own: it is a usual answer and takes a slower path than other floats.",
+    "Growth: the ratio is the time per draw over the smallest among all sizes, so linear means that no size is more "
+    "than 20 % dearer per draw than the best one; at 1e4 draws the fixed cost of a call shows.",
+    "Extra memory: the peak that `tracemalloc` saw during the release, less the result; the input was there before. "
+    "A pass of its own, not timed.",
+    "Raw samplers have no target of their own. `HeavyTail` and `Gumbel` are rounded to integers at scale 10; the "
+    "reference is NumPy's nearest insecure counterpart.",
 )
 
 SCALE = 10.0
 DRAWS = 10**6
 SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 CALLS = 5_000
+KINDS: dict[str, type[np.generic]] = {"integers": np.int64, "floats": np.float64}
 SIGMA_PER_SENSITIVITY = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6).sigma
 
 laplace = dp.Laplace(sensitivity=SCALE, epsilon=1)
@@ -38,7 +59,23 @@ unsafe = np.random.default_rng()
 
 def against(what: str, ours: Time, reference: Time, draws: int, at_most: float | None, named: str) -> Row:
     """Nanoseconds a draw; the wall ratio goes into the text of the row."""
-    return times(f"{what} (wall {ours.wall / reference.wall:.2f}×)", ours.cpu / draws * 1e9, reference.cpu / draws * 1e9, "ns", at_most, named)
+    return times(
+        f"{what} (wall {ours.wall / reference.wall:.2f}×)",
+        ours.cpu / draws * 1e9,
+        reference.cpu / draws * 1e9,
+        "ns",
+        at_most,
+        named,
+    )
+
+
+def power(size: int) -> str:
+    """A power of ten, short.
+
+    >>> power(10**6)
+    '1e6'
+    """
+    return f"1e{len(str(size)) - 1}"
 
 
 def vectors(quick: bool) -> list[Row]:
@@ -56,7 +93,10 @@ def vectors(quick: bool) -> list[Row]:
     tasks["laplace"] = lambda: unsafe.laplace(0, SCALE, draws)
     tasks["normal"] = lambda: unsafe.normal(0, SCALE, draws)
     best = interleaved(tasks, 3 if quick else 15)
-    return [against(f"{draws:,} releases: {what}", best[what], best[named], draws, at_most, f"numpy {named}") for what, _, named, at_most in lines]
+    return [
+        against(f"{draws:,} releases: {what}", best[what], best[named], draws, at_most, f"numpy {named}")
+        for what, _, named, at_most in lines
+    ]
 
 
 def scalars(quick: bool) -> list[Row]:
@@ -75,55 +115,61 @@ def scalars(quick: bool) -> list[Row]:
     tasks: dict[str, Task] = {}
     for name, mechanism, values in mechanisms:
         for value in values:
-            tasks[f"{name}.release({value!r})"] = lambda release=mechanism.release, value=value: repeat(release, value, calls)  # type: ignore[misc]
+            tasks[f"{name}.release({value!r})"] = partial(repeat, mechanism.release, value, calls)
     best = interleaved(tasks, 3 if quick else 7)
-    return [limited(f"One {what}", found.cpu / calls * 1e6, "µs", 12.0, f"wall {found.wall / calls * 1e6:.3g} µs") for what, found in best.items()]
+    unit = 1e6 / calls
+    return [
+        limited(f"One {what}", found.cpu * unit, "µs", 12.0, f"mean {found.mean * unit:.3g} µs")
+        for what, found in best.items()
+    ]
 
 
-def repeat(release: Any, value: object, calls: int) -> None:
-    """The loop that scalars are timed in."""
+def repeat(release: Callable[[Any], object], value: object, calls: int) -> None:
+    """The loop that releases are timed in."""
     for _ in range(calls):
         release(value)
 
 
 def growth(quick: bool) -> list[Row]:
-    """Time per draw and extra memory from ten thousand draws to a hundred million."""
+    """Time per draw from ten thousand draws to a hundred million."""
     sizes = SIZES[:3] if quick else SIZES
     found: list[Row] = []
-    for kind, dtype in (("integers", np.int64), ("floats", np.float64)):
-        per_draw: dict[int, float] = {}
-        small = [size for size in sizes if size < 10**7]
-        values = np.ones(small[-1], dtype=dtype)
-        # a batch of the smaller sizes is as long as one run of the largest of them, so that the clock is as good
-        tasks: dict[str, Task] = {
-            str(size): lambda part=values[:size], calls=small[-1] // size: repeat(laplace.release, part, calls)  # type: ignore[misc]
-            for size in small
-        }
-        for name, best in interleaved(tasks, 3 if quick else 9).items():
-            per_draw[int(name)] = best.cpu / small[-1]
-        for size in sizes[len(small) :]:
-            values = np.ones(size, dtype=dtype)
-            per_draw[size] = interleaved({"": lambda values=values: laplace.release(values)}, 3)[""].cpu / size  # type: ignore[misc]
-        least = min(per_draw.values())
-        found += [times(f"Growth: Laplace, {kind}, {size:.0e} draws".replace("e+0", "e"), each * 1e9, least * 1e9, "ns", 1.2) for size, each in per_draw.items()]
+    for kind, dtype in KINDS.items():
+        values = np.ones(sizes[-1], dtype=dtype)
+        tasks: dict[str, Task] = {}
+        batches = {
+            size: max(1, DRAWS // size) for size in sizes
+        }  # small sizes in batches, so that the clock is as good
+        for size, calls in batches.items():
+            tasks[str(size)] = partial(repeat, laplace.release, values[:size], calls)
+        best = interleaved(tasks, 3 if quick else 7)
+        each = {size: best[str(size)].cpu / (size * calls) * 1e9 for size, calls in batches.items()}
+        least = min(each.values())
+        found += [
+            times(f"Growth: Laplace, {kind}, {power(size)} draws", each[size], least, "ns", 1.2, "best size")
+            for size in sizes
+        ]
     return found
 
 
 def memory(quick: bool) -> list[Row]:
-    """Extra memory beyond the input and the result, at the largest size."""
-    size = 10**6 if quick else SIZES[-1]
+    """Extra memory beyond the input and the result."""
     found: list[Row] = []
-    for name, mechanism, kinds in (("Laplace", laplace, (np.int64, np.float64)), ("Gaussian", gaussian, (np.int64, np.float64)), ("Gaussian with rho", gaussian_zcdp, (np.int64,))):
-        for dtype in kinds:
-            values = np.ones(size if name == "Laplace" else min(size, 10**7), dtype=dtype)
+    for name, mechanism, kinds, largest in (
+        ("Laplace", laplace, ("integers", "floats"), SIZES[-1]),
+        ("Gaussian", gaussian, ("integers", "floats"), SIZES[-1]),
+        ("Gaussian with rho", gaussian_zcdp, ("integers",), SIZES[-2]),
+    ):
+        for kind in kinds:
+            size = DRAWS if quick else largest
+            values = np.ones(size, dtype=KINDS[kind])
             gc.collect()
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
             result = mechanism.release(values)
-            extra = tracemalloc.get_traced_memory()[1] - before - result.nbytes
+            extra = (tracemalloc.get_traced_memory()[1] - before - result.nbytes) / 2**20
             tracemalloc.stop()
-            kind = "integers" if dtype is np.int64 else "floats"
-            found.append(limited(f"Extra memory: {name}, {kind}, {values.size:.0e} draws".replace("e+0", "e"), extra / 2**20, "MiB", 64.0))
+            found.append(limited(f"Extra memory: {name}, {kind}, {power(size)} draws", extra, "MiB", 64.0))
             del values, result
     return found
 
@@ -133,19 +179,57 @@ def samplers(quick: bool) -> list[Row]:
     draws = DRAWS // 10 if quick else DRAWS
     heavy, gumbel = HeavyTail(Fraction(2)), Gumbel()
     lines: list[tuple[str, Task, str, Task]] = [
-        ("uniform_integers(1000)", lambda: uniform_integers(1000, draws, SYSTEM), "integers", lambda: unsafe.integers(0, 1000, draws)),
-        ("bernoulli(1/3)", lambda: bernoulli(Fraction(1, 3), draws, SYSTEM), "random < p", lambda: unsafe.random(draws) < 1 / 3),
-        ("bernoulli_exp(1/2)", lambda: bernoulli_exp(Fraction(1, 2), draws, SYSTEM), "random < p", lambda: unsafe.random(draws) < 0.6065306597126334),
-        ("geometric(10)", lambda: geometric(SCALE, draws, SYSTEM), "geometric", lambda: unsafe.geometric(0.09516258196404043, draws)),
-        ("discrete_gaussian(10)", lambda: discrete_gaussian(SCALE, draws, SYSTEM), "rint(normal)", lambda: np.rint(unsafe.normal(0, SCALE, draws)).astype(np.int64)),
-        ("HeavyTail(2)", lambda: integer_steps(heavy, SCALE, draws, SYSTEM), "cauchy", lambda: SCALE * unsafe.standard_cauchy(draws)),
-        ("Gumbel", lambda: integer_steps(gumbel, SCALE, draws, SYSTEM), "gumbel", lambda: unsafe.gumbel(0, SCALE, draws)),
+        (
+            "uniform_integers(1000)",
+            lambda: uniform_integers(1000, draws, SYSTEM),
+            "integers",
+            lambda: unsafe.integers(0, 1000, draws),
+        ),
+        (
+            "bernoulli(1/3)",
+            lambda: bernoulli(Fraction(1, 3), draws, SYSTEM),
+            "random < p",
+            lambda: unsafe.random(draws) < 1 / 3,
+        ),
+        (
+            "bernoulli_exp(1/2)",
+            lambda: bernoulli_exp(Fraction(1, 2), draws, SYSTEM),
+            "random < p",
+            lambda: unsafe.random(draws) < 0.6065306597126334,
+        ),
+        (
+            "geometric(10)",
+            lambda: geometric(SCALE, draws, SYSTEM),
+            "geometric",
+            lambda: unsafe.geometric(0.09516258196404043, draws),
+        ),
+        (
+            "discrete_gaussian(10)",
+            lambda: discrete_gaussian(SCALE, draws, SYSTEM),
+            "rint(normal)",
+            lambda: np.rint(unsafe.normal(0, SCALE, draws)).astype(np.int64),
+        ),
+        (
+            "HeavyTail(2)",
+            lambda: integer_steps(heavy, SCALE, draws, SYSTEM),
+            "cauchy",
+            lambda: SCALE * unsafe.standard_cauchy(draws),
+        ),
+        (
+            "Gumbel",
+            lambda: integer_steps(gumbel, SCALE, draws, SYSTEM),
+            "gumbel",
+            lambda: unsafe.gumbel(0, SCALE, draws),
+        ),
     ]
     tasks: dict[str, Task] = {}
     for what, ours, named, theirs in lines:
         tasks[what], tasks[f"{what} {named}"] = ours, theirs
     best = interleaved(tasks, 3 if quick else 7)
-    return [against(f"Sampler: {what}", best[what], best[f"{what} {named}"], draws, None, f"numpy {named}") for what, _, named, _ in lines]
+    return [
+        against(f"Sampler: {what}", best[what], best[f"{what} {named}"], draws, None, f"numpy {named}")
+        for what, _, named, _ in lines
+    ]
 
 
 def rows(quick: bool = False) -> list[Row]:

@@ -1,4 +1,7 @@
-"""Run every suite, and the peers beside it, and write README.md: ``make bench``, or ``python benchmarks/run.py --with-peers``."""
+"""Run every suite, and the peers beside it, and write README.md.
+
+That is ``make bench``, or ``python benchmarks/run.py --with-peers``.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,16 @@ The machine may have had other work to do; ratios within one table are better th
 """
 
 PEER_NOTES = (
-    "CPU time of one release, best of {repeats} repeats in {rounds} rounds in which the two interpreters take turns. {drift}",
+    "CPU time of one release, best of {rounds} rounds of {repeats} in which the two interpreters take turns. {drift}",
     "*Best peer / dither* above 1 means that dither is faster than every peer in the row.",
-    "A vector call where the library has one: dither (1e6 values) and opendp (50,000 values, its cost grows linearly); the others are called in a loop. Scale or sigma 10.",
-    "opendp is shown at its fastest: with a known length and on the lattice that dither uses for this noise, 2^-17. *Finest lattice* is its default, 2^-1074. Single releases there: built once, called often.",
-    "What the figures buy is not the same. dither and opendp sample exactly; python-dp rounds geometric and binomial samples to a lattice; diffprivlib's floats come from floating-point formulas and leak in their low bits. "
-    "python-dp's Gaussian is set by its standard deviation; diffprivlib's discrete Gaussian takes whole sensitivities, so its sigma is 8.5.",
+    "A vector call where the library has one: dither (1e6 values) and opendp (50,000 values; at 1e6 its cost per value "
+    "is the same); the others are called in a loop. Scale or sigma 10. A single release: built once, called often.",
+    "opendp is shown at its fastest: with a known length and on the lattice that dither uses for this noise, 2^-17. "
+    "*Finest lattice* is its default, 2^-1074.",
+    "What the figures buy is not the same. dither and opendp sample their laws exactly; diffprivlib's floats come from "
+    "floating-point formulas, and their low bits tell inputs apart; how python-dp samples was not examined. "
+    "For integers the Gaussian is the discrete one in dither, opendp and diffprivlib. "
+    "diffprivlib's takes whole sensitivities, so its sigma is 8.5.",
 )
 
 
@@ -58,13 +65,21 @@ def peers_python(create: bool) -> str | None:
     if create:
         if not python.exists():
             subprocess.run([project_python(), "-m", "venv", str(ENVIRONMENT)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "peers" / "requirements.txt")], check=True)
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / "peers" / "requirements.txt")], check=True
+        )
     return str(python) if python.exists() else None
 
 
 def output(python: str, script: Path, *options: str) -> Any:
     """What the script prints, as JSON; it finds the stopwatch beside this file."""
-    done = subprocess.run([python, str(script), *options], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(HERE)})
+    done = subprocess.run(
+        [python, str(script), *options],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(HERE)},
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -88,7 +103,9 @@ def peer_table(best: Figures) -> str:
     others = [library for library in best if library not in ("dither", "numpy")]
     columns = ["dither", *others, "numpy"]
     tasks = list(dict.fromkeys(what for library in columns for what in best[library]["ns"]))
-    titles = [f"{library} {best[library]['version']}" + (", not private" if library == "numpy" else "") for library in columns]
+    titles = [
+        f"{library} {best[library]['version']}" + (", not private" if library == "numpy" else "") for library in columns
+    ]
     lines = [f"| ns a release | {' | '.join(titles)} | best peer / dither |", "|---|" + "---:|" * (len(columns) + 1)]
     for what in tasks:
         figures = {library: best[library]["ns"].get(what) for library in columns}
@@ -109,7 +126,9 @@ def machine() -> str:
     except (OSError, KeyError):
         pass
     load = f", load average {os.getloadavg()[0]:.1f} at the start" if hasattr(os, "getloadavg") else ""
-    return f"{os.cpu_count()} cores of {processor}, {platform.system()}, Python {platform.python_version()}, NumPy {version('numpy')}, cryptography {version('cryptography')}{load}"
+    libraries = f"NumPy {version('numpy')}, cryptography {version('cryptography')}"
+    system = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores of {processor}, {system}, {libraries}{load}"
 
 
 def notes(lines: list[str]) -> str:
@@ -120,7 +139,9 @@ def notes(lines: list[str]) -> str:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--with-peers", action="store_true", help="make the peers' environment first, if it is not there")
+    parser.add_argument(
+        "--with-peers", action="store_true", help="make the peers' environment first, if it is not there"
+    )
     parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--quick", action="store_true", help="small sizes; does not write README.md")
     options = parser.parse_args()
@@ -136,7 +157,10 @@ def main() -> None:
         all_rows += rows
         parts.append(f"## {found['title']}\n\n{table(rows)}\n\n{notes(found['notes'])}\n")
         if suite in PEERS:
-            parts.append(f"### {found['title']}: what people can pick instead\n\n" + peers(suite, theirs, 1 if options.quick else ROUNDS, quick))
+            parts.append(
+                f"### {found['title']}: what people can pick instead\n\n"
+                + peers(suite, theirs, 1 if options.quick else ROUNDS, quick)
+            )
     late, kept = missed(all_rows), sum(row.met is True for row in all_rows)
     verdict = f"Targets: {kept} met, {len(late)} missed" + (f" ({'; '.join(late)})." if late else ".")
     page = "\n".join([HEAD.format(date=date, machine=where, verdict=verdict), *parts])
@@ -149,10 +173,11 @@ def main() -> None:
 def peers(suite: str, theirs: str | None, rounds: int, quick: list[str]) -> str:
     """The comparison of one suite, or why there is none."""
     if theirs is None:
-        return "Not measured this time: the peers' environment is made by `python benchmarks/run.py --with-peers`.\n"
+        return "Not measured this time: `python benchmarks/run.py --with-peers` makes the environment they need.\n"
     print(f"{suite}: peers …", file=sys.stderr)
     best, yardsticks = compared(HERE / "peers" / f"{PEERS[suite]}.py", theirs, rounds, *quick)
-    drift = f"NumPy's normal took {number(yardsticks[0])} ns in the one and {number(yardsticks[1])} ns in the other, which shows how alike their conditions were."
+    ours, others = (number(yardstick) for yardstick in yardsticks)
+    drift = f"NumPy's normal took {ours} ns in ours and {others} ns in theirs, which shows how alike conditions were."
     lines = [line.format(repeats=1 if quick else 3, rounds=rounds, drift=drift) for line in PEER_NOTES]
     return f"{peer_table(best)}\n\n{notes(lines)}\n"
 

@@ -1,8 +1,8 @@
 """What every suite of benchmarks shares: the stopwatch, one row of a table, the command line.
 
 A suite is a module with a ``TITLE``, some ``NOTES`` and a function ``rows(quick) -> list[Row]``; it ends with
-``main(TITLE, NOTES, rows)`` and its name stands in ``SUITES`` of ``run.py``. Nothing here needs more than Python itself, because the
-peers' interpreters use the same stopwatch.
+``main(TITLE, NOTES, rows)`` and its name stands in ``SUITES`` of ``run.py``. Nothing here needs more than Python
+itself, because the peers' interpreters use the same stopwatch.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ Task = Callable[[], object]
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds of CPU, all threads together, and seconds on the wall."""
+    """Seconds: the best of CPU (all threads together), the best on the wall, and the mean of CPU."""
 
     cpu: float
     wall: float
+    mean: float
 
 
 @dataclass(frozen=True)
@@ -38,20 +39,22 @@ class Row:
 
 
 def interleaved(tasks: Mapping[str, Task], repeats: int) -> dict[str, Time]:
-    """The best CPU time and the best wall time of each task, all of them run in turn ``repeats`` times after one run to warm up.
+    """The times of each task, all of them run in turn ``repeats`` times after one run to warm up.
 
-    A busy machine slows whatever runs at the moment; taking turns lets it hit all tasks alike, and the best leaves it out.
+    A busy machine slows whatever runs at the moment; taking turns lets it hit all tasks alike, and the best leaves
+    it out.
     """
     for task in tasks.values():
         task()
-    best = {name: Time(float("inf"), float("inf")) for name in tasks}
+    cpu: dict[str, list[float]] = {name: [] for name in tasks}
+    wall: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeats):
         for name, task in tasks.items():
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall_start, cpu_start = time.perf_counter(), time.process_time()
             task()
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-            best[name] = Time(min(best[name].cpu, cpu), min(best[name].wall, wall))
-    return best
+            cpu[name].append(time.process_time() - cpu_start)
+            wall[name].append(time.perf_counter() - wall_start)
+    return {name: Time(min(cpu[name]), min(wall[name]), sum(cpu[name]) / repeats) for name in tasks}
 
 
 def times(what: str, ours: float, reference: float, unit: str, at_most: float | None = None, named: str = "") -> Row:
@@ -105,7 +108,9 @@ def main(title: str, notes: Sequence[str], rows: Callable[[bool], list[Row]]) ->
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--quick", action="store_true", help="fewer repeats and smaller sizes, to see that everything runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer repeats and smaller sizes, to see that everything runs"
+    )
     options = parser.parse_args()
     measured = rows(options.quick)
     if options.json:

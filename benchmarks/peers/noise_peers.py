@@ -1,7 +1,8 @@
 """Noise of dither and of its peers by one stopwatch: prints JSON for the libraries that the running interpreter has.
 
-``run.py`` lets the project's interpreter and the peers' take turns, and keeps the best of each. Vectors go through the library's own vector
-call where there is one, otherwise through a loop, and fewer draws stand for more: the figure is nanoseconds a release.
+``run.py`` lets the project's interpreter and the peers' take turns, and keeps the best of each. Vectors go through the
+library's own vector call where there is one, otherwise through a loop, and fewer draws stand for more: the figure is
+nanoseconds a release.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import importlib
 import json
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -21,7 +23,11 @@ LAPLACE_INT, LAPLACE_FLOAT = "vector: Laplace, integers", "vector: Laplace, floa
 GAUSSIAN_INT, GAUSSIAN_FLOAT = "vector: Gaussian, integers", "vector: Gaussian, floats"
 ONE_LAPLACE_INT, ONE_LAPLACE_FLOAT = "one: Laplace, int", "one: Laplace, float"
 ONE_GAUSSIAN_INT, ONE_GAUSSIAN_FLOAT = "one: Gaussian, int", "one: Gaussian, float"
-ONE_STAIRCASE, ONE_BOUNDED, ONE_RESPONSE = "one: staircase, float", "one: bounded Laplace, float", "one: randomized response"
+ONE_STAIRCASE, ONE_BOUNDED, ONE_RESPONSE = (
+    "one: staircase, float",
+    "one: bounded Laplace, float",
+    "one: randomized response",
+)
 
 
 def loop(call: Callable[[Any], object], value: object, calls: int) -> tuple[Task, int]:
@@ -62,7 +68,7 @@ def dither_tasks(calls: int) -> Tasks:
 
 
 def opendp_tasks(calls: int) -> Tasks:
-    """Floats on the lattice that dither uses (k = -17, 2^-17), which needs a known length; by default (2^-1074) they take three to four times as long."""
+    """Floats on the lattice that dither uses (k = -17, 2^-17), which needs a known length, and on the default."""
     dp, np, draws = importlib.import_module("opendp.prelude"), importlib.import_module("numpy"), 10 * calls
     dp.enable_features("contrib")
     whole, real = np.zeros(draws, dtype=np.int64), np.zeros(draws)
@@ -75,9 +81,9 @@ def opendp_tasks(calls: int) -> Tasks:
         ints = make(dp.vector_domain(atom_int), norm(T="i64"), scale=10.0)
         floats = make(dp.vector_domain(atom_float, size=draws), norm(T=float), scale=10.0, k=-17)
         default = make(dp.vector_domain(atom_float), norm(T=float), scale=10.0)
-        found[vector[0]] = (lambda ints=ints: ints(whole)), draws  # type: ignore[misc]
-        found[vector[1]] = (lambda floats=floats: floats(real)), draws  # type: ignore[misc]
-        found[f"{vector[1]}, finest lattice"] = (lambda default=default: default(real)), draws  # type: ignore[misc]
+        found[vector[0]] = partial(ints, whole), draws
+        found[vector[1]] = partial(floats, real), draws
+        found[f"{vector[1]}, finest lattice"] = partial(default, real), draws
         found[one[0]] = loop(make(atom_int, dp.absolute_distance(T="i64"), scale=10.0), 42, calls // 5)
         found[one[1]] = loop(make(atom_float, dp.absolute_distance(T=float), scale=10.0, k=-17), 42.5, calls // 5)
     found[ONE_RESPONSE] = loop(dp.m.make_randomized_response_bool(prob=0.7310585786300049), True, calls // 5)
@@ -87,7 +93,10 @@ def opendp_tasks(calls: int) -> Tasks:
 def pydp_tasks(calls: int) -> Tasks:
     """No vector call."""
     pydp = importlib.import_module("pydp.algorithms.numerical_mechanisms")
-    laplace, gaussian = pydp.LaplaceMechanism(1.0, 10.0).add_noise, pydp.GaussianMechanism.create_from_standard_deviation(10.0).add_noise
+    laplace, gaussian = (
+        pydp.LaplaceMechanism(1.0, 10.0).add_noise,
+        pydp.GaussianMechanism.create_from_standard_deviation(10.0).add_noise,
+    )
     laplace_int, laplace_float = loop(laplace, 42, calls), loop(laplace, 42.5, calls)
     gaussian_int, gaussian_float = loop(gaussian, 42, calls), loop(gaussian, 42.5, calls)
     return {
@@ -107,7 +116,8 @@ def diffprivlib_tasks(calls: int) -> Tasks:
     dm = importlib.import_module("diffprivlib.mechanisms")
     geometric = loop(dm.Geometric(epsilon=1, sensitivity=10).randomise, 42, calls)
     laplace = loop(dm.Laplace(epsilon=1, sensitivity=10).randomise, 42.5, calls)
-    discrete = loop(dm.GaussianDiscrete(epsilon=1, delta=1e-6, sensitivity=2).randomise, 42, calls)  # sigma 8.5; it takes whole sensitivities only
+    # it takes whole sensitivities only: sigma 8.5
+    discrete = loop(dm.GaussianDiscrete(epsilon=1, delta=1e-6, sensitivity=2).randomise, 42, calls)
     gaussian = loop(dm.GaussianAnalytic(epsilon=1, delta=1e-6, sensitivity=2.3686).randomise, 42.5, calls)
     return {
         LAPLACE_INT: geometric,
@@ -119,7 +129,9 @@ def diffprivlib_tasks(calls: int) -> Tasks:
         ONE_GAUSSIAN_INT: discrete,
         ONE_GAUSSIAN_FLOAT: gaussian,
         ONE_STAIRCASE: loop(dm.Staircase(epsilon=1, sensitivity=10).randomise, 42.5, calls),
-        ONE_BOUNDED: loop(dm.LaplaceBoundedDomain(epsilon=1, sensitivity=10, lower=0, upper=100).randomise, 42.5, calls),
+        ONE_BOUNDED: loop(
+            dm.LaplaceBoundedDomain(epsilon=1, sensitivity=10, lower=0, upper=100).randomise, 42.5, calls
+        ),
         ONE_RESPONSE: loop(dm.Binary(epsilon=1, value0="no", value1="yes").randomise, "yes", calls),
     }
 
@@ -144,7 +156,10 @@ def measured(quick: bool) -> dict[str, dict[str, Any]]:
     named = {f"{library}/{what}": task for library, tasks in found.items() for what, (task, _) in tasks.items()}
     best = interleaved(named, 1 if quick else 3)
     return {
-        library: {"version": version(library), "ns": {what: best[f"{library}/{what}"].cpu / draws * 1e9 for what, (_, draws) in tasks.items()}}
+        library: {
+            "version": version(library),
+            "ns": {what: best[f"{library}/{what}"].cpu / draws * 1e9 for what, (_, draws) in tasks.items()},
+        }
         for library, tasks in found.items()
     }
 

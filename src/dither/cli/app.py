@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, NoReturn
 
 import typer
 
@@ -10,7 +11,15 @@ from dither import __version__
 from dither.cli import demo as demo_command
 from dither.errors import DitherError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Answers about people that give none of them away.")
+_USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
+
+# a pretty traceback shows local variables, and those hold data
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Answers about people that give none of them away.",
+)
 
 
 @app.callback()
@@ -36,12 +45,18 @@ def demo(
 def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except DitherError as error:
-        typer.echo(f"dither: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _stop(str(error), 2)
+    except _USAGE as error:
+        _stop(error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+
+
+def _stop(reason: str, status: int) -> NoReturn:
+    typer.echo(f"dither: {reason}", err=True)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

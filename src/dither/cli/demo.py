@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def run(people: int, epsilon: float) -> None:
     """Make the people up, ask the questions, print the answers."""
     console = Console(width=110)
     total = PureDP(arguments.epsilon(epsilon))
-    share = float(total.exact_epsilon / 5)
+    share: Any = total.exact_epsilon / 5
     table = make_people(people)
     console.print(
         f"[bold]A private summary of {people:,} made-up people[/bold]   (privacy loss of all of it: {total})\n"
@@ -86,7 +87,7 @@ def run(people: int, epsilon: float) -> None:
         ),
     ]
     for question, answer, error, truth, how in rows:
-        grid.add_row(question, answer, error, f"ε = {share:g}", truth, how)
+        grid.add_row(question, answer, error, f"ε = {float(share):g}", truth, how)
     console.print(grid)
 
     bars = Table(
@@ -95,7 +96,7 @@ def run(people: int, epsilon: float) -> None:
         "± (95 %)",
         "truth*",
         "",
-        title=f"ages, 10 bins, one release for all of them: ε = {share:g}",
+        title=f"ages, 10 bins, one release for all of them: ε = {float(share):g}",
         title_justify="left",
     )
     real_counts = np.histogram(table.age, bins=ages.edges)[0]

@@ -29,7 +29,7 @@ from dither.randomness.lattice import (
 from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, truncated_tail
 from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
-from dither.randomness.race import first_to_ring
+from dither.randomness.race import Variate, first_to_ring, largest_keys
 from dither.randomness.seeded import is_seeded, mark
 from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, resolve
 
@@ -49,6 +49,7 @@ __all__ = [
     "Source",
     "Staircase",
     "SystemSource",
+    "Variate",
     "bernoulli",
     "bernoulli_exp",
     "discrete_gaussian",
@@ -60,6 +61,7 @@ __all__ = [
     "geometric",
     "integer_steps",
     "is_seeded",
+    "largest_keys",
     "mark",
     "resolve",
     "round_nearest",

@@ -1,13 +1,21 @@
-"""Exponential clocks: which of many rings first, decided exactly.
+"""The largest of many scores with noise, decided exactly in one pass.
 
-If clock i rings after ``E_i / w_i`` with independent standard exponential ``E_i``, it is the first with
-probability ``w_i / sum(w)``: a draw in proportion to the weights without ever adding them up. Here ``w_i =
-counts_i * exp(factor * scores_i)``, so scores of any size can be raced.
+With Gumbel noise this is a race of exponential clocks: clock i rings after ``E_i / w_i``, ``w_i = counts_i *
+exp(factor * scores_i)``, and is the first with probability ``w_i / sum(w)``: a draw in proportion to weights that
+need never be added up.
+
+Keys ``factor * score + ln(count) + Z`` are computed in floats relative to the largest of their fixed parts, and not
+below 64 less than that: noise the floats can hold is between -14 and 14, so a clock that far behind can only win with
+a word that is settled exactly. What remains is at most 64 in size, so the product, the logarithm of the count and the
+sums are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``. Clocks within twice
+that of the best, and those whose word the float quantile cannot take, are compared by enclosures of their true keys,
+on as many bits as it needs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -16,11 +24,62 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, log
 from dither.randomness.lattice import CHUNK, MAGNITUDE
-from dither.randomness.laws import LOW, Floats, Gumbel
+from dither.randomness.laws import LOW, Exponential, Floats, Gumbel
 from dither.randomness.lazy import LazyUniform
-from dither.randomness.source import Source
+from dither.randomness.source import Source, Words
 
+SLACK = 2.0**-38
+_BEHIND = -64.0
 _GUMBEL = Gumbel()
+
+Noise = Gumbel | Exponential
+
+
+class Variate:
+    """A standard Gumbel, exponential or Laplace number, known to as many bits as a question about it needed.
+
+    >>> from dither.randomness import SeededSource
+    >>> low, high = Variate(Exponential(), 1 << 62, SeededSource(1)).enclose()      # U = 1/2 and a little
+    >>> float(low) <= math.log(2) <= float(high)
+    True
+    """
+
+    __slots__ = ("_law", "_negative", "_u")
+
+    def __init__(self, law: Noise, word: int, source: Source) -> None:
+        self._law, self._negative = law, law.symmetric and word > MAGNITUDE
+        self._u = LazyUniform(word & MAGNITUDE, 63, source)
+
+    def extend(self) -> None:
+        """Learn 64 more bits."""
+        self._u.extend()
+
+    def approximate(self) -> float:
+        """A float within 2^-40 of it, or NaN where floats cannot say."""
+        u = self._u.value / (1 << self._u.bits)
+        if not LOW <= u <= self._law.high:
+            return math.nan
+        z, _ = self._law.quantile_one(u)
+        return -z if self._negative else z
+
+    def enclose(self) -> tuple[Fraction, Fraction]:
+        """Limits that hold whatever bits are still to come."""
+        u = self._u
+        while u.value == 0 or u.value + 1 == 1 << u.bits:
+            u.extend()
+        # either law's quantile decreases in U
+        low, high = self._quantile(u.value + 1, u.bits)[0], self._quantile(u.value, u.bits)[1]
+        ends = (-high, -low) if self._negative else (low, high)
+        return Fraction(ends[0], 1 << u.bits), Fraction(ends[1], 1 << u.bits)
+
+    def _quantile(self, value: int, bits: int) -> Enclosure:
+        """Enclose the quantile at ``value / 2**bits``, times ``2**bits``."""
+        if isinstance(self._law, Exponential):
+            low, high = log(Fraction(value, 1 << bits), bits)
+            return -high, -low
+        work = 2 * bits + 16
+        low, high = log(1 - Fraction(value, 1 << bits), work)
+        return -log(Fraction(-low, 1 << work), bits)[1], -log(Fraction(max(-high, 1), 1 << work), bits)[0]
 
 
 def first_to_ring(
@@ -28,79 +87,132 @@ def first_to_ring(
     source: Source,
     factor: Fraction = Fraction(1),
     counts: NDArray[np.int64] | None = None,
+    law: Noise = _GUMBEL,
+    exact_score: Callable[[int], Fraction] | None = None,
 ) -> int:
-    """The index of the clock that rings first: ``P(i)`` is proportional to ``counts[i] * exp(factor * scores[i])``.
+    """The index of the largest ``factor * score + ln(count) + noise``.
 
-    One pass compares ``factor * score + ln(count) + G``, G a Gumbel variable, in floats. Each key is known to
-    within ``2^-39 + 2^-49 m``, m the size of its parts: the Gumbel quantile to 2^-40, the logarithm to 2^-40
-    for counts below 2^63, the product and the sums to 2^-50 m. Clocks that this leaves in the race, and those
-    whose word the float quantile cannot take, are compared exactly, on as many bits as it needs. A score of
-    -inf, or a count of 0, never rings.
+    With Gumbel noise, the default, ``P(i)`` is proportional to ``counts[i] * exp(factor * scores[i])``. A score of
+    -inf, or a count of 0, never wins. ``exact_score(i)`` gives a score where the float is only near it.
 
     >>> from dither.randomness import SeededSource
     >>> first_to_ring(np.array([0.0, 50.0, -np.inf]), SeededSource(1))
     1
     """
-    rates = scores * float(factor)
-    if scores.size == 0 or np.any(np.isnan(rates)) or np.any(np.isposinf(rates)):
-        raise InvalidArgument(
-            message("scores", "at least one, none NaN or too large", "something else", "pass finite scores")
-        )
-    alive = rates > -np.inf
+    return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
+
+
+def largest_keys(
+    scores: Floats,
+    k: int,
+    source: Source,
+    factor: Fraction = Fraction(1),
+    counts: NDArray[np.int64] | None = None,
+    law: Noise = _GUMBEL,
+    exact_score: Callable[[int], Fraction] | None = None,
+) -> list[int]:
+    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first.
+
+    >>> from dither.randomness import SeededSource
+    >>> largest_keys(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
+    [2, 3]
+    """
     if counts is not None:
-        alive &= counts > 0
-    best = -math.inf
-    contenders: list[tuple[float, int, int]] = []
-    for start in range(0, rates.size, CHUNK):
+        scores = np.where(counts > 0, scores, -np.inf)
+    top = float(scores.max()) if scores.size else math.nan
+    if not -math.inf < top < math.inf:
+        raise InvalidArgument(
+            message("scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores")
+        )
+    weights = None if counts is None else np.log(np.maximum(counts, 1).astype(np.float64))
+    lead = 0.0 if weights is None else float(_fixed(scores, top, factor, weights).max())
+    chosen: list[tuple[float, int, int]] = []
+    best = np.full(k, -np.inf)
+    for start in range(0, scores.size, CHUNK):
         part = slice(start, start + CHUNK)
-        here = alive[part]
-        words = source.words(here.size) & np.uint64(MAGNITUDE)
-        u: Floats = words.view(np.int64) * np.float64(2.0**-63)
-        doubtful = (u < LOW) | (u > _GUMBEL.high)
-        u[doubtful] = 0.5
-        _GUMBEL.quantile(u)
-        size = np.abs(rates[part], where=here, out=np.zeros(here.size))
-        keys = np.add(rates[part], u, where=here, out=np.full(here.size, -np.inf))
-        if counts is not None:
-            logs = np.log(np.maximum(counts[part], 1).astype(np.float64))
-            keys += logs
-            size += logs
-        slack = 2.0**-39 + 2.0**-49 * (size + 16)
-        lowest = np.where(here & ~doubtful, keys - slack, -np.inf)
-        highest = np.where(here & doubtful, np.inf, keys + slack)
-        best = max(best, float(lowest.max()))
-        for i in np.flatnonzero(here & (highest >= best)).tolist():
-            contenders.append((float(highest[i]), start + i, int(words[i])))
-    racing = [(i, LazyUniform(word, 63, source)) for key, i, word in contenders if key >= best]
-    if not racing:
-        raise InvalidArgument(message("scores", "at least one clock that can ring", "none", "give one a finite score"))
-    while len(racing) > 1:
-        ends = [
-            _key(clock, factor * Fraction(float(scores[i])), 1 if counts is None else int(counts[i]))
-            for i, clock in racing
-        ]
-        front = max(low for low, _ in ends)
-        racing = [entry for entry, (_, high) in zip(racing, ends, strict=True) if high >= front]
-        if len(racing) > 1:
-            for _, clock in racing:
-                clock.extend()
-    return racing[0][0]
+        fixed = _fixed(scores[part], top, factor, None if weights is None else weights[part])
+        fixed -= lead
+        np.maximum(fixed, _BEHIND, out=fixed)
+        if scores[part].min() == -np.inf:
+            fixed[scores[part] == -np.inf] = -np.inf
+        words = source.words(fixed.size)
+        keys, known = _keys(words, fixed, law)
+        best = _largest(np.concatenate([best, _largest(known, k)]), k)
+        bar = float(best.min()) - 2 * SLACK
+        if keys.max() >= bar:
+            for i in np.flatnonzero((keys >= bar) & (keys > -np.inf)).tolist():
+                chosen.append((float(keys[i]), start + i, int(words[i])))
+    bar = float(best.min()) - 2 * SLACK
+    chosen = [entry for entry in chosen if entry[0] >= bar]
+    if len(chosen) == 1 == k:
+        return [chosen[0][1]]
+    racing = {}
+    for _, i, word in chosen:
+        score = Fraction(float(scores[i])) if exact_score is None else exact_score(i)
+        racing[i] = (factor * score, 1 if counts is None else int(counts[i]), Variate(law, word, source))
+    return _ranked(racing, k)
 
 
-def _key(u: LazyUniform, rate: Fraction, count: int) -> tuple[Fraction, Fraction]:
-    """Enclose ``rate + ln(count) - ln(-ln(1 - U))`` over the reals that U can still become."""
-    while u.value == 0 or u.value + 1 == 1 << u.bits:
-        u.extend()
-    bits = u.bits
+def _fixed(scores: Floats, top: float, factor: Fraction, weights: Floats | None) -> Floats:
+    """``factor * (score - top)``, plus the logarithm of the count."""
+    with np.errstate(over="ignore"):
+        fixed: Floats = scores - top
+        fixed *= float(factor)
+    if weights is not None:
+        fixed += weights
+    return fixed
+
+
+def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
+    """Keys, and keys that are known: for a word out of the floats' range as large as can be, and -inf."""
+    u: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
+    small = u < LOW if u.min() < LOW else None
+    large = u > law.high if u.max() > law.high else None
+    if small is not None:
+        u[small] = 0.5
+    if large is not None:
+        u[large] = law.high  # the quantile decreases
+    law.quantile(u)
+    if law.symmetric:
+        np.copysign(u, words.view(np.float64), out=u)
+    u += fixed
+    if small is None and large is None:
+        return u, u
+    known = u.copy()
+    if large is not None:
+        known[large] = -np.inf
+    if small is not None:
+        known[small] = -np.inf
+        u[small] = np.where(fixed[small] > -np.inf, np.inf, -np.inf)
+    return u, known
+
+
+def _largest(keys: Floats, k: int) -> Floats:
+    """The k largest keys, or all of them."""
+    if k == 1:
+        return keys.max(keepdims=True)  # type: ignore[no-any-return]
+    return np.partition(keys, keys.size - k)[keys.size - k :] if keys.size > k else keys
+
+
+def _ranked(racing: dict[int, tuple[Fraction, int, Variate]], k: int) -> list[int]:
+    """The k with the largest keys, in order: enclose, and draw more bits for those that still overlap."""
+    ends = {i: _key(*clock) for i, clock in racing.items()}
+    order: list[int] = []
+    while ends and len(order) < k:
+        front = max(low for low, _ in ends.values())
+        ahead = [i for i, (_, high) in ends.items() if high >= front]
+        if len(ahead) == 1:
+            order.append(ahead[0])
+            del ends[ahead[0]]
+            continue
+        for i in ahead:
+            racing[i][2].extend()
+            ends[i] = _key(*racing[i])
+    return order
+
+
+def _key(rate: Fraction, count: int, noise: Variate) -> tuple[Fraction, Fraction]:
+    low, high = noise.enclose()
+    bits = 64 + max(low.denominator.bit_length(), high.denominator.bit_length())
     size = log(Fraction(count), bits)
-    # the key decreases in U
-    low = size[0] - _log_energy(u.value + 1, bits)[1]
-    high = size[1] - _log_energy(u.value, bits)[0]
-    return rate + Fraction(low, 1 << bits), rate + Fraction(high, 1 << bits)
-
-
-def _log_energy(value: int, bits: int) -> Enclosure:
-    """Enclose ``ln(-ln(1 - value / 2**bits)) * 2**bits`` for 0 < value < 2**bits."""
-    work = 2 * bits + 16
-    low, high = log(1 - Fraction(value, 1 << bits), work)
-    return log(Fraction(max(-high, 1), 1 << work), bits)[0], log(Fraction(-low, 1 << work), bits)[1]
+    return rate + low + Fraction(size[0], 1 << bits), rate + high + Fraction(size[1], 1 << bits)

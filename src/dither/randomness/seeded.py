@@ -54,6 +54,9 @@ class SeededArray(np.ndarray[Any, np.dtype[Any]]):
     def __repr__(self) -> str:
         return f"{np.asarray(self)!r} ({NOTICE})"
 
+    def __str__(self) -> str:
+        return f"{np.asarray(self)} ({NOTICE})"
+
 
 def mark(value: Any, source: Source) -> Any:
     """Return ``value`` as it is, or marked if ``source`` is not private.
@@ -66,9 +69,9 @@ def mark(value: Any, source: Source) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return value.view(SeededArray)
-    if isinstance(value, int):
+    if isinstance(value, (int, np.integer)):
         return SeededInt(value)
-    if isinstance(value, float):
+    if isinstance(value, (float, np.floating)):
         return SeededFloat(value)
     return SeededList(value) if isinstance(value, list) else value
 

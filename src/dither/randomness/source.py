@@ -170,7 +170,7 @@ def resolve(source: Source | None) -> Source:
     """
     if source is None:
         return SYSTEM
-    if not isinstance(source, Source):
+    if isinstance(source, type) or not isinstance(source, Source):
         raise WrongType(
             message(
                 "source",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither import arguments, sensitivity
 from dither.errors import InvalidArgument, message
@@ -37,25 +39,7 @@ def histogram(
     (PureDP(1), dtype('int64'))
     """
     lower, upper = arguments.bounds(bounds)
-    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
-        edges = np.asarray(bins, dtype=np.float64)
-        if (
-            edges.ndim != 1
-            or edges.size < 2
-            or not np.all(np.diff(edges) > 0)
-            or edges[0] != lower
-            or edges[-1] != upper
-        ):
-            raise InvalidArgument(
-                message(
-                    "bins",
-                    "increasing edges from the lower bound to the upper",
-                    "something else",
-                    "pass a number of bins, or such edges",
-                )
-            )
-    else:
-        edges = np.linspace(float(lower), float(upper), arguments.whole(bins, "bins") + 1)
+    edges = _edges(bins, lower, upper)
     words = resolve(source)
     mechanism = noise(
         sensitivity.histogram(neighbors=relation(neighbors)),
@@ -69,3 +53,25 @@ def histogram(
     counts = np.bincount(cells, minlength=edges.size - 1).astype(np.int64)
     released = mark(mechanism.release(counts, source=words), words)
     return Histogram(released, edges, mechanism.guarantee, neighbors, mechanism, not words.private)
+
+
+def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
+    """The edges asked for, strictly increasing from the lower bound to the upper."""
+    found: NDArray[np.float64] = np.zeros(0)
+    if max(abs(lower), abs(upper)) < 1 << 1000:
+        if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, (str, bytes)):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                found = np.asarray(bins, dtype=np.float64)
+        else:
+            found = np.linspace(float(lower), float(upper), arguments.whole(bins, "bins") + 1)
+    ends = (float(lower), float(upper)) if found.size else ()
+    if found.ndim != 1 or found.size < 2 or not np.all(np.diff(found) > 0) or (found[0], found[-1]) != ends:
+        raise InvalidArgument(
+            message(
+                "bins",
+                "increasing edges from the lower bound to the upper, within 1e+300",
+                "something else",
+                "pass such edges, or fewer bins than there are floats between the bounds",
+            )
+        )
+    return found

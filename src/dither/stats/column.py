@@ -8,6 +8,7 @@ more than one record; and every check that could fail on the data fails before a
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,9 +32,10 @@ _ROWS = 1 << 17
 def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float = 0.0) -> Values:
     """One column as 64-bit integers or finite floats.
 
-    Missing values (NaN, None, plus or minus infinity) are refused by default; ``nan="drop"`` leaves those
-    records out, which changes how many there are and so needs :data:`~dither.AddRemove`; ``nan="lower"`` counts
-    them as the lower bound.
+    Which of the two is decided by the declared type of an array or Series, never by its records; a list declares
+    none, so its numbers are floats. Missing values (NaN, None, plus or minus infinity) are refused by default;
+    ``nan="drop"`` leaves those records out, which changes how many there are and so needs
+    :data:`~dither.AddRemove`; ``nan="lower"`` counts them as the lower bound.
 
     >>> from dither import AddRemove
     >>> read([1.0, None, 3.0], AddRemove, nan="drop")
@@ -50,15 +52,17 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
                 "pass neighbors=dither.AddRemove, or nan='lower'",
             )
         )
-    plain = _plain(x)
-    if plain.dtype.kind in "bi":
-        return plain.astype(np.int64, copy=False)
-    if plain.dtype.kind == "u":
-        return saturate(plain)
-    floats = plain.astype(np.float64, copy=False)
-    finite = np.isfinite(floats)
-    if bool(np.all(finite)):
-        return floats
+    plain, missing = _plain(listed(x))
+    values: Values
+    fill: float = float(lower)
+    if plain.dtype.kind in "biu":
+        values = saturate(plain) if plain.dtype.kind == "u" else plain.astype(np.int64, copy=False)
+        fill = min(max(math.floor(lower), -(1 << 63)), (1 << 63) - 1)
+    else:
+        values = plain.astype(np.float64, copy=False)
+        missing = ~np.isfinite(values) | missing
+    if not bool(np.any(missing)):
+        return values
     if nan == "refuse":
         raise InvalidData(
             message(
@@ -68,23 +72,39 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
                 "pass nan='lower', or nan='drop' with neighbors=dither.AddRemove",
             )
         )
-    return floats[finite] if nan == "drop" else np.where(finite, floats, float(lower))
+    return values[~missing] if nan == "drop" else np.where(missing, values.dtype.type(fill), values)
 
 
-def _plain(x: Any) -> NDArray[Any]:
+def listed(x: Any) -> Any:
+    """An array or Series as it is, any other column of numbers as a list; what is no column is refused.
+
+    >>> listed(i for i in range(3))
+    [0, 1, 2]
+    """
     if isinstance(x, (str, bytes, dict, set)) or x is None or np.isscalar(x):
         raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
-    if hasattr(x, "to_numpy"):
-        found = np.asarray(x.to_numpy())
+    if isinstance(x, (np.ndarray, list)) or hasattr(x, "to_numpy"):
+        return x
+    if not hasattr(x, "__iter__"):
+        raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
+    return list(x)
+
+
+def _plain(x: Any) -> tuple[NDArray[Any], Any]:
+    """The numbers, and which are missing beyond those that are not finite."""
+    missing: Any = False
+    if isinstance(x, list):
+        if any(np.ndim(item) > 0 for item in x if isinstance(item, (list, tuple)) or hasattr(item, "__array__")):
+            raise InvalidArgument(message("x", "one dimension", "a list of lists", "pass one column"))
+        found = np.array(x, dtype=object if any(item is None for item in x) else None) if x else np.zeros(0)
+        if found.ndim == 1 and found.dtype.kind in "biu":
+            found = found.astype(np.float64)
+    elif isinstance(x, np.ma.MaskedArray):
+        found, missing = np.asarray(x.data), np.ma.getmaskarray(x)
     elif isinstance(x, np.ndarray):
         found = x
     else:
-        items = list(x) if hasattr(x, "__iter__") else None
-        if items is None:
-            raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
-        if any(isinstance(item, (list, tuple, np.ndarray)) and np.ndim(item) > 0 for item in items):
-            raise InvalidArgument(message("x", "one dimension", "a list of lists", "pass one column"))
-        found = np.array(items, dtype=object if any(item is None for item in items) else None) if items else np.zeros(0)
+        found, missing = _from_series(x)
     if found.ndim != 1:
         raise InvalidArgument(
             message("x", "one dimension", f"{found.ndim} dimensions", "pass one column, for example x[:, 0]")
@@ -92,8 +112,21 @@ def _plain(x: Any) -> NDArray[Any]:
     if found.dtype == object:
         found = _from_objects(found)
     if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise WrongType(message("x", "real numbers of at most 64 bits", f"dtype {found.dtype}", _FIX))
-    return found
+        raise WrongType(message("x", "real numbers of at most 64 bits", f"{found.dtype.type.__name__} values", _FIX))
+    return found, missing
+
+
+def _from_series(x: Any) -> tuple[NDArray[Any], Any]:
+    """A Series by its declared type: integers stay integers, whether or not one of them is missing."""
+    dtype: Any = getattr(x, "dtype", None)
+    plain = getattr(dtype, "numpy_dtype", None)  # a nullable dtype of pandas
+    if plain is not None and plain.kind in "biu":
+        return x.to_numpy(dtype=plain, na_value=0), np.asarray(x.isna())
+    if hasattr(x, "null_count") and hasattr(dtype, "is_integer"):  # polars
+        whole = dtype.is_integer()
+        if whole or str(dtype) == "Boolean":
+            return x.fill_null(0 if whole else False).to_numpy(), x.is_null().to_numpy()
+    return np.asarray(x.to_numpy()), False
 
 
 def _from_objects(items: NDArray[Any]) -> NDArray[Any]:
@@ -102,7 +135,16 @@ def _from_objects(items: NDArray[Any]) -> NDArray[Any]:
     kept = [item for item, gone in zip(items, missing, strict=True) if not gone]
     if not all(isinstance(item, (int, float, np.integer, np.floating, np.bool_)) for item in kept):
         raise WrongType(message("x", "real numbers", "a column of objects", _FIX))
-    return np.array([math.nan if gone else float(item) for item, gone in zip(items, missing, strict=True)])
+    return np.array(
+        [math.nan if gone else _float(item) for item, gone in zip(items, missing, strict=True)], dtype=float
+    )
+
+
+def _float(item: Any) -> float:
+    try:
+        return float(item)
+    except OverflowError:  # an int beyond all floats is beyond all bounds
+        return sys.float_info.max if item > 0 else -sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -129,9 +171,14 @@ class Grid:
             integers
             and isinstance(lower, int)
             and isinstance(upper, int)
-            and high - low < 1 << (63 if bits > 24 else bits)
+            and high - low < 1 << (62 if bits > 24 else bits)
+            and -(1 << 63) <= low < high < 1 << 63
         ):
             return cls(Fraction(1), lower, upper)
+        if max(abs(low), abs(high)) >= 1 << 1000:
+            raise InvalidArgument(
+                message("bounds", "bounds of at most 1e+300", "larger ones", "pass bounds that the data can reach")
+            )
         exponent = math.frexp(float(high - low))[1] - 1 - bits
         step = Fraction(2) ** exponent
         if max(abs(low), abs(high)) / step >= 1 << 62 or not -1000 < exponent < 900:
@@ -155,8 +202,7 @@ class Grid:
         for start in range(0, x.size, _ROWS):
             part = x[start : start + _ROWS]
             if part.dtype.kind == "i" and self.step == 1:
-                ends = np.iinfo(np.int64)
-                clipped = np.clip(part, max(math.ceil(lower), ends.min), min(math.floor(upper), ends.max))
+                clipped = np.clip(part, self.first, self.last)
             else:
                 scaled = np.clip(part.astype(np.float64), float(lower), float(upper))
                 if float(self.step) != 1.0:

@@ -63,7 +63,9 @@ class Estimate:
         return found
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Limits that hold the answer without noise (of the clipped data) with this confidence."""
+        """Limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
+        and, unless they are integers, rounded to 2^-30 of their width (2^-21 for a variance).
+        """
         return self._interval(float(self), arguments.confidence(confidence))  # type: ignore[arg-type]
 
     def error(self, confidence: float = 0.95) -> float:
@@ -75,7 +77,7 @@ class Estimate:
 
         >>> import dither as dp
         >>> round(dp.stats.median([1.0, 2.0, 3.0], bounds=(0, 100), epsilon=1).rank_error(), 1)
-        48.1
+        48.5
         """
         ranks = getattr(self._interval, "ranks", None)
         if ranks is None:
@@ -117,7 +119,10 @@ class Around(Interval):
         """The interval around the answer before it was kept to the domain."""
         width = self.factor * self.noise.error(confidence, integer=self.integer)
         center = value if self.free is None else self.free
-        return min(max(center - width, self.low), self.high), max(min(center + width, self.high), self.low)
+        low, high = center - width, center + width
+        if abs(center) >= 2.0**52:  # where floats are coarser than the answer
+            low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from dither.errors import InvalidArgument, message
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.stats.column import Grid, NanPolicy, Values, read, total
+from dither.stats.column import Grid, NanPolicy, Values, listed, read, total
 from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Interval, Root
 
 _SUM_BITS = 30
@@ -45,9 +45,19 @@ def noise(
     >>> noise(1, 1)
     Laplace(sensitivity=1, epsilon=1, split=None)
     """
+    _payable(sensitivity)
     if delta is None:
         return Laplace(sensitivity, epsilon)
     return MixedNoise(sensitivity, epsilon, delta, sensitivity if l2 is None else l2, coordinates)
+
+
+def _payable(reach: Any) -> None:
+    if not Fraction(1, 1 << 399) < reach < 1 << 399:
+        raise InvalidArgument(
+            message(
+                "bounds", "bounds whose reach is from 1e-120 to 1e+120", "others", "measure the data in other units"
+            )
+        )
 
 
 def _name(mechanism: Laplace | MixedNoise) -> str:
@@ -77,15 +87,17 @@ def count(
 ) -> EstimateInt:
     """How many records there are; for booleans, how many are true.
 
-    The sensitivity is 1 under either relation.
+    A list declares no type, so there each entry counts unless it is ``False``. The sensitivity is 1 under either
+    relation.
 
     >>> answer = count([True, False, True], epsilon=1)
     >>> isinstance(answer, int), answer.error(0.95)
     (True, 3.0)
     """
     mechanism, words = noise(1, epsilon, delta), resolve(source)
-    values = read(x, relation(neighbors), nan)
-    found = int(np.count_nonzero(values)) if _boolean(x) else values.size
+    column = listed(x)
+    values = read(column, relation(neighbors), nan)
+    found = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
     interval = Around(mechanism, integer=True)
     return EstimateInt.of(
         mechanism.release(found, source=words),
@@ -98,9 +110,14 @@ def count(
 
 
 def _boolean(x: Any) -> bool:
-    if hasattr(x, "dtype"):
-        return str(x.dtype).lower().startswith("bool")
-    return isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(item, (bool, np.bool_)) for item in x)
+    return str(getattr(x, "dtype", "")).lower().startswith("bool")
+
+
+def _false(x: Any) -> int:
+    """How many entries of a column without a declared type are ``False``: a question to each entry by itself."""
+    if isinstance(x, list) or str(getattr(x, "dtype", "")) in ("object", "Object"):
+        return len([item for item in x if isinstance(item, (bool, np.bool_)) and not item])
+    return 0
 
 
 def sum(
@@ -113,7 +130,8 @@ def sum(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> EstimateInt | EstimateFloat:
-    """The sum of the records, each clipped to the bounds. Integers with integer bounds give an integer.
+    """The sum of the records, each clipped to the bounds. An array or Series of integers with integer bounds gives
+    an integer, all else a float.
 
     Sensitivity: upper - lower under replace-one, the larger of their sizes under add/remove.
 
@@ -182,9 +200,8 @@ def mean(
     share = min(max(high / (high + low), 0.0), 1.0) if high + low > 0 else 0.5
     first, width = float(grid.first * grid.step), float(grid.span * grid.step)
     interval = RatioInterval(int(high), int(low), mechanism, first, width)
-    return EstimateFloat.of(
-        first + width * share, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private
-    )
+    inside = min(max(first + width * share, float(lower)), float(upper))
+    return EstimateFloat.of(inside, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private)
 
 
 @dataclass(frozen=True)
@@ -192,7 +209,8 @@ class RatioInterval(Interval):
     """Exact limits for a = A / (A + B), known as A + X and B + Y with independent noise (Fieller's argument).
 
     At the true a, ``(A + X)(1 - a) - (B + Y) a = (1 - a) X - a Y``, whose quantile is known for every a: the
-    limits are where it is just reached.
+    limits are where it is just reached. X and Y are whole numbers, no larger than the real noise rounded, so half
+    a step is added to its quantile.
     """
 
     high: int
@@ -205,16 +223,17 @@ class RatioInterval(Interval):
         return abs(self.high * (1 - a) - self.low * a) - self._quantile(1 - a, a, tail)
 
     def _quantile(self, p: float, q: float, tail: float) -> float:
-        """The t with P(|p X + q Y| > t) = tail."""
+        """A t with P(|p X + q Y| > t) <= tail."""
         inner = self.noise.mechanism if isinstance(self.noise, MixedNoise) else self.noise
+        rounding = inner._integer_step(0) * (p + q) / 2
         if not isinstance(inner, Laplace):
-            return math.hypot(p, q) * float(inner.error(1 - tail, integer=False))
+            return math.hypot(p, q) * float(inner.error(1 - tail, integer=False)) + rounding
         scale = float(inner.scale)  # type: ignore[arg-type]
         low, high = 0.0, scale * (math.log(1 / tail) + 3) * 2
         for _ in range(60):
             t = (low + high) / 2
             low, high = (t, high) if _pair_tail(p, q, t / scale) > tail else (low, t)
-        return high
+        return high + rounding
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """Search outward from the estimate, on the scale from 0 to 1."""
@@ -231,7 +250,8 @@ class RatioInterval(Interval):
                 middle = (inside + outside) / 2
                 inside, outside = (middle, outside) if self._excess(middle, tail) <= 0 else (inside, middle)
             ends.append(outside)
-        return self.first + self.width * ends[0], self.first + self.width * ends[1]
+        low, high = (self.first + self.width * end for end in ends)
+        return min(low, value), max(high, value)
 
 
 def _pair_tail(p: float, q: float, t: float) -> float:
@@ -271,6 +291,7 @@ def variance(
         raise InvalidArgument(message("method", "'clamped' or 'bounded'", repr(method), "choose one of them"))
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
+    _payable((grid.span * grid.step) ** 2)
     n, first, second = values.size, 0, 0
     for places in grid.places(values, lower, upper):
         first += total(places)

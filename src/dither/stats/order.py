@@ -1,12 +1,13 @@
 """Median, minimum and maximum: selected among the values there could be, never outside the bounds.
 
-*Statement.* With ``rank(t)`` the number of records below t, a lattice point t between the bounds is released
-with probability proportional to ``exp(-epsilon |rank(t) - r| / (2 D))``, D bounding by how much one record
-moves ``|rank(t) - r|``: the exponential mechanism (McSherry and Talwar 2007), epsilon-DP.
+*Statement.* The ranks of a lattice point t are those from the number of records below t to the number at or
+below t (more than one where records are at t). A t between the bounds is released with probability proportional
+to ``exp(-epsilon d(t) / (2 D))``, d(t) the distance of the wanted rank from the ranks of t and D bounding by how
+much one record moves it: the exponential mechanism (McSherry and Talwar 2007), epsilon-DP.
 
-*How.* The score is constant between consecutive records, so the lattice falls into n + 1 intervals with ``count
-* exp(score)`` each: one race of n + 1 clocks (:func:`~dither.randomness.first_to_ring`) and one uniform draw
-inside the winner. Both are exact.
+*How.* The score is constant between consecutive records, so the lattice falls into n + 1 stretches and n points
+with ``count * exp(score)`` each: one race of 2 n + 1 clocks (:func:`~dither.randomness.first_to_ring`) and one
+uniform draw inside the winner. Both are exact.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import builtins
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -74,21 +76,20 @@ def _select(
             )
         )
     grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i")
-    edges = _edges(values, grid, lower, upper, largest=target == "max")
-    counts = np.diff(edges)
+    starts, counts, below, upto = _stretches(values, grid, lower, upper)
     n = values.size
-    ranks = np.arange(n + 1, dtype=np.float64)
     if target == "median":
-        # |2 rank - n|: adding or removing a record moves it by 1, replacing one by 2
-        scores, factor = -np.abs(2 * ranks - n), loss / (2 * (1 if neighbors is AddRemove else 2))
+        # twice the distance of n / 2: adding or removing a record moves it by 1, replacing one by 2
+        wanted, times, factor = n, 2, loss / (2 * (1 if neighbors is AddRemove else 2))
     else:
         # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
-        edge = math.ceil(2 * _EDGE / float(loss))
-        wanted = builtins.min(edge, n // 4) if neighbors is ReplaceOne else edge
-        inner = ranks if target == "min" else n - ranks
-        scores, factor = -np.abs(inner - wanted), loss / 2
+        edge = math.ceil(builtins.min(2 * Fraction(_EDGE) / loss, Fraction(1 << 50)))
+        wanted, times, factor = builtins.min(edge, n // 4) if neighbors is ReplaceOne else edge, 1, loss / 2
+        if target == "max":
+            below, upto = n - upto, n - below
+    scores = -np.maximum(np.maximum(times * below - wanted, wanted - times * upto), 0).astype(np.float64)
     chosen = first_to_ring(scores, words, factor, counts)
-    place = int(edges[chosen]) + int(uniform_integers(int(counts[chosen]), 1, words)[0])
+    place = int(starts[chosen]) + int(uniform_integers(int(counts[chosen]), 1, words)[0])
     value = (grid.first + place) * grid.step
     reach = 0.5 if target == "median" and neighbors is AddRemove else 1.0
     interval = RankInterval(float(loss), reach, grid.span + 1, float(lower), float(upper))
@@ -104,13 +105,23 @@ def _select(
     )
 
 
-def _edges(values: Values, grid: Grid, lower: float, upper: float, *, largest: bool) -> Any:
-    """Where the rank of a lattice point changes: 0, one past each record's place (at it for the maximum), one
-    past the end.
+def _stretches(values: Values, grid: Grid, lower: float, upper: float) -> tuple[Any, Any, Any, Any]:
+    """The lattice cut at the records: where each piece starts, its points, the records below it, and those up to it.
+
+    Pieces are in turn what lies before a record and the record's own point, which is empty where it is that of
+    the record before.
     """
     parts = list(grid.places(values, lower, upper))
     places = np.sort(np.concatenate(parts).astype(np.int64)) if parts else np.zeros(0, dtype=np.int64)
-    return np.concatenate([[0], places + (0 if largest else 1), [grid.span + 1]]).clip(0, grid.span + 1)
+    n = places.size
+    starts, counts, below, upto = (np.zeros(2 * n + 1, dtype=np.int64) for _ in range(4))
+    ends = np.append(places, grid.span + 1)
+    starts[2::2], starts[1::2] = places + 1, places
+    counts[::2] = np.maximum(ends - starts[::2], 0)
+    counts[1::2] = np.diff(places, prepend=-1) > 0
+    below[::2] = upto[::2] = np.arange(n + 1)
+    below[1::2], upto[1::2] = np.searchsorted(places, places, "left"), np.searchsorted(places, places, "right")
+    return starts, counts, below, upto
 
 
 def median(

@@ -1,0 +1,177 @@
+"""What the tests of exactness share: scripted words, high-precision oracles, and tests that do not flake."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from dither.randomness import SeededSource
+
+FALSE_ALARM = 1e-9
+PRECISION = 700
+
+Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Tail = Callable[[Any], Any]
+
+
+class ScriptedSource:
+    """Words from a list, then from a seed; counts what was taken."""
+
+    private = False
+
+    def __init__(self, words: Iterable[int] = (), seed: int = 1) -> None:
+        self._script = list(words)[::-1]
+        self._rest = SeededSource(seed)
+        self.used = 0
+
+    def word(self) -> int:
+        self.used += 1
+        return self._script.pop() if self._script else self._rest.word()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        if not self._script:
+            self.used += count
+            return self._rest.words(count)
+        return np.array([self.word() for _ in range(count)], dtype=np.uint64)
+
+
+def real(value: Fraction | float | int) -> Any:
+    """``value`` at the working precision, without a detour through a decimal string."""
+    exact = Fraction(value)
+    return mp.mpf(exact.numerator) / exact.denominator
+
+
+def tail_of(law: Any) -> Tail:
+    """P(|Z| > z), or P(Z > z), of each law, written down from its density and not from the code under test."""
+    name = type(law).__name__
+    if name == "Exponential":
+        return lambda z: mp.exp(-max(z, mp.mpf(0)))
+    if name == "Gumbel":
+        return lambda z: -mp.expm1(-mp.exp(-z))
+    if name == "Normal":
+        return lambda z: mp.erfc(max(z, mp.mpf(0)) / mp.sqrt(2))
+    if name == "DiscreteLaplace":
+        return lambda z: mp.mpf(1) if z <= 0 else mp.exp(-z) / mp.cosh(1 / (2 * real(law.scale)))
+    if name == "Staircase":
+        return lambda z: _staircase_tail(max(z, mp.mpf(0)), real(law.epsilon), real(law.gamma))
+    if name == "HeavyTail":
+        return lambda z: _heavy_tail(max(z, mp.mpf(0)), real(law.gamma))
+    raise AssertionError(name)
+
+
+def _staircase_tail(z: Any, epsilon: Any, gamma: Any) -> Any:
+    s = mp.exp(-epsilon)
+    height = (1 - s) / (gamma + s * (1 - gamma))  # of both sides together
+    step = mp.floor(z)
+    place = z - step
+    return s**step * (1 - height * (min(place, gamma) + s * max(place - gamma, 0)))
+
+
+def _heavy_tail(z: Any, gamma: Any) -> Any:
+    total = mp.pi / gamma / mp.sin(mp.pi / gamma)
+    if z <= 1:
+        return 1 - z * mp.hyp2f1(1, 1 / gamma, 1 + 1 / gamma, -(z**gamma)) / total
+    v, a = 1 / z, 1 - 1 / gamma
+    return v ** (gamma - 1) / (gamma - 1) * mp.hyp2f1(1, a, 1 + a, -(v**gamma)) / total
+
+
+def nearest_integer(u: Any, negative: bool, tail: Tail, scale: Fraction, fraction: Fraction, near: int = 0) -> int:
+    """The integer nearest to fraction + scale * Z for the real number U = u, by bisection on the tail."""
+    sign = -1 if negative else 1
+
+    def reached(k: int) -> bool:
+        return bool(u < tail(real((k - Fraction(1, 2) - sign * fraction) / scale)))
+
+    low, high, step = sign * near - 1, sign * near + 1, 1
+    while not reached(low):
+        low, step = low - step, 2 * step
+    while reached(high):
+        high, step = high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reached(middle) else (low, middle)
+    return sign * low
+
+
+def words_beside(boundary: Any, first: int, extra: int, above: bool) -> list[int]:
+    """Words of a U that has the first ``first + 64 * (extra - 1)`` bits of ``boundary`` and then leaves it by a little.
+
+    ``extra`` words beyond the first are then needed, and are enough, to tell on which side it lies.
+    """
+    bits = first + 64 * extra
+    value = int(mp.floor(boundary * mp.mpf(2) ** bits))
+    last = value % (1 << 64)
+    # far enough for an enclosure a few units wide, near enough to leave the bits before alone
+    room = (1 << 64) - 1 - last if above else last
+    moved = min(1 << 40, room)
+    assert moved > 64
+    value += moved if above else -moved
+    return [value >> (64 * extra), *((value >> (64 * i)) % (1 << 64) for i in reversed(range(extra)))]
+
+
+def surprise(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """An upper bound on the chance of counts as odd as these, if the probabilities are right.
+
+    Cells and running totals are tested by the exact binomial law and combined by the union bound, so small cells
+    cannot raise a false alarm; a chi-square over the cells that are large enough for it sees spread-out errors.
+    """
+    total = int(counts.sum())
+    p = np.clip(np.concatenate([probabilities, np.cumsum(probabilities)[:-1]]), 0.0, 1.0)
+    k = np.concatenate([counts, np.cumsum(counts)[:-1]])
+    smaller = np.minimum(stats.binom.cdf(k, total, p), stats.binom.sf(k - 1, total, p))
+    exact = min(1.0, 2 * len(p) * float(smaller.min()))
+    big = probabilities * total >= 500
+    expected, seen = probabilities[big] * total, counts[big]
+    if not big.all():
+        expected = np.append(expected, max(total - expected.sum(), 1e-300))
+        seen = np.append(seen, total - seen.sum())
+        if expected[-1] < 500:
+            expected, seen = expected[:-1], seen[:-1]
+    spread = float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), max(len(expected), 1)))
+    return min(1.0, 2 * min(exact, spread))
+
+
+def integer_edges(scale: float) -> NDArray[np.float64]:
+    """Right ends of cells: every integer for small scales, even steps of the scale for large ones."""
+    if scale <= 20:
+        reach = math.ceil(12 * scale) + 2
+        return np.arange(-reach, reach + 1, dtype=np.float64)
+    return np.unique(np.rint(scale * np.linspace(-8, 8, 129)))
+
+
+def assert_distribution(
+    sample: NDArray[Any], cdf_for: Callable[[float], Cdf], scale: float, *, detectable: bool = True
+) -> None:
+    """The sample passes at ``scale`` and is refused at 0.9 and 1.1 times it, each with error at most 1e-9.
+
+    ``detectable=False`` is for laws so narrow that no sample tells these scales apart.
+    """
+    edges = integer_edges(scale)
+    cells = np.searchsorted(edges, sample, side="left")
+    counts = np.bincount(cells, minlength=len(edges) + 1).astype(np.int64)
+
+    def judge(candidate: float) -> float:
+        below = cdf_for(candidate)(edges)
+        return surprise(counts, np.clip(np.diff(np.concatenate([[0.0], below, [1.0]])), 0.0, 1.0))
+
+    assert judge(scale) > FALSE_ALARM, "the sample does not follow its law"
+    if detectable:
+        assert judge(0.9 * scale) < FALSE_ALARM, "the test cannot see a scale 10% too small"
+        assert judge(1.1 * scale) < FALSE_ALARM, "the test cannot see a scale 10% too large"
+
+
+def assert_uniform(cells: NDArray[Any], count: int) -> None:
+    """Cells 0 .. count-1 are equally likely; the same test refuses a tilt of the kind a lost bit leaves."""
+    counts = np.bincount(cells.astype(np.int64), minlength=count)
+    even = np.full(count, 1 / count)
+    assert surprise(counts, even) > FALSE_ALARM
+    if count > 1:
+        tilted = even * np.where(np.arange(count) % 2, 0.9, 1.1)
+        assert surprise(counts, tilted / tilted.sum()) < FALSE_ALARM

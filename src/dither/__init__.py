@@ -11,7 +11,20 @@ True
 from dither import sensitivity, stats
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel
-from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
+from dither.mechanisms import (
+    BoundedLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    MixedNoise,
+    NoisyMax,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReusableHoldout,
+    SparseVector,
+    Staircase,
+    TopK,
+)
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 __version__ = "0.1.0"
@@ -22,6 +35,7 @@ __all__ = [
     "ApproxDP",
     "BoundedLaplace",
     "DitherError",
+    "Exponential",
     "Gaussian",
     "Guarantee",
     "InvalidArgument",
@@ -29,11 +43,16 @@ __all__ = [
     "Laplace",
     "MixedNoise",
     "Neighbors",
+    "NoisyMax",
     "NotPrivate",
+    "PermuteAndFlip",
     "PureDP",
     "RandomizedResponse",
     "ReplaceOne",
+    "ReusableHoldout",
+    "SparseVector",
     "Staircase",
+    "TopK",
     "WrongType",
     "__version__",
     "parallel",

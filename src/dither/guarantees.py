@@ -11,6 +11,7 @@ True
 
 from __future__ import annotations
 
+import decimal as _decimal
 import math
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -20,6 +21,7 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import decimal, exp_neg, log, up
 
 _BITS = 96
+_SUBNORMAL = _decimal.Decimal("1e-300")
 
 
 class Guarantee:
@@ -38,6 +40,9 @@ class Guarantee:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a guarantee is frozen")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a guarantee is frozen")
+
     def __reduce__(self) -> tuple[type[Self], tuple[Fraction, ...]]:
         return type(self), self._numbers
 
@@ -48,7 +53,7 @@ class Guarantee:
         return type(self) is type(other) and self._numbers == other._numbers
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{up(number):.12g}' for number in self._numbers)})"
+        return f"{type(self).__name__}({', '.join(_shown(number, 12) for number in self._numbers)})"
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented
@@ -84,6 +89,10 @@ class Guarantee:
     def _implies(self, other: Guarantee) -> bool:
         raise AssertionError("each kind says what it implies")
 
+    def _loss_at(self, delta: Fraction) -> Fraction:
+        """The epsilon of :meth:`to_approx`, however large, for a delta that this kind can have."""
+        raise AssertionError("each kind converts itself")
+
     def to_approx(self, delta: float) -> ApproxDP:
         """The same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
         raise AssertionError("each kind converts itself")
@@ -114,7 +123,7 @@ class PureDP(Guarantee):
         return self._numbers[0]
 
     def __str__(self) -> str:
-        return f"ε = {self.epsilon:.6g}"
+        return f"ε = {_shown(self._numbers[0], 6)}"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """At this delta, epsilon drops to ``epsilon + ln(1 - delta (1 + exp(-epsilon)))``, and no further in general.
@@ -122,9 +131,12 @@ class PureDP(Guarantee):
         The least private epsilon-DP mechanism is randomized response, whose curve this is.
 
         >>> PureDP(1).to_approx(0.01)
-        ApproxDP(0.98622596102, 0.01)
+        ApproxDP(0.986226788887, 0.01)
         """
-        return ApproxDP(_trade(self._numbers[0], arguments.delta(delta)), delta)
+        return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
+
+    def _loss_at(self, delta: Fraction) -> Fraction:
+        return _trade(self._numbers[0], delta)
 
     def to_zcdp(self) -> ZCDP:
         """epsilon-DP implies ``epsilon^2 / 2``-zCDP (Bun and Steinke 2016).
@@ -139,7 +151,7 @@ class PureDP(Guarantee):
             return self._numbers <= other._numbers
         if isinstance(other, ZCDP):
             return self.to_zcdp()._numbers <= other._numbers
-        return self._numbers[0] <= other._numbers[0] or self.to_approx(other.delta)._numbers[0] <= other._numbers[0]  # type: ignore[attr-defined]
+        return self._loss_at(other._numbers[1]) <= other._numbers[0]
 
 
 class ApproxDP(Guarantee):
@@ -168,16 +180,16 @@ class ApproxDP(Guarantee):
         return up(self._numbers[1])
 
     def __str__(self) -> str:
-        return f"(ε, δ) = ({self.epsilon:.6g}, {self.delta:.6g})"
+        return f"(ε, δ) = ({_shown(self._numbers[0], 6)}, {_shown(self._numbers[1], 6)})"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The same promise at a larger delta.
 
         >>> ApproxDP(1, 1e-6).to_approx(1e-2)
-        ApproxDP(0.986227352464, 0.01)
+        ApproxDP(0.986228161869, 0.01)
         """
-        wanted, own = arguments.delta(delta), self._numbers[1]
-        if wanted < own:
+        wanted = arguments.delta(delta)
+        if wanted < self._numbers[1]:
             raise InvalidArgument(
                 message(
                     "delta",
@@ -186,14 +198,15 @@ class ApproxDP(Guarantee):
                     "a smaller delta cannot be had from this guarantee alone",
                 )
             )
-        if wanted == own:
-            return self
-        return ApproxDP(_trade(self._numbers[0], (wanted - own) / (1 - own)), delta)
+        return ApproxDP(self._loss_at(wanted), delta)
+
+    def _loss_at(self, delta: Fraction) -> Fraction:
+        return _trade(self._numbers[0], (delta - self._numbers[1]) / (1 - self._numbers[1]))
 
     def _implies(self, other: Guarantee) -> bool:
         if not isinstance(other, ApproxDP) or other._numbers[1] < self._numbers[1]:
             return False
-        return self._numbers[0] <= other._numbers[0] or self.to_approx(other.delta)._numbers[0] <= other._numbers[0]
+        return self._loss_at(other._numbers[1]) <= other._numbers[0]
 
 
 class ZCDP(Guarantee):
@@ -222,7 +235,7 @@ class ZCDP(Guarantee):
         return up(self._numbers[0])
 
     def __str__(self) -> str:
-        return f"ρ = {self.rho:.6g} (zCDP)"
+        return f"ρ = {_shown(self._numbers[0], 6)} (zCDP)"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
@@ -232,10 +245,13 @@ class ZCDP(Guarantee):
         above ``rho + 2 sqrt(rho ln(1/delta))``.
 
         >>> ZCDP(0.5).to_approx(1e-6)
-        ApproxDP(5.26870905385, 1e-06)
+        ApproxDP(5.22153444454, 1e-06)
         """
-        wanted, rho = arguments.delta(delta), self._numbers[0]
-        log_delta, fast = math.log(wanted), float(rho)
+        return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
+
+    def _loss_at(self, delta: Fraction) -> Fraction:
+        rho, fast = self._numbers[0], float(self._numbers[0])
+        log_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
         def loss(t: float) -> float:
             return (
@@ -250,23 +266,30 @@ class ZCDP(Guarantee):
             low, high = (low, b) if loss(a) < loss(b) else (a, high)
         alpha = 1 + Fraction(math.exp((low + high) / 2))
         one = 1 << _BITS
-        top = -log(wanted, _BITS)[0] + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1]) - log(alpha - 1, _BITS)[0]
+        top = -log(delta, _BITS)[0] + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1]) - log(alpha - 1, _BITS)[0]
         best = max(alpha * rho + Fraction(top, one) / (alpha - 1), Fraction(0))
-        return ApproxDP(Fraction(up(best)) if best else best, delta)
+        return Fraction(up(best))
 
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, ZCDP):
             return self._numbers <= other._numbers
-        return isinstance(other, ApproxDP) and self.to_approx(other.delta)._numbers[0] <= other._numbers[0]
+        return isinstance(other, ApproxDP) and self._loss_at(other._numbers[1]) <= other._numbers[0]
 
 
 def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """``max(0, epsilon + ln(1 - delta (1 + exp(-epsilon))))``, rounded up."""
+    """``max(0, epsilon + ln(1 - delta (1 + exp(-epsilon))))``, rounded up, and never above epsilon."""
     one = 1 << _BITS
     left = 1 - delta * (1 + Fraction(exp_neg(epsilon, _BITS)[0], one))
     if left <= 0:
         return Fraction(0)
-    return max(Fraction(0), Fraction(up(epsilon + Fraction(log(left, _BITS)[1], one))))
+    return min(epsilon, max(Fraction(0), Fraction(up(epsilon + Fraction(log(left, _BITS)[1], one)))))
+
+
+def _shown(number: Fraction, digits: int) -> str:
+    """``number`` to so many significant digits, rounded up: what is shown is never less than what is lost."""
+    context = _decimal.Context(prec=digits, rounding=_decimal.ROUND_CEILING)
+    rounded = context.divide(_decimal.Decimal(number.numerator), _decimal.Decimal(number.denominator))
+    return f"{float(rounded):.{digits}g}" if number == 0 or rounded > _SUBNORMAL else str(rounded)
 
 
 def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
@@ -315,10 +338,11 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
     """
     if not guarantees:
         raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
-    result = guarantees[0]
-    for other in guarantees[1:]:
+    for other in guarantees:
         if not isinstance(other, Guarantee):
             raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(other).__name__, "pass guarantees"))
+    result = guarantees[0]
+    for other in guarantees[1:]:
         left, right = _common(result, other)
         result = _kind(left)(*(max(a, b) for a, b in zip(left._numbers, right._numbers, strict=True)))
     return result

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from dither.errors import InvalidArgument, message
 from dither.exact import exp, normal_tail, up
 
 _BITS = 64
 _LARGE_LOSS = 400
+_SMALLEST_DELTA = Fraction(1, 10**300)
 
 
 def _delta_floats(epsilon: float, r: float) -> float:
@@ -45,10 +47,13 @@ def gaussian_delta(epsilon: Fraction, r: Fraction) -> float:
     """
     near, far = 1 / (2 * r) - epsilon * r, -1 / (2 * r) - epsilon * r
     # both terms are at least about phi(near) * exp(-...): enough bits for the smaller one
-    tiny = max(Fraction(0), near if near > 0 else -near) ** 2 / 2
+    tiny = near * near / 2
     if tiny > 4000:
         return 1.0 if near > 0 else 5e-324
-    bits = _BITS + int(tiny * 3 / 2)
+    if near > 0:
+        tiny = Fraction(0)
+    # for large r the terms nearly cancel: their difference is at least about their size / r^2
+    bits = _BITS + int(tiny * 3 / 2) + 2 * max(0, r.numerator.bit_length() - r.denominator.bit_length() + 1)
     first = _phi(near, bits)[1]
     if epsilon > _LARGE_LOSS:
         return up(first)
@@ -68,12 +73,25 @@ def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def _certified(start: float, holds: Callable[[Fraction], bool]) -> Fraction:
-    """The first of ``start`` and slightly larger numbers that is proved to do."""
-    found, more = Fraction(start), Fraction(1, 1 << 50)
-    while not holds(found):
-        found *= 1 + more
-        more *= 2
-    return Fraction(up(found))
+    """The smallest number, to a relative 2^-36, that is proved to do, searched from ``start``."""
+    low = high = start
+    more = 2.0**-50
+    while not holds(Fraction(high)):
+        low, high, more = high, max(high * (1 + more), math.nextafter(high, math.inf)), 2 * more
+    if low == high:
+        low, more = high * (1 - 2.0**-36), 2.0**-36
+        while holds(Fraction(low)):
+            low, high, more = low * (1 - more), low, min(2 * more, 0.5)
+    while high > low * (1 + 2.0**-36):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
+    return Fraction(high)
+
+
+def _possible(delta: Fraction) -> float:
+    if delta < _SMALLEST_DELTA:
+        raise InvalidArgument(message("delta", "at least 1e-300", f"{float(delta):g}", "pass delta=1e-6, for example"))
+    return float(delta)
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +101,7 @@ def gaussian_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> round(float(gaussian_ratio(Fraction(1), Fraction(1, 10**6))), 4)
     4.2247
     """
-    fast, wanted = float(epsilon), float(delta)
+    fast, wanted = float(epsilon), _possible(delta)
     start = _smallest(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
     return _certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
 
@@ -95,7 +113,7 @@ def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
     >>> round(float(gaussian_epsilon(Fraction(4), Fraction(1, 10**6))), 4)
     1.0607
     """
-    fast, wanted = float(r), float(delta)
+    fast, wanted = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= wanted:
         return Fraction(0)
     start = _smallest(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)

@@ -6,10 +6,35 @@ PureDP(1)
 """
 
 from dither.mechanisms.bounded import BoundedLaplace
+from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
+from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.gaussian import Gaussian
+from dither.mechanisms.holdout import HoldoutAnswer, ReusableHoldout
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.mixed import MixedNoise
+from dither.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dither.mechanisms.randomized_response import Frequencies, RandomizedResponse
+from dither.mechanisms.sparse_vector import SparseVector, SparseVectorSession
 from dither.mechanisms.staircase import Staircase
+from dither.mechanisms.top_k import TopK
 
-__all__ = ["BoundedLaplace", "Frequencies", "Gaussian", "Laplace", "MixedNoise", "RandomizedResponse", "Staircase"]
+__all__ = [
+    "BoundedLaplace",
+    "ContinuousExponential",
+    "Exponential",
+    "Frequencies",
+    "Gaussian",
+    "HoldoutAnswer",
+    "Laplace",
+    "MixedNoise",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "ReusableHoldout",
+    "SparseVector",
+    "SparseVectorSession",
+    "Staircase",
+    "TopK",
+    "mean_pieces",
+    "piecewise_constant",
+]

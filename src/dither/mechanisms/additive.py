@@ -32,6 +32,8 @@ from dither.randomness import (
     spacing,
 )
 
+_MOST_COORDINATES = 10**15
+
 
 class Additive:
     """Base of the mechanisms that release ``value + noise``.
@@ -59,6 +61,12 @@ class Additive:
         """Fix what the release needs; ``spreads`` are the sizes of the noise, which set the lattice."""
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain(value))
+        if not all(math.isfinite(size) for size in (*scales, *spreads)):
+            raise InvalidArgument(
+                message(
+                    "epsilon", "noise that a float can hold", "more", "pass a larger epsilon or a smaller sensitivity"
+                )
+            )
         object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_laws", tuple(laws))
         object.__setattr__(self, "_scales", tuple(scales))
@@ -109,7 +117,7 @@ class Additive:
             return self._noisy_integers(xs, source)  # type: ignore[arg-type]
         numbers: list[Scalar] = xs if isinstance(xs, list) else xs.tolist()
         noisy = [self._noisy(x, 0 if self._joint else i, source) for i, x in enumerate(numbers)]
-        return noisy if isinstance(xs, list) else np.array(noisy, dtype=xs.dtype)
+        return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 
     def _wrong_length(self, length: int) -> InvalidArgument:
         return InvalidArgument(
@@ -140,14 +148,15 @@ class Additive:
         return draw_one(self._laws[i], self._scales[i] / step, source, float(place), place) * step - rest
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-        if self._integer_step(0) == 1:
-            return integer_steps(self._laws[0], self._scales[0], xs.size, source)
-        ends = np.iinfo(np.int64)
-        return np.array(
-            [min(max(self._integer_noise_one(x, 0, source), ends.min), ends.max) for x in xs.tolist()], dtype=np.int64
-        )
+        return integer_steps(self._laws[0], self._scales[0], xs.size, source)
+
+    def _one_by_one(self) -> bool:
+        """Whether noise for integers is too large for 64 bits: cut off before it is added it would show the value."""
+        return self._integer_step(0) != 1
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        if self._one_by_one():
+            return values.as_array([x + self._integer_noise_one(x, 0, source) for x in xs.tolist()], xs.dtype)
         out = np.empty(xs.size, dtype=np.int64)
         for start in range(0, xs.size, BLOCK):
             part = xs[start : start + BLOCK]
@@ -163,7 +172,10 @@ class Additive:
         integer answer is possible (a sensitivity of 1 or more).
         """
         level = arguments.confidence(confidence)
-        tail = -math.expm1(math.log(level) / arguments.whole(coordinates, "coordinates"))
+        count = arguments.whole(coordinates, "coordinates")
+        if count > _MOST_COORDINATES:
+            raise InvalidArgument(message("coordinates", "at most 10**15", "more", "pass the length of the vector"))
+        tail = -math.expm1(math.log(level) / count)
         found = []
         for i, (law, scale) in enumerate(zip(self._laws, self._scales, strict=True)):
             z, slack = law.quantile_one(tail)
@@ -189,7 +201,9 @@ def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, 
     >>> coordinates_of([1, 2])
     (Fraction(1, 1), Fraction(2, 1))
     """
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
         if len(value) == 0:
             raise InvalidArgument(message(name, "at least one coordinate", "none", f"pass {name}=[1, 2]"))
         return tuple(arguments.sensitivity(item, name) for item in value)
@@ -226,7 +240,7 @@ def plain(value: object) -> Any:
     (1, 2)
     """
     if isinstance(value, np.ndarray):
-        return tuple(value.tolist())
-    if isinstance(value, list):
-        return tuple(value)
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return tuple(plain(item) for item in value)
     return value.item() if isinstance(value, np.generic) else value

@@ -20,6 +20,7 @@ from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
 
 _BITS = 96
+_EXACT = 1 << 53
 
 
 class TruncatedLaplace:
@@ -37,7 +38,11 @@ class TruncatedLaplace:
 
     def __init__(self, value: Fraction | float, lower: float, upper: float, scale: float) -> None:
         self._ends = (value, lower, upper, scale)
-        self._floats = (float(lower - value) / scale, float(upper - value) / scale)
+        if lower >= -_EXACT and upper <= _EXACT and not any(isinstance(x, Fraction) for x in (value, lower, upper)):
+            self._floats = ((lower - value) / scale, (upper - value) / scale)
+        else:  # a large int or a Fraction would be rounded to a float before the difference is taken
+            exact = Fraction(value)
+            self._floats = (float(Fraction(lower) - exact) / scale, float(Fraction(upper) - exact) / scale)
 
     def quantile(self, u: NDArray[np.float64]) -> None:
         """Each element by :meth:`quantile_one`."""
@@ -94,8 +99,13 @@ class BoundedLaplace:
     _step: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        low, high = arguments.bounds((self.lower, self.upper), "(lower, upper)")
-        width = exactly(high) - exactly(low)
+        ends = arguments.bounds((self.lower, self.upper), "(lower, upper)")
+        for name, end in zip(("lower", "upper"), ends, strict=True):
+            if not isinstance(getattr(self, name), Fraction):
+                object.__setattr__(self, name, end)
+        width = exactly(self.upper) - exactly(self.lower)
+        if width >= 1 << 1000:
+            raise InvalidArgument(message("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer"))
         part, loss = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
         if part > width:
             raise InvalidArgument(
@@ -134,6 +144,10 @@ class BoundedLaplace:
         """
         width = arguments.positive(error, "error")
         low, high = 1e-9, 1e6
+        if cls(sensitivity, high, lower, upper, delta).error(confidence) > width:
+            raise InvalidArgument(
+                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
+            )
         for _ in range(80):
             middle = math.sqrt(low * high)
             fits = cls(sensitivity, middle, lower, upper, delta).error(confidence) <= width
@@ -189,7 +203,7 @@ class BoundedLaplace:
 
         def many(xs: Vector) -> list[Any] | NDArray[Any]:
             noisy = [self._noisy(x, words) for x in (xs if isinstance(xs, list) else xs.tolist())]
-            return noisy if isinstance(xs, list) else np.array(noisy, dtype=xs.dtype)
+            return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 
         def no_vector(xs: Vector) -> list[Any] | NDArray[Any]:
             if len(xs) > 1:
@@ -222,10 +236,12 @@ class BoundedLaplace:
 
 def _loss(part: Fraction, width: Fraction, b: Fraction) -> Fraction:
     """The largest loss at scale b, rounded up: ``part / b + ln(C_{l+part} / C_l)``."""
-    one = 1 << _BITS
-    top = 2 * one - exp_neg(part / b, _BITS)[0] - exp_neg((width - part) / b, _BITS)[0]
-    bottom = max(one - exp_neg(width / b, _BITS)[1], 1)
-    return part / b + Fraction(log(Fraction(top, bottom), _BITS)[1], one)
+    # both sides of the quotient are about width / b where that is small, and their logarithm is about part / b
+    bits = _BITS + 2 * max(0, (b / part).numerator.bit_length() - (b / part).denominator.bit_length() + 1)
+    one = 1 << bits
+    top = 2 * one - exp_neg(part / b, bits)[0] - exp_neg((width - part) / b, bits)[0]
+    bottom = max(one - exp_neg(width / b, bits)[1], 1)
+    return part / b + Fraction(log(Fraction(top, bottom), bits)[1], one)
 
 
 def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
@@ -236,7 +252,7 @@ def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 
-    low, high = s / (wanted + 60) / 4, s * 1e12
+    low, high = s / (wanted + 60) / 4, s * max(1e12, 4 / wanted)
     for _ in range(300):
         middle = math.sqrt(low) * math.sqrt(high)
         if not low < middle < high:

@@ -51,7 +51,7 @@ class Gaussian(Additive):
     --------
     >>> m = Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     >>> round(m.sigma, 4), m.guarantee
-    (4.2219, ApproxDP(1, 1e-06))
+    (4.2247, ApproxDP(1, 1e-06))
     >>> isinstance(m.release([1.0, 2.0]), list)
     True
     >>> Gaussian(sensitivity=1, rho=0.5).sigma
@@ -78,6 +78,8 @@ class Gaussian(Additive):
 
     def _ratio(self) -> Fraction:
         """sigma / sensitivity, rounded up."""
+        if self.method not in ("exact", "classical"):
+            raise InvalidArgument(message("method", "'exact' or 'classical'", repr(self.method), "leave it out"))
         if self.rho is not None:
             if self.epsilon is not None or self.delta is not None:
                 raise InvalidArgument(message("rho", "rho, or epsilon and delta", "both", "leave one of them out"))
@@ -92,8 +94,6 @@ class Gaussian(Additive):
         epsilon, delta = arguments.epsilon(self.epsilon), arguments.delta(self.delta)
         if self.method == "exact":
             return gaussian_ratio(epsilon, delta)
-        if self.method != "classical":
-            raise InvalidArgument(message("method", "'exact' or 'classical'", repr(self.method), "leave it out"))
         if epsilon >= 1:
             raise NotPrivate(
                 message(
@@ -115,7 +115,7 @@ class Gaussian(Additive):
 
         >>> m = Gaussian.for_error(10, sensitivity=1, delta=1e-6)
         >>> round(m.epsilon, 3), m.error(confidence=0.95, integer=False) <= 10
-        (0.802, True)
+        (0.816, True)
         """
         width = arguments.positive(error, "error")
         tail = 1 - arguments.confidence(confidence)
@@ -164,7 +164,10 @@ class Gaussian(Additive):
             return super()._integer_noise_one(x, i, source)
         return discrete_gaussian_one(max(self._scales[i], MIN_SCALE), source)
 
+    def _one_by_one(self) -> bool:
+        return super()._one_by_one() if self.rho is None else self._scales[0] > MAX_SCALE
+
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-        if self.rho is None or self._scales[0] > MAX_SCALE:
+        if self.rho is None:
             return super()._integer_noise(xs, source)
         return discrete_gaussian(max(self._scales[0], MIN_SCALE), xs.size, source)

@@ -154,9 +154,10 @@ class Laplace(Additive):
             return super()._integer_noise_one(x, i, source)
         return discrete_laplace_one(max(self._scales[i], MIN_SCALE), source)
 
+    def _one_by_one(self) -> bool:
+        return self._scales[0] > MAX_SCALE / 64
+
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-        if self._scales[0] > MAX_SCALE:
-            return super()._integer_noise(xs, source)
         return discrete_laplace(max(self._scales[0], MIN_SCALE), xs.size, source)
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:

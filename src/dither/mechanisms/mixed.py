@@ -11,6 +11,7 @@ from dither.accounting import gaussian_delta
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, pi, square_root, up
 from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
@@ -49,6 +50,11 @@ class MixedNoise:
     """The mechanism that was chosen."""
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).copy().items():
+            object.__setattr__(self, name, plain(value))
+        arguments.sensitivity(self.sensitivity)
+        if self.l2_sensitivity is not None:
+            arguments.sensitivity(self.l2_sensitivity, "l2_sensitivity")
         laplace = Laplace(self.sensitivity, self.epsilon)
         gaussian = Gaussian(
             self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta
@@ -71,7 +77,7 @@ class MixedNoise:
 
         >>> MixedNoise.theorem_10(0.01, 1, 0.0113)
         Traceback (most recent call last):
-        dither.errors.NotPrivate: delta: expected at least 0.0395726, the true delta of such Gaussian noise at this
+        dither.errors.NotPrivate: delta: expected at least 0.0396326, the true delta of such Gaussian noise at this
         epsilon, whatever the sensitivity, got 0.0113. Fix: use MixedNoise(sensitivity, epsilon, delta).
         """
         width, loss, wanted = arguments.sensitivity(sensitivity), arguments.epsilon(epsilon), arguments.delta(delta)
@@ -88,7 +94,8 @@ class MixedNoise:
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95) -> MixedNoise:
-        """The mechanism with the smaller epsilon, of the two that keep to this error.
+        """The mechanism at the smaller of the two laws' epsilons for this error, or at the larger one where the
+        law of smaller variance misses the error at the smaller.
 
         >>> MixedNoise.for_error(5, sensitivity=1, delta=1e-6).chosen
         'Laplace'
@@ -96,7 +103,9 @@ class MixedNoise:
         laplace = Laplace.for_error(error, sensitivity=sensitivity, confidence=confidence)
         gaussian = Gaussian.for_error(error, sensitivity=sensitivity, delta=delta, confidence=confidence)
         assert gaussian.epsilon is not None
-        return cls(sensitivity, min(laplace.epsilon, gaussian.epsilon), delta)
+        small, large = sorted((laplace.epsilon, gaussian.epsilon))
+        found = cls(sensitivity, small, delta)
+        return found if found.error(confidence, integer=False) <= error else cls(sensitivity, large, delta)
 
     @property
     def chosen(self) -> str:

@@ -15,10 +15,13 @@ from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.guarantees import PureDP
+from dither.mechanisms.additive import plain
 from dither.randomness import Source, mark, resolve, uniform_integers
-from dither.randomness.discrete import trials
+from dither.randomness.discrete import trial, trials, uniform_integer
+from dither.randomness.seeded import NOTICE
 
 _BITS = 80
+_MOST_CATEGORIES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class RandomizedResponse:
     >>> rr.release(True) in (True, False)
     True
     >>> answers = rr.release([1] * 400 + [0] * 600)
-    >>> abs(rr.estimate(answers).shares[1] - 0.4) < 0.4
+    >>> bool(abs(rr.estimate(answers).shares[1] - 0.4) < 0.4)
     True
     """
 
@@ -79,15 +82,24 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         arguments.epsilon(self.epsilon)
-        if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, str):
-            labels = tuple(self.categories)
-            if len(set(labels)) != len(labels):
+        object.__setattr__(self, "epsilon", plain(self.epsilon))
+        if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, (str, bytes)):
+            labels = plain(self.categories if isinstance(self.categories, np.ndarray) else list(self.categories))
+            try:
+                different = len(set(labels))
+            except TypeError:
+                raise WrongType(
+                    message("categories", "hashable labels", "one that is not", "name categories by strings or ints")
+                ) from None
+            if different != len(labels):
                 raise InvalidArgument(
                     message("categories", "labels that differ", "a label twice", "name each category once")
                 )
             object.__setattr__(self, "categories", labels)
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
+        if self._k > _MOST_CATEGORIES:
+            raise InvalidArgument(message("categories", "at most 2**62", self._k, "group the categories"))
         if self._k < 2:
             raise InvalidArgument(message("categories", "at least two", self._k, "name two categories or more"))
 
@@ -113,9 +125,10 @@ class RandomizedResponse:
 
     @property
     def scale(self) -> float:
-        """By how much an observed share is stretched to undo the noise: 1 / (p - (1 - p)/(k - 1))."""
-        p = self.probability
-        return 1 / (p - (1 - p) / (self._k - 1))
+        """By how much an observed share is stretched to undo the noise: 1 / (p - (1 - p)/(k - 1)), which is 1 / (p
+        (1 - exp(-epsilon))).
+        """
+        return 1 / (self.probability * -math.expm1(-float(self.epsilon)))
 
     @property
     def variance(self) -> float:
@@ -174,29 +187,39 @@ class RandomizedResponse:
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A report for one category, or for each of a list, an array or a Series of them."""
         words = resolve(source)
+        if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0 and len(value) == 0:
+            raise InvalidArgument(message("value", "at least one report", "none", "ask somebody"))
         if isinstance(value, (list, tuple)):
             return mark(self._decode(self._report(self._encode(list(value)), words), bool_out=_all_bool(value)), words)
         if isinstance(value, np.ndarray) and value.ndim > 0:
             if value.ndim != 1:
                 raise InvalidArgument(message("value", "one dimension", f"{value.ndim} dimensions", "pass one column"))
             reports = self._report(self._encode(value.tolist()), words)
-            return mark(np.array(self._decode(reports, bool_out=value.dtype == bool), dtype=value.dtype), words)
+            answers = self._decode(reports, bool_out=value.dtype == bool)
+            return mark(np.array(answers, dtype=self._holding(value.dtype)), words)
         if type(value).__name__ == "Series":
             answers = self._decode(
                 self._report(self._encode(value.to_list()), words), bool_out=str(value.dtype).lower().startswith("bool")
             )
+            name = value.name if words.private else f"{value.name} ({NOTICE})"
             return (
-                type(value)(answers, index=value.index, name=value.name)
+                type(value)(answers, index=value.index, name=name)
                 if hasattr(value, "index")
-                else type(value)(value.name, answers)
+                else type(value)(name, answers)
             )
         single = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
-        return mark(
-            self._decode(self._report(self._encode([single]), words), bool_out=isinstance(single, bool))[0], words
-        )
+        code = self._encode_one(single)
+        if not trial(self.probability, self._truth, words):
+            other = uniform_integer(self._k - 1, words)
+            code = other + (other >= code)
+        if not isinstance(self.categories, int):
+            return mark(self.categories[code], words)
+        return mark(bool(code) if isinstance(single, bool) else code, words)
 
     def estimate(self, responses: Any) -> Frequencies:
         """Unbiased shares of the categories among the people who answered, from their reports."""
+        if not hasattr(responses, "__iter__") or isinstance(responses, (str, bytes)):
+            raise WrongType(message("responses", "reports", type(responses).__name__, "pass a list of reports"))
         codes = self._encode(responses.tolist() if hasattr(responses, "tolist") else list(responses))
         if codes.size == 0:
             raise InvalidData(message("responses", "at least one", "none", "collect reports first"))
@@ -204,6 +227,11 @@ class RandomizedResponse:
         q = (1 - self.probability) / (self._k - 1)
         deviation = np.sqrt(observed * (1 - observed) / codes.size)
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
+
+    def _encode_one(self, label: Any) -> int:
+        if type(label) is int and isinstance(self.categories, int) and 0 <= label < self.categories:
+            return int(label)
+        return int(self._encode([label])[0])
 
     def _encode(self, labels: list[Any]) -> NDArray[np.int64]:
         wrong = message(
@@ -213,17 +241,23 @@ class RandomizedResponse:
             "map it to a category, or add one, before the report",
         )
         if isinstance(self.categories, int):
-            if not all(isinstance(label, (int, np.integer)) for label in labels):
+            booleans = self._k == 2
+            if not all(isinstance(x, (int, np.integer)) and (booleans or not isinstance(x, bool)) for x in labels):
                 raise WrongType(wrong)
-            codes = np.array(labels, dtype=np.int64) if labels else np.zeros(0, dtype=np.int64)
-            if np.any((codes < 0) | (codes >= self._k)):
+            if not all(0 <= label < self._k for label in labels):  # before they meet 64 bits
                 raise InvalidData(wrong)
-            return codes
+            return np.array(labels, dtype=np.int64)
         index = {label: i for i, label in enumerate(self.categories)}
         try:
             return np.array([index[label] for label in labels], dtype=np.int64)
         except (KeyError, TypeError):
             raise InvalidData(wrong) from None
+
+    def _holding(self, dtype: Any) -> Any:
+        """A type that holds every report, whichever categories were in the data."""
+        if not isinstance(self.categories, int):
+            return np.result_type(dtype, np.array(self.categories).dtype)
+        return dtype if dtype.kind in "bO" or self._k - 1 <= np.iinfo(dtype).max else np.dtype(np.int64)
 
     def _decode(self, codes: NDArray[np.int64], *, bool_out: bool) -> list[Any]:
         if not isinstance(self.categories, int):

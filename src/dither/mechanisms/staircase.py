@@ -98,7 +98,7 @@ class Staircase(Additive):
         """A geometric number of steps plus a place that is uniform on either part of one."""
         s, gamma, gap = math.exp(-float(law.epsilon)), float(law.gamma), -math.expm1(-float(law.epsilon))
         low = gamma / (gamma + s * (1 - gamma))
-        steps, steps_squared = s / gap, s * (1 + s) / gap**2
+        steps, steps_squared = s / gap, s * (1 + s) / gap / gap
         place = low * gamma / 2 + (1 - low) * (1 + gamma) / 2
         place_squared = low * gamma**2 / 3 + (1 - low) * (1 + gamma + gamma**2) / 3
         return steps_squared + 2 * steps * place + place_squared

@@ -18,6 +18,8 @@ from dither.randomness.seeded import NOTICE
 Scalar = int | float | Fraction
 Vector = NDArray[np.int64] | NDArray[np.float64] | list[Scalar]
 
+_FAR = 1 << 61
+_LARGEST = Fraction(float.fromhex("0x1.fffffffffffffp+1023"))
 _FIX = "pass a number, a list, a one-dimensional numeric array or a Series"
 
 
@@ -31,10 +33,15 @@ def scalar(value: Any) -> Scalar | None:
     if kind is int:
         return value  # type: ignore[no-any-return]
     if kind is not float:
+        if isinstance(value, np.timedelta64):
+            return None
         if isinstance(value, (bool, np.bool_, Integral)):
             return int(value)
         if isinstance(value, Rational):
-            return Fraction(int(value.numerator), int(value.denominator))
+            exact = Fraction(int(value.numerator), int(value.denominator))
+            if abs(exact) > _LARGEST:
+                raise InvalidData(message("value", "a number that a float can hold", "a larger one", "bound it first"))
+            return exact
         if not isinstance(value, (float, np.floating)):
             return None
         value = float(value)
@@ -55,6 +62,10 @@ def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArr
         raise InvalidArgument(
             message(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()")
         )
+    if isinstance(value, np.ma.MaskedArray):
+        if np.any(np.ma.getmaskarray(value)):
+            raise InvalidData(message(name, "no masked values", "some", "drop or fill them before the release"))
+        value = value.data
     if value.dtype.kind in "bi":
         return value.astype(np.int64, copy=False)
     if value.dtype.kind == "u":
@@ -92,11 +103,16 @@ def release(
         numbers = [scalar(item) for item in value]
         if any(number is None for number in numbers):
             raise WrongType(message("value", "a list of numbers", "a list with something else in it", _FIX))
+        _nonempty(len(numbers))
         return mark(list(many(numbers)), source)  # type: ignore[arg-type]
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
-            return release(value[()], source, one, many)
-        return mark(np.asarray(many(array(value))), source)
+            if np.ma.is_masked(value):
+                raise InvalidData(message("value", "a number", "a masked one", "drop or fill it before the release"))
+            return release(value.item(), source, one, many)
+        column = array(value)
+        _nonempty(column.size)
+        return mark(np.asarray(many(column)), source)
     library = type(value).__module__.partition(".")[0]
     if library in ("pandas", "polars") and type(value).__name__ == "Series":
         return _series(value, library, source, many)
@@ -110,19 +126,40 @@ def _series(value: Any, library: str, source: Source, many: Callable[[Vector], A
     plain = value.to_numpy()
     if plain.dtype == object:
         raise WrongType(message("value", "a numeric Series", f"dtype {value.dtype}", _FIX))
-    noisy = np.asarray(many(array(plain)))
+    column = array(plain)
+    _nonempty(column.size)
+    noisy = np.asarray(many(column))
     name = value.name if source.private else f"{value.name} ({NOTICE})"
     if library == "pandas":
         return type(value)(noisy, index=value.index, name=name)
     return type(value)(name, noisy)
 
 
+def _nonempty(length: int) -> None:
+    if length == 0:
+        raise InvalidArgument(message("value", "at least one number", "none", "release only where there are answers"))
+
+
+def as_array(numbers: list[Any], dtype: Any) -> NDArray[Any]:
+    """Released numbers as an array; integers stop at the ends of 64 bits.
+
+    >>> as_array([2**70, -1], np.dtype(np.int64)).tolist() == [2**63 - 1, -1]
+    True
+    """
+    if dtype.kind == "f":
+        return np.array(numbers, dtype=np.float64)
+    ends = np.iinfo(np.int64)
+    return np.array([min(max(number, ends.min), ends.max) for number in numbers], dtype=np.int64)
+
+
 def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
     """``x + noise`` in place of ``noise``, stopping at the ends of 64 bits instead of wrapping.
 
-    >>> add_saturating(np.array([2**63 - 1]), np.array([5]))[0] == 2**63 - 1
+    >>> add_saturating(np.array([2**63 - 1]), np.array([5])).tolist() == [2**63 - 1]
     True
     """
+    if x.size == 0 or (x.min() > -_FAR and x.max() < _FAR and noise.min() > -_FAR and noise.max() < _FAR):
+        return np.add(noise, x, out=noise)
     up = noise > 0
     np.add(noise, x, out=noise)
     noise[up & (noise < x)] = np.iinfo(np.int64).max
@@ -133,7 +170,7 @@ def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np
 def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
     """Unsigned integers as signed ones, those too large at the largest: neighbours stay as close as they were.
 
-    >>> saturate(np.array([2**64 - 1], dtype=np.uint64))[0] == 2**63 - 1
+    >>> saturate(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [2**63 - 1]
     True
     """
     signed: NDArray[np.int64] = np.minimum(unsigned, np.uint64(2**63 - 1)).astype(np.int64)

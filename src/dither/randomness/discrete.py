@@ -68,6 +68,20 @@ def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64
     return out
 
 
+def uniform_integer(high: int, source: Source) -> int:
+    """One uniform integer in ``[0, high)``, for ``1 <= high <= 2**64``.
+
+    >>> from dither.randomness import SeededSource
+    >>> 0 <= uniform_integer(6, SeededSource(1)) < 6
+    True
+    """
+    mask = (1 << (high - 1).bit_length()) - 1
+    while True:
+        found = source.word() & mask
+        if found < high:
+            return found
+
+
 def _below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:
     """U < threshold for each word; ``thresholds`` are floats good to a relative 2^-42."""
     u = words * 2.0**-64
@@ -134,6 +148,22 @@ def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
     4
     """
     return _chunked(np.asarray(p), count, source, lambda _: exact)
+
+
+def trial(p: float, exact: Threshold, source: Source) -> bool:
+    """One trial of :func:`trials`.
+
+    >>> from dither.randomness import SeededSource
+    >>> trial(0.0, lambda bits: (0, 0), SeededSource(1))
+    False
+    """
+    word = source.word()
+    u = word * 2.0**-64
+    if u < p * (1 - _FLOAT_MARGIN):
+        return True
+    if u > p * (1 + _FLOAT_MARGIN) + 2.0**-60:
+        return False
+    return LazyUniform(word, 64, source).below(exact)
 
 
 def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:

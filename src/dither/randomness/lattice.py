@@ -33,7 +33,7 @@ from dither.randomness.lazy import LazyUniform, largest
 from dither.randomness.source import Source
 
 CHUNK = 1 << 14
-BLOCK = 8 * CHUNK
+BLOCK = 2 * CHUNK
 MAGNITUDE = (1 << 63) - 1
 _UNIT = 2.0**-63
 _EXACT_FLOAT = 2.0**52
@@ -183,11 +183,7 @@ def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, sour
     exact = Fraction(x) / Fraction(step)
     nearest = round(exact)
     rest = exact - nearest
-    moved = nearest + draw_one(law, scale / step, source, float(rest), rest)
-    try:
-        return float(moved * Fraction(step))
-    except OverflowError:
-        return math.copysign(math.inf, moved)
+    return _to_float(nearest + draw_one(law, scale / step, source, float(rest), rest), step)
 
 
 def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: Source) -> Floats:
@@ -201,29 +197,43 @@ def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: So
     out = np.empty(x.size)
     for start in range(0, x.size, BLOCK):
         part = x[start : start + BLOCK]
-        with np.errstate(over="ignore", under="ignore"):
-            base = np.trunc(part / step)  # rounding up could overflow
-            base *= step
-        whole = ~(np.abs(part) < step * _EXACT_FLOAT)
-        base[whole] = part[whole]
-        with np.errstate(under="ignore"):
-            fractions = (part - base) / step
-
-        def exact_fraction(i: int, part: Floats = part, base: Floats = base) -> Fraction:
-            return (Fraction(float(part[i])) - Fraction(float(base[i]))) / Fraction(step)
-
-        steps = draw(law, scale / step, part.size, source, fractions, exact_fraction)
-        with np.errstate(over="ignore"):
-            base += steps.values * step
-        for i, k in steps.large.items():
-            total = Fraction(float(part[i])) - exact_fraction(i) * Fraction(step) + k * Fraction(step)
-            try:
-                base[i] = float(total)
-            except OverflowError:
-                base[i] = math.copysign(math.inf, total)
-        base += 0.0  # -0.0 would show the sign of the noise
-        out[start : start + BLOCK] = base
+        place = out[start : start + BLOCK]
+        if max(float(part.max()), -float(part.min())) < step * _EXACT_FLOAT:
+            _round_block(part, place, law, scale, step, source)
+        else:
+            place[:] = [round_nearest(value, law, scale, step, source) for value in part.tolist()]
     return out
+
+
+def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, source: Source) -> None:
+    """Values whose lattice numbers are below 2^52, so that ``x / step``, its nearest integer and their
+    difference are exact.
+    """
+    with np.errstate(under="ignore"):  # a vanishing x: its fraction is then taken from x itself where it matters
+        fractions = x * (1 / step)
+    np.rint(fractions, out=out)
+    fractions -= out
+
+    def exact_fraction(i: int) -> Fraction:
+        exact = Fraction(float(x[i])) / Fraction(step)
+        return exact - round(exact)
+
+    steps = draw(law, scale / step, x.size, source, fractions, exact_fraction)
+    for i, k in steps.large.items():
+        steps.values[i] = 0.0
+        steps.large[i] = int(out[i]) + k
+    out += steps.values
+    out *= step
+    out += 0.0  # -0.0 would show the sign of the noise
+    for i, total in steps.large.items():
+        out[i] = _to_float(total, step)
+
+
+def _to_float(number: int, step: float) -> float:
+    try:
+        return float(number * Fraction(step))
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def integer_steps(law: Law, scale: float, count: int, source: Source) -> NDArray[np.int64]:

@@ -4,12 +4,13 @@ With Gumbel noise this is a race of exponential clocks: clock i rings after ``E_
 exp(factor * scores_i)``, and is the first with probability ``w_i / sum(w)``: a draw in proportion to weights that
 need never be added up.
 
-Keys ``factor * score + ln(count) + Z`` are computed in floats relative to the largest of their fixed parts, and not
-below 64 less than that: noise the floats can hold is between -14 and 14, so a clock that far behind can only win with
-a word that is settled exactly. What remains is at most 64 in size, so the product, the logarithm of the count and the
-sums are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``. Clocks within twice
-that of the best, and those whose word the float quantile cannot take, are compared by enclosures of their true keys,
-on as many bits as it needs.
+Keys ``factor * score + ln(count) + Z`` are computed in floats relative to the fixed part of the k-th best, and
+held within 64 of it: noise the floats can hold is between -14 and 14, so a clock farther behind can only be among
+the best with a word that is settled exactly. A key held up is no lower bound and one held down no upper bound, and
+neither is used as one. What remains is at most 64 in size, so the product, the logarithm of the count and the sums
+are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``, where scores are only
+near their exact values also to their rounding. Clocks within twice that of the k-th best, and those whose word the
+float quantile cannot take, are compared by enclosures of their true keys, on as many bits as it needs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dither.randomness.lazy import LazyUniform
 from dither.randomness.source import Source, Words
 
 SLACK = 2.0**-38
-_BEHIND = -64.0
+_WINDOW = 64.0
 _GUMBEL = Gumbel()
 
 Noise = Gumbel | Exponential
@@ -125,38 +126,55 @@ def largest_keys(
             message("scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores")
         )
     weights = None if counts is None else np.log(np.maximum(counts, 1).astype(np.float64))
-    lead = 0.0 if weights is None else float(_fixed(scores, top, factor, weights).max())
-    chosen: list[tuple[float, int, int]] = []
+    middle = _kth(scores, k)
+    lead = 0.0 if weights is None else _kth(_fixed(scores, middle, factor, weights), k)
+    slack = SLACK if exact_score is None else SLACK + float(factor) * abs(middle) * 2.0**-51
+    chosen: list[tuple[Floats, NDArray[np.int64], Words]] = []
     best = np.full(k, -np.inf)
     for start in range(0, scores.size, CHUNK):
         part = slice(start, start + CHUNK)
-        fixed = _fixed(scores[part], top, factor, None if weights is None else weights[part])
+        fixed = _fixed(scores[part], middle, factor, None if weights is None else weights[part])
         fixed -= lead
-        np.maximum(fixed, _BEHIND, out=fixed)
+        behind = fixed < -_WINDOW if fixed.min() < -_WINDOW else None
+        ahead = fixed > _WINDOW if fixed.max() > _WINDOW else None
+        np.clip(fixed, -_WINDOW, _WINDOW, out=fixed)
         if scores[part].min() == -np.inf:
             fixed[scores[part] == -np.inf] = -np.inf
         words = source.words(fixed.size)
         keys, known = _keys(words, fixed, law)
+        if behind is not None:
+            known = np.where(behind, -np.inf, known)
+        if ahead is not None:
+            keys = np.where(ahead, np.inf, keys)
         best = _largest(np.concatenate([best, _largest(known, k)]), k)
-        bar = float(best.min()) - 2 * SLACK
+        bar = float(best.min()) - 2 * slack
         if keys.max() >= bar:
-            for i in np.flatnonzero((keys >= bar) & (keys > -np.inf)).tolist():
-                chosen.append((float(keys[i]), start + i, int(words[i])))
-    bar = float(best.min()) - 2 * SLACK
-    chosen = [entry for entry in chosen if entry[0] >= bar]
-    if len(chosen) == 1 == k:
-        return [chosen[0][1]]
+            found = np.flatnonzero((keys >= bar) & (keys > -np.inf))
+            chosen.append((keys[found], start + found, words[found]))
+    bar = float(best.min()) - 2 * slack
+    left: list[tuple[int, int]] = []
+    for keys, places, words in chosen:
+        near = keys >= bar
+        left += zip(places[near].tolist(), words[near].tolist(), strict=True)
+    if len(left) == 1 == k:
+        return [left[0][0]]
     racing = {}
-    for _, i, word in chosen:
+    for i, word in left:
         score = Fraction(float(scores[i])) if exact_score is None else exact_score(i)
         racing[i] = (factor * score, 1 if counts is None else int(counts[i]), Variate(law, word, source))
     return _ranked(racing, k)
 
 
-def _fixed(scores: Floats, top: float, factor: Fraction, weights: Floats | None) -> Floats:
-    """``factor * (score - top)``, plus the logarithm of the count."""
+def _kth(values: Floats, k: int) -> float:
+    """The k-th largest of the values above -inf, or the smallest of them."""
+    largest = _largest(values, k)
+    return float(largest[largest > -np.inf].min())
+
+
+def _fixed(scores: Floats, middle: float, factor: Fraction, weights: Floats | None) -> Floats:
+    """``factor * (score - middle)``, plus the logarithm of the count."""
     with np.errstate(over="ignore"):
-        fixed: Floats = scores - top
+        fixed: Floats = scores - middle
         fixed *= float(factor)
     if weights is not None:
         fixed += weights

@@ -14,7 +14,7 @@ True
 from dither.stats.binned import histogram
 from dither.stats.estimate import Estimate, EstimateFloat, EstimateInt, Histogram
 from dither.stats.moments import count, mean, std, sum, var, variance
-from dither.stats.order import max, median, min
+from dither.stats.order import iqr, max, median, min, mode, quantile, quantiles
 
 __all__ = [
     "Estimate",
@@ -23,10 +23,14 @@ __all__ = [
     "Histogram",
     "count",
     "histogram",
+    "iqr",
     "max",
     "mean",
     "median",
     "min",
+    "mode",
+    "quantile",
+    "quantiles",
     "std",
     "sum",
     "var",

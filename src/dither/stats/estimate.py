@@ -104,6 +104,17 @@ class EstimateInt(Estimate, int):
         return int.__repr__(self)
 
 
+def outward(low: float, high: float) -> tuple[float, float]:
+    """Limits so close that the rounding of floats counts, moved apart by it.
+
+    >>> outward(0.0, 1.0), outward(2.0**53, 2.0**53)
+    ((0.0, 1.0), (9007199254740991.0, 9007199254740994.0))
+    """
+    if high - low > 2.0**20 * math.ulp(max(abs(low), abs(high))):
+        return low, high
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+
+
 @dataclass(frozen=True)
 class Around(Interval):
     """``factor`` times the half-width of the noise, on either side, kept to the domain."""
@@ -120,8 +131,8 @@ class Around(Interval):
         width = self.factor * self.noise.error(confidence, integer=self.integer)
         center = value if self.free is None else self.free
         low, high = center - width, center + width
-        if abs(center) >= 2.0**52:  # where floats are coarser than the answer
-            low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        if not self.integer or abs(center) >= 2.0**52:
+            low, high = outward(low, high)
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
 

@@ -31,7 +31,7 @@ from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.stats.column import Grid, NanPolicy, Values, listed, read, total
-from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Interval, Root
+from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Interval, Root, outward
 
 _SUM_BITS = 30
 _SQUARE_BITS = 21
@@ -219,21 +219,13 @@ class RatioInterval(Interval):
     first: float
     width: float
 
-    def _excess(self, a: float, tail: float) -> float:
-        return abs(self.high * (1 - a) - self.low * a) - self._quantile(1 - a, a, tail)
-
-    def _quantile(self, p: float, q: float, tail: float) -> float:
-        """A t with P(|p X + q Y| > t) <= tail."""
+    def _possible(self, a: float, tail: float) -> bool:
+        """Whether P(|(1 - a) X - a Y| >= what would have to be noise if a were true) is above ``tail``."""
         inner = self.noise.mechanism if isinstance(self.noise, MixedNoise) else self.noise
-        rounding = inner._integer_step(0) * (p + q) / 2
-        if not isinstance(inner, Laplace):
-            return math.hypot(p, q) * float(inner.error(1 - tail, integer=False)) + rounding
-        scale = float(inner.scale)  # type: ignore[arg-type]
-        low, high = 0.0, scale * (math.log(1 / tail) + 3) * 2
-        for _ in range(60):
-            t = (low + high) / 2
-            low, high = (t, high) if _pair_tail(p, q, t / scale) > tail else (low, t)
-        return high + rounding
+        needed = abs(self.high * (1 - a) - self.low * a) - inner._integer_step(0) / 2
+        if isinstance(inner, Laplace):
+            return _pair_tail(1 - a, a, max(needed, 0.0) / float(inner.scale)) >= tail  # type: ignore[arg-type]
+        return needed <= math.hypot(1 - a, a) * float(inner.error(1 - tail, integer=False))
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """Search outward from the estimate, on the scale from 0 to 1."""
@@ -243,14 +235,14 @@ class RatioInterval(Interval):
         ends = []
         for outer in (0.0, 1.0):
             inside, outside = here, outer
-            if self._excess(outer, tail) <= 0:
+            if self._possible(outer, tail):
                 ends.append(outer)
                 continue
             for _ in range(60):
                 middle = (inside + outside) / 2
-                inside, outside = (middle, outside) if self._excess(middle, tail) <= 0 else (inside, middle)
+                inside, outside = (middle, outside) if self._possible(middle, tail) else (inside, middle)
             ends.append(outside)
-        low, high = (self.first + self.width * end for end in ends)
+        low, high = outward(self.first + self.width * ends[0], self.first + self.width * ends[1])
         return min(low, value), max(high, value)
 
 

@@ -1,35 +1,47 @@
-"""Median, minimum and maximum: selected among the values there could be, never outside the bounds.
+"""Median, quantiles, minimum and maximum: selected among the values there could be, never outside the bounds.
 
-*Statement.* The ranks of a lattice point t are those from the number of records below t to the number at or
-below t (more than one where records are at t). A t between the bounds is released with probability proportional
-to ``exp(-epsilon d(t) / (2 D))``, d(t) the distance of the wanted rank from the ranks of t and D bounding by how
-much one record moves it: the exponential mechanism (McSherry and Talwar 2007), epsilon-DP.
+*Statement.* Let L(t) and R(t) be the numbers of records below t, and at most t. A lattice point t between the
+bounds is released with probability proportional to ``exp(-epsilon * miss(t) / (2 D))``, ``miss(t) = max(0, L(t)
+- w, w - R(t))``: by how many records t misses the wanted rank w; D bounds by how much one record moves it. That
+is the exponential mechanism (McSherry and Talwar 2007), epsilon-DP. For the q-quantile w = q n, and D is 1 if a
+record is replaced, max(q, 1 - q) if one is added or removed (n moves too).
 
-*How.* The score is constant between consecutive records, so the lattice falls into n + 1 stretches and n points
-with ``count * exp(score)`` each: one race of 2 n + 1 clocks (:func:`~dither.randomness.first_to_ring`) and one
-uniform draw inside the winner. Both are exact.
+*How.* The miss is constant between consecutive records, and zero at the records that tie at the quantile, so
+the lattice falls into points and intervals with ``count * exp(score)`` each: one race of clocks
+(:func:`~dither.randomness.first_to_ring`) and one uniform draw inside the winner, both exact. Only records near
+the wanted rank carry weight, so the rest are not even sorted: all points beyond a window of ranks are two
+clocks with an upper bound of their weight. The window is so wide that these win once in 2^40 draws; then a
+point of theirs is kept in proportion to its true weight, or all starts again: still the exact law.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
+from dither.exact import decimal
 from dither.guarantees import PureDP
+from dither.mechanisms import NoisyMax
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
-from dither.randomness import Source, first_to_ring, resolve, uniform_integers
+from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve
+from dither.randomness.discrete import uniform_integer
 from dither.stats.column import Grid, NanPolicy, Values, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 
 _BITS = 30
 _EDGE = math.log(1000)
+_RARE = 28.0
+
+Selected = EstimateInt | EstimateFloat
 
 
 @dataclass(frozen=True)
@@ -41,8 +53,7 @@ class RankInterval(Interval):
     units are the bounds.
     """
 
-    epsilon: float
-    reach: float
+    rate: float
     points: int
     low: float
     high: float
@@ -53,75 +64,160 @@ class RankInterval(Interval):
 
     def ranks(self, confidence: float) -> float:
         """The number of records by which the rank is off at most."""
-        return 2 * self.reach * (math.log(self.points) - math.log(1 - confidence)) / self.epsilon
+        return (math.log(self.points) - math.log(1 - confidence)) / self.rate
 
     def text(self, value: float) -> str:
         """In ranks."""
         return f"within {self.ranks(0.95):.0f} ranks"
 
 
-def _select(
-    x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None, target: str
-) -> EstimateInt | EstimateFloat:
-    lower, upper = arguments.bounds(bounds)
-    loss, words = arguments.epsilon(epsilon), resolve(source)
-    values = read(x, relation(neighbors), nan, lower)
-    if neighbors is ReplaceOne and values.size < 1:
-        raise InvalidArgument(
-            message(
-                "x",
-                "at least 1 record under ReplaceOne, where the number of records is public",
-                "0",
-                "pass neighbors=dither.AddRemove if that number is private",
-            )
-        )
-    grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i")
-    starts, counts, below, upto = _stretches(values, grid, lower, upper)
-    n = values.size
-    if target == "median":
-        # twice the distance of n / 2: adding or removing a record moves it by 1, replacing one by 2
-        wanted, times, factor = n, 2, loss / (2 * (1 if neighbors is AddRemove else 2))
-    else:
-        # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
-        edge = math.ceil(builtins.min(2 * Fraction(_EDGE) / loss, Fraction(1 << 50)))
-        wanted, times, factor = builtins.min(edge, n // 4) if neighbors is ReplaceOne else edge, 1, loss / 2
-        if target == "max":
-            below, upto = n - upto, n - below
-    scores = -np.maximum(np.maximum(times * below - wanted, wanted - times * upto), 0).astype(np.float64)
-    chosen = first_to_ring(scores, words, factor, counts)
-    place = int(starts[chosen]) + int(uniform_integers(int(counts[chosen]), 1, words)[0])
-    value = (grid.first + place) * grid.step
-    reach = 0.5 if target == "median" and neighbors is AddRemove else 1.0
-    interval = RankInterval(float(loss), reach, grid.span + 1, float(lower), float(upper))
-    if grid.step == 1 and values.dtype.kind == "i":
-        return EstimateInt.of(int(value), PureDP(loss), neighbors, "Exponential", interval, words.private)
-    return EstimateFloat.of(
-        builtins.min(builtins.max(float(value), float(lower)), float(upper)),
-        PureDP(loss),
-        neighbors,
-        "Exponential",
-        interval,
-        words.private,
-    )
+@dataclass(frozen=True)
+class Wanted:
+    """The rank w = numerator / unit, and the exponent for one record missed."""
+
+    numerator: int
+    unit: int
+    rate: Fraction
+
+    def miss(self, below: int, up_to: int) -> int:
+        """``unit * max(0, L - w, w - R)``."""
+        return builtins.max(0, self.unit * below - self.numerator, self.numerator - self.unit * up_to)
 
 
-def _stretches(values: Values, grid: Grid, lower: float, upper: float) -> tuple[Any, Any, Any, Any]:
-    """The lattice cut at the records: where each piece starts, its points, the records below it, and those up to it.
+def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted: Wanted, source: Source) -> int:
+    """The number of a lattice point, counted from the first, drawn from the law above.
 
-    Pieces are in turn what lies before a record and the record's own point, which is empty where it is that of
-    the record before.
+    >>> from dither.randomness import SeededSource
+    >>> data = np.arange(0, 1000, dtype=np.int64)
+    >>> grid = Grid.between(0, 1000, 30, integers=True)
+    >>> abs(select_place(data, grid, 0, 1000, Wanted(500, 1, Fraction(1)), SeededSource(1)) - 500) < 50
+    True
     """
+    n = values.size
+    middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
+    reach = math.ceil((math.log(grid.span + 1) + _RARE) / float(wanted.rate)) + 2
+    first, last = builtins.max(middle - reach, 0), builtins.min(middle + reach, n)
+    if last - first < n:
+        near = np.partition(values, [first, last - 1])[first:last]
+    else:
+        near = values
+    places = _places(np.sort(near), grid, lower, upper)
+    starts, counts, below, up_to = _pieces(places, first, n, grid.span)
+    misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
+    scores = -misses.astype(np.float64)
+    while True:
+        chosen = first_to_ring(scores, source, wanted.rate / wanted.unit, counts)
+        place = int(starts[chosen]) + uniform_integer(int(counts[chosen]), source)
+        if not (chosen == 0 and first > 0) and not (chosen == counts.size - 1 and last < n):
+            return place
+        everywhere = _places(values, grid, lower, upper)
+        true = wanted.miss(int((everywhere < place).sum()), int((everywhere <= place).sum()))
+        if bool(bernoulli_exp(Fraction(true - int(misses[chosen])) * wanted.rate / wanted.unit, 1, source)[0]):
+            return place
+
+
+def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[np.int64]:
     parts = list(grid.places(values, lower, upper))
-    places = np.sort(np.concatenate(parts).astype(np.int64)) if parts else np.zeros(0, dtype=np.int64)
-    n = places.size
-    starts, counts, below, upto = (np.zeros(2 * n + 1, dtype=np.int64) for _ in range(4))
-    ends = np.append(places, grid.span + 1)
-    starts[2::2], starts[1::2] = places + 1, places
-    counts[::2] = np.maximum(ends - starts[::2], 0)
-    counts[1::2] = np.diff(places, prepend=-1) > 0
-    below[::2] = upto[::2] = np.arange(n + 1)
-    below[1::2], upto[1::2] = np.searchsorted(places, places, "left"), np.searchsorted(places, places, "right")
-    return starts, counts, below, upto
+    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _pieces(
+    places: NDArray[np.int64], first: int, n: int, span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
+    """Start, number of points, L and R of: what lies before the sorted places, each distinct place, each gap,
+    what lies behind.
+
+    Before the window R is at most ``first`` and behind it L at least its end: there the miss is a lower bound,
+    elsewhere it is exact. (Records tied with an end of the window but outside it do not matter: at the lower
+    end only R counts, at the upper end only L.)
+    """
+    if places.size == 0:
+        return np.array([0]), np.array([span + 1]), [first], [first]
+    distinct, index = np.unique(places, return_index=True)
+    ranks = np.append(index, places.size) + first
+    starts = np.empty(2 * distinct.size + 1, dtype=np.int64)
+    counts = np.empty_like(starts)
+    starts[0], counts[0] = 0, distinct[0]
+    starts[1::2], counts[1::2] = distinct, 1
+    starts[2::2] = distinct + 1
+    counts[2::2] = np.append(distinct[1:], span + 1) - distinct - 1
+    below, up_to = np.empty_like(starts), np.empty_like(starts)
+    below[0::2] = up_to[0::2] = ranks
+    below[1::2], up_to[1::2] = ranks[:-1], ranks[1:]
+    return starts, counts, below.tolist(), up_to.tolist()
+
+
+@dataclass(frozen=True)
+class _Column:
+    values: Values
+    grid: Grid
+    lower: float
+    upper: float
+    neighbors: Neighbors
+    epsilon: Fraction
+    source: Source
+
+    @classmethod
+    def read(
+        cls, x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None
+    ) -> _Column:
+        lower, upper = arguments.bounds(bounds)
+        loss, words = arguments.epsilon(epsilon), resolve(source)
+        values = read(x, relation(neighbors), nan, lower)
+        if neighbors is ReplaceOne and values.size < 1:
+            raise InvalidArgument(
+                message(
+                    "x",
+                    "at least 1 record under ReplaceOne, where the number of records is public",
+                    "0",
+                    "pass neighbors=dither.AddRemove if that number is private",
+                )
+            )
+        grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i" and upper - lower < 1 << 62)
+        return cls(values, grid, lower, upper, neighbors, loss, words)
+
+    def estimate(self, place: int, rate: Fraction) -> Selected:
+        value = (self.grid.first + place) * self.grid.step
+        interval = RankInterval(float(rate), self.grid.span + 1, float(self.lower), float(self.upper))
+        facts = (PureDP(self.epsilon), self.neighbors, "Exponential", interval, self.source.private)
+        if self.grid.step == 1 and self.values.dtype.kind == "i":
+            return EstimateInt.of(int(value), *facts)
+        inside = builtins.min(builtins.max(float(value), float(self.lower)), float(self.upper))
+        return EstimateFloat.of(inside, *facts)
+
+
+def _share(q: object) -> Fraction:
+    share = decimal(q, "q")
+    if not 0 <= share <= 1:
+        raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.5 for the median"))
+    return share
+
+
+def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wanted:
+    reach = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
+    return Wanted(q.numerator * n, q.denominator, epsilon / (2 * reach))
+
+
+def quantile(
+    x: Any,
+    q: float,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> Selected:
+    """A value close in rank to the q-quantile.
+
+    >>> 80 < quantile(list(range(101)) * 10, 0.9, bounds=(0, 100), epsilon=1) < 100
+    True
+    """
+    share = _share(q)
+    column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
+    wanted = _wanted(share, column.values.size, column.epsilon, neighbors)
+    place = select_place(column.values, column.grid, column.lower, column.upper, wanted, column.source)
+    return column.estimate(place, wanted.rate)
 
 
 def median(
@@ -132,13 +228,139 @@ def median(
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
-) -> EstimateInt | EstimateFloat:
-    """A value close in rank to the median, selected by the exponential mechanism.
+) -> Selected:
+    """A value close in rank to the median.
 
     >>> 40 < median([48, 49, 50, 51, 52] * 100, bounds=(0, 100), epsilon=1) < 60
     True
     """
-    return _select(x, bounds, epsilon, neighbors, nan, source, "median")
+    return quantile(x, 0.5, bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
+
+
+def quantiles(
+    x: Any,
+    qs: Sequence[float],
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> list[Selected]:
+    """Several quantiles for one epsilon, in the order of ``qs``; larger q never gives a smaller value.
+
+    The middle one is released first, the records are split there and each half is asked for its own (Kaplan,
+    Schnapp and Stemmer 2022). A record is in one half, so a level costs what one quantile costs, and m
+    quantiles need ``log2(m + 1)`` levels instead of m shares. Replacing a record is removing one and adding
+    one: twice that.
+
+    >>> low, high = quantiles(list(range(101)) * 10, [0.25, 0.75], bounds=(0, 100), epsilon=2)
+    >>> low <= high
+    True
+    """
+    shares = sorted({_share(q) for q in qs})
+    if not shares:
+        raise InvalidArgument(message("qs", "at least one number from 0 to 1", "none", "pass qs=[0.25, 0.5, 0.75]"))
+    column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
+    levels = (len(shares)).bit_length()
+    loss = column.epsilon / (levels * (1 if neighbors is AddRemove or len(shares) == 1 else 2))
+    found: dict[Fraction, Selected] = {}
+
+    def split(inner: list[Fraction], values: Values, first: int, last: int, below: Fraction, above: Fraction) -> None:
+        """Quantiles strictly between the shares ``below`` and ``above`` of all records, which these are."""
+        if not inner:
+            return
+        q = inner[len(inner) // 2]
+        relation_here = neighbors if len(shares) == 1 else AddRemove
+        wanted = _wanted(
+            (q - below) / (above - below) if above > below else Fraction(1, 2), values.size, loss, relation_here
+        )
+        part = Grid(column.grid.step, column.grid.first + first, column.grid.first + last)
+        place = first + select_place(values, part, column.lower, column.upper, wanted, column.source)
+        found[q] = column.estimate(place, wanted.rate)
+        cut = _places(values, column.grid, column.lower, column.upper) <= place
+        split(inner[: len(inner) // 2], values[cut], first, place, below, q)
+        split(inner[len(inner) // 2 + 1 :], values[~cut], place, last, q, above)
+
+    split(shares, column.values, 0, column.grid.span, Fraction(0), Fraction(1))
+    return [found[_share(q)] for q in qs]
+
+
+def iqr(
+    x: Any,
+    bounds: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> Selected:
+    """The interquartile range: the distance of the quartiles, both from one release.
+
+    >>> iqr(list(range(101)) * 10, bounds=(0, 100), epsilon=2) >= 0
+    True
+    """
+    low, high = quantiles(x, [0.25, 0.75], bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
+    kind = type(high)
+    return kind.of(high - low, high.guarantee, high.neighbors, high.mechanism, high._interval, not high.seeded)
+
+
+def mode(
+    x: Any,
+    categories: Sequence[Any],
+    epsilon: float | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    source: Source | None = None,
+) -> Any:
+    """The most common of public categories, by permute-and-flip on their counts; records of no category are not
+    counted.
+
+    >>> mode(["tea"] * 500 + ["coffee"], categories=["tea", "coffee"], epsilon=1)
+    'tea'
+    """
+    labels = list(categories)
+    if not labels or len(set(labels)) != len(labels):
+        raise InvalidArgument(
+            message("categories", "at least one public category, each once", "others", "list the values there can be")
+        )
+    mechanism = NoisyMax.for_counts(epsilon, relation(neighbors), noise="exponential")  # type: ignore[arg-type]
+    index = {label: i for i, label in enumerate(labels)}
+    counts = np.zeros(len(labels), dtype=np.int64)
+    for item in x.tolist() if hasattr(x, "tolist") else x:
+        place = index.get(item) if item.__hash__ is not None else None
+        if place is not None:
+            counts[place] += 1
+    return mechanism.select(labels, counts, source=source)
+
+
+def _extreme(
+    x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None, *, top: bool
+) -> Selected:
+    column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
+    n = column.values.size
+    # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
+    inside = math.ceil(2 * _EDGE / float(column.epsilon))
+    if neighbors is ReplaceOne:
+        inside = builtins.min(inside, n // 4)
+    rate = column.epsilon / 2
+    if top and neighbors is AddRemove:
+        # ranks from the top do not move when a record is added below: mirror the column
+        mirrored = Grid(column.grid.step, -column.grid.last, -column.grid.first)
+        flipped = -column.values if column.values.dtype.kind == "f" else -np.maximum(column.values, -(2**63) + 1)
+        place = column.grid.span - select_place(
+            flipped, mirrored, -column.upper, -column.lower, Wanted(inside, 1, rate), column.source
+        )
+    else:
+        place = select_place(
+            column.values,
+            column.grid,
+            column.lower,
+            column.upper,
+            Wanted(n - inside if top else inside, 1, rate),
+            column.source,
+        )
+    return column.estimate(place, rate)
 
 
 def min(
@@ -149,7 +371,7 @@ def min(
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
-) -> EstimateInt | EstimateFloat:
+) -> Selected:
     """A value close in rank to the smallest, inside the bounds.
 
     It aims at the record of rank ``2 ln(1000) / epsilon`` (or n/4, if that is less and n is public): one person
@@ -158,7 +380,7 @@ def min(
     >>> 0 <= min([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True
     """
-    return _select(x, bounds, epsilon, neighbors, nan, source, "min")
+    return _extreme(x, bounds, epsilon, neighbors, nan, source, top=False)
 
 
 def max(
@@ -169,10 +391,10 @@ def max(
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
-) -> EstimateInt | EstimateFloat:
+) -> Selected:
     """A value close in rank to the largest, inside the bounds; see :func:`min`.
 
     >>> 0 <= max([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True
     """
-    return _select(x, bounds, epsilon, neighbors, nan, source, "max")
+    return _extreme(x, bounds, epsilon, neighbors, nan, source, top=True)

@@ -1,0 +1,162 @@
+"""The exponential mechanism over an interval, exact on a lattice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, message
+from dither.exact import exactly
+from dither.guarantees import PureDP
+from dither.mechanisms.selection import Selection
+from dither.randomness import Source, bernoulli_exp, first_to_ring, mark, resolve, spacing, uniform_integers
+
+_LATTICE_BITS = 30
+_CELLS = 128
+
+Piece = tuple[float, float, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class ContinuousExponential(Selection):
+    """Choose t in [lower, upper] with density proportional to ``exp(epsilon * score(t) / (2 * sensitivity))``.
+
+    *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbours x, y, the
+    choice is epsilon-DP. The score is given by pieces ``(start, end, coefficients)``, ``c0 + c1 t + c2 t^2``
+    between start and end, that cover the interval.
+
+    *How.* The interval is replaced by a public lattice of 2^30 to 2^31 points, on which the same theorem holds.
+    Each piece is cut into cells; a cell is chosen by a race with its number of points times ``exp(rate *
+    largest score in it)``, a point in it uniformly, and the point is kept with probability ``exp(rate * (its
+    score - the largest))``; otherwise all starts again. That is the exact law, since every point is kept in
+    proportion to its own weight. All numbers are rationals until the coin is tossed.
+
+    Examples
+    --------
+    >>> m = ContinuousExponential(sensitivity=1, epsilon=1, bounds=(0.0, 1.0))
+    >>> 0 <= m.release([(0.0, 0.5, [0.0]), (0.5, 1.0, [3.0])]) <= 1
+    True
+    """
+
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.bounds(self.bounds)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP."""
+        return PureDP(self.epsilon)
+
+    def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:
+        """A point of the lattice, drawn in proportion to its weight."""
+        words = resolve(source)
+        low, high = (exactly(end) for end in arguments.bounds(self.bounds))
+        step = Fraction(spacing(float(high - low))) / (1 << (_LATTICE_BITS - 20))
+        cells = self._cells(pieces, low, high, step)
+        scores = np.array([float(cell.top) for cell in cells])
+        counts = np.array([cell.points for cell in cells], dtype=np.int64)
+        while True:
+            chosen = cells[first_to_ring(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top)]
+            k = chosen.first + int(uniform_integers(chosen.points, 1, words)[0])
+            spare = (chosen.top - chosen.score(low + k * step)) * self.rate
+            if bool(bernoulli_exp(spare, 1, words)[0]):
+                return float(mark(float(min(low + k * step, high)), words))
+
+    def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
+        last = math.floor((high - low) / step)
+        cells: list[_Cell] = []
+        reached = 0
+        each = max(1, _CELLS // max(len(pieces), 1))
+        for number, (start, end, coefficients) in enumerate(pieces):
+            values = tuple(exactly(c, "coefficients") for c in coefficients)
+            if not 1 <= len(values) <= 3:
+                raise InvalidArgument(
+                    message(
+                        "coefficients",
+                        "1 to 3 of them, c0 + c1 t + c2 t^2",
+                        f"{len(values)}",
+                        "cut the score into such pieces",
+                    )
+                )
+            begin = math.ceil((exactly(start, "start") - low) / step)
+            final = number == len(pieces) - 1
+            stop = last + 1 if final else math.ceil((exactly(end, "end") - low) / step)
+            if max(begin, 0) != reached or stop < reached or (final and exactly(end, "end") < high):
+                raise InvalidData(
+                    message(
+                        "pieces",
+                        "pieces in order that cover the bounds without gap or overlap",
+                        "others",
+                        "start each where the one before ends",
+                    )
+                )
+            cut = 1 if len(values) == 1 else each
+            edges = sorted({reached + (stop - reached) * i // cut for i in range(cut + 1)})
+            cells += [_Cell.between(a, b, values, low, step) for a, b in itertools.pairwise(edges) if b > a]
+            reached = stop
+        if not cells or reached != last + 1:
+            raise InvalidData(
+                message("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
+            )
+        return cells
+
+
+@dataclass(frozen=True)
+class _Cell:
+    first: int
+    points: int
+    top: Fraction
+    coefficients: tuple[Fraction, ...]
+
+    @classmethod
+    def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _Cell:
+        """The lattice points a to b - 1, and the largest score on the interval they span."""
+        cell = cls(a, b - a, Fraction(0), coefficients)
+        places = [low + a * step, low + (b - 1) * step]
+        if len(coefficients) == 3 and coefficients[2] < 0:
+            peak = -coefficients[1] / (2 * coefficients[2])
+            if places[0] < peak < places[1]:
+                places.append(peak)
+        return cls(a, b - a, max(cell.score(t) for t in places), coefficients)
+
+    def score(self, t: Fraction) -> Fraction:
+        found = Fraction(0)
+        for coefficient in reversed(self.coefficients):
+            found = found * t + coefficient
+        return found
+
+
+def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[Piece]:
+    """Pieces with one score each: ``scores[i]`` between ``edges[i]`` and ``edges[i+1]``.
+
+    >>> piecewise_constant([0, 1, 2], [5, 7])
+    [(0, 1, [5]), (1, 2, [7])]
+    """
+    if len(edges) != len(scores) + 1:
+        raise InvalidArgument(
+            message(
+                "edges", f"one more than scores, {len(scores) + 1}", f"{len(edges)}", "give both ends of every piece"
+            )
+        )
+    return [(edges[i], edges[i + 1], [score]) for i, score in enumerate(scores)]
+
+
+def mean_pieces(mean: float, bounds: tuple[float, float], power: int) -> list[Any]:
+    """The scores ``-|t - mean|`` (power 1) and ``-(t - mean)^2`` (power 2) of the lecture's two mean examples.
+
+    >>> mean_pieces(0.25, (0.0, 1.0), 2)
+    [(0.0, 1.0, [-0.0625, 0.5, -1])]
+    """
+    low, high = bounds
+    if power == 2:
+        return [(low, high, [-mean * mean, 2 * mean, -1])]
+    return [(low, mean, [-mean, 1]), (mean, high, [mean, -1])]

@@ -1,0 +1,204 @@
+"""The exponential mechanism, over a finite set, the integers, or an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import NotPrivate, message
+from dither.exact import exactly, exp, up
+from dither.guarantees import ZCDP, PureDP
+from dither.mechanisms.selection import Selection, read_scores, same_length
+from dither.randomness import Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
+
+_BITS = 80
+
+
+@dataclass(frozen=True)
+class Exponential(Selection):
+    """Choose y with probability proportional to ``exp(epsilon * score(y) / (2 * sensitivity))``.
+
+    *Statement.* If no score moves by more than ``sensitivity`` between neighbours, the choice is epsilon-DP
+    (McSherry and Talwar 2007). If all scores move in the same direction (``monotone=True``: counts when a
+    record is added or removed, never when one is replaced) the 2 drops.
+
+    *Why.* Numerator and normaliser each change by a factor of at most ``exp(epsilon / 2)``; if all scores rise,
+    or all fall, they change in the same direction and only one of them counts.
+
+    The draw is exact: a race of exponential clocks (:mod:`dither.randomness.race`), in which no weight is
+    computed and none can overflow. Scores may have any size; -inf means never.
+
+    Examples
+    --------
+    >>> election = Exponential(sensitivity=1, epsilon=1)
+    >>> election.probabilities([15, 20, 25]).round(4)
+    array([0.0062, 0.0754, 0.9184])
+    >>> election.select(["a", "b", "c"], [15, 20, 25]) in ("a", "b", "c")
+    True
+    """
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP."""
+        return PureDP(self.epsilon)
+
+    @property
+    def zcdp(self) -> ZCDP:
+        """epsilon^2/8-zCDP: the losses of all outputs lie in an interval of length epsilon (Cesar and Rogers 2021).
+
+        >>> Exponential(sensitivity=1, epsilon=2).zcdp
+        ZCDP(0.5)
+        """
+        return ZCDP(arguments.epsilon(self.epsilon) ** 2 / 8)
+
+    @classmethod
+    def for_error(
+        cls, error: float, *, candidates: int, sensitivity: float, confidence: float = 0.95, monotone: bool = False
+    ) -> Exponential:
+        """The smallest epsilon with which the chosen score is within ``error`` of the best, with this confidence.
+
+        >>> Exponential.for_error(10, candidates=100, sensitivity=1).error(100) <= 10
+        True
+        """
+        width = exactly(arguments.positive(error, "error"))
+        unit = cls(sensitivity, 1, monotone)
+        return cls(sensitivity, up(exactly(unit.error(candidates, confidence)) / width), monotone)
+
+    def select_index(self, scores: Any, *, source: Source | None = None) -> int:
+        """The index of the chosen score.
+
+        >>> Exponential(sensitivity=1, epsilon=1).select_index([0, 1000])
+        1
+        """
+        words, read = resolve(source), read_scores(scores)
+        return int(mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words))
+
+    def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
+        """The chosen candidate.
+
+        >>> Exponential(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
+        'yes'
+        """
+        same_length(candidates, scores)
+        return candidates[self.select_index(scores, source=source)]
+
+    def probabilities(self, scores: Any) -> NDArray[np.float64]:
+        """The probability of each candidate, correct to a few units in the last place.
+
+        >>> Exponential(sensitivity=1, epsilon=2).probabilities([0.0, 0.0])
+        array([0.5, 0.5])
+        """
+        weights = np.exp(np.asarray(relative_rates(read_scores(scores).floats, self.rate)))
+        shares: NDArray[np.float64] = weights / math.fsum(weights.tolist())
+        return shares
+
+    def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
+        """How far the chosen score is below the best at most, with this confidence, among so many candidates.
+
+        ``P(score <= best - 2 sensitivity (ln(d/r) + t) / epsilon) <= exp(-t)``, r of the d candidates being
+        tied at the top.
+
+        >>> round(Exponential(sensitivity=1, epsilon=1).error(100, 0.95), 2)
+        15.2
+        """
+        return self.gap(candidates, confidence, ties)
+
+    def expected_score_bound(self, candidates: int, *, ties: int = 1) -> float:
+        """How far the expected score is below the best at most: ``2 sensitivity (ln(d/r) + 1) / epsilon``.
+
+        >>> round(Exponential(sensitivity=1, epsilon=1).expected_score_bound(100), 2)
+        11.21
+        """
+        return self.gap(candidates, 1 - math.exp(-1), ties)
+
+    def privacy_curve(self, epsilon: float) -> float:
+        """The smallest delta for which every such choice is (epsilon, delta)-DP, rounded up.
+
+        The losses lie in an interval of length e, the mechanism's epsilon; the worst such mechanism has two
+        outputs, and ``delta = (exp(e/2) - exp(epsilon/2))^2 / (exp(e) - 1)`` (Dong, Durfee and Rogers 2020).
+
+        >>> round(Exponential(sensitivity=1, epsilon=1).privacy_curve(0), 6)
+        0.244919
+        """
+        at, own = (arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)), arguments.epsilon(self.epsilon)
+        if at >= own:
+            return 0.0
+        # divided by exp(e): (1 - exp((epsilon - e)/2))^2 / (1 - exp(-e))
+        one = 1 << _BITS
+        near, far = exp((at - own) / 2, _BITS)[0], exp(-own, _BITS)[1]
+        return up(min(Fraction(1), (1 - Fraction(near, one)) ** 2 / (1 - Fraction(far, one))))
+
+    def select_integer(
+        self,
+        score: Callable[[int], float],
+        *,
+        center: int,
+        ceiling: float,
+        slope: float,
+        source: Source | None = None,
+    ) -> int:
+        """Choose among all integers, given a bound that makes the weights add up to something finite:
+        ``score(k) <= ceiling - slope * |k - center|`` for every k, with ``slope > 0``.
+
+        Proposed from the discrete Laplace law that the bound describes, kept with probability ``exp(rate *
+        (score - bound))``: exact. ``center``, ``ceiling`` and ``slope`` may depend on the data; a score above
+        its bound is an error of the caller's and is refused.
+
+        >>> m = Exponential(sensitivity=1, epsilon=1)
+        >>> abs(m.select_integer(lambda k: -abs(k - 7), center=7, ceiling=0, slope=1) - 7) < 200
+        True
+        """
+        words, fall, top = resolve(source), exactly(slope, "slope"), exactly(ceiling, "ceiling")
+        if fall <= 0:
+            raise NotPrivate(
+                message(
+                    "slope",
+                    "a positive number: without one the weights have no finite sum",
+                    slope,
+                    "bound the scores from above by a falling line",
+                )
+            )
+        middle = arguments.whole(center, "center", at_least=-(1 << 62))
+        width = up(1 / (self.rate * fall))
+        while True:
+            step = discrete_laplace_one(width, words)
+            found = exactly(score(middle + step), "score")
+            # the proposal's own exponent is 1/width, a little below rate * slope
+            spare = (top - found) * self.rate - abs(step) / exactly(width)
+            if (top - found) < fall * abs(step):
+                raise NotPrivate(
+                    message(
+                        "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"
+                    )
+                )
+            if bool(bernoulli_exp(max(spare, Fraction(0)), 1, words)[0]):
+                return int(mark(middle + step, words))
+
+    @staticmethod
+    def continuous(*, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False) -> Any:
+        """The same over an interval, for scores that are quadratic (or linear, or constant) in pieces; see
+        :class:`ContinuousExponential`.
+        """
+        from dither.mechanisms.continuous import ContinuousExponential
+
+        return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
+
+
+def relative_rates(scores: NDArray[np.float64], rate: Fraction) -> list[float]:
+    """``rate * (score - largest)`` for each score, each correctly rounded.
+
+    >>> relative_rates(np.array([1.0, 2.0, -np.inf]), Fraction(1, 2))
+    [-0.5, 0.0, -inf]
+    """
+    top = Fraction(float(scores.max()))
+    return [
+        -math.inf if score == -math.inf else max(float((Fraction(score) - top) * rate), -1e308)
+        for score in scores.tolist()
+    ]

@@ -1,0 +1,102 @@
+"""The reusable holdout: check many ideas against the same held-out data without overfitting to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidData, message
+from dither.exact import exactly
+from dither.guarantees import PureDP
+from dither.mechanisms.sparse_vector import SparseVector
+from dither.randomness import Source
+
+
+@dataclass(frozen=True)
+class HoldoutAnswer:
+    """An answer and where it came from: ``from_holdout`` is True where the training data disagreed."""
+
+    value: float
+    from_holdout: bool
+
+
+class ReusableHoldout:
+    """Thresholdout (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
+
+    *Statement.* Each question is a function of one record with values in ``bounds``; its mean over the training
+    data is answered unless it is farther than the threshold from the mean over the holdout, and then the
+    holdout's mean is given with noise, ``limit`` times at most. The holdout is used through a numeric
+    :class:`~dither.SparseVector` only, so all answers together are epsilon-DP for it (replacing one record).
+
+    *Why.* The distance of the two means moves by width/n when one holdout record is replaced, and so does the
+    holdout's mean.
+
+    Examples
+    --------
+    >>> holdout = ReusableHoldout([1.0, 2.0], [1.0, 2.0], bounds=(0, 1), epsilon=1, threshold=5.0, limit=1)
+    >>> holdout.ask(lambda x: x > 1.5).value
+    0.5
+    """
+
+    def __init__(
+        self,
+        train: Any,
+        holdout: Any,
+        *,
+        bounds: tuple[float, float],
+        epsilon: float,
+        threshold: float,
+        limit: int,
+        source: Source | None = None,
+    ) -> None:
+        self._train, self._holdout = np.asarray(train), np.asarray(holdout)
+        if len(self._holdout) == 0 or len(self._train) == 0:
+            raise InvalidData(message("holdout", "at least one record in each part", "none", "keep some data aside"))
+        low, high = arguments.bounds(bounds)
+        self._bounds = exactly(low), exactly(high)
+        reach = (self._bounds[1] - self._bounds[0]) / len(self._holdout)
+        self._mechanism = SparseVector(reach, epsilon, limit, numeric=True)  # type: ignore[arg-type]
+        self._session = self._mechanism.start(threshold, source=source)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What all answers together cost the people in the holdout."""
+        return self._session.guarantee
+
+    @property
+    def left(self) -> int:
+        """How many more answers may come from the holdout."""
+        return self._mechanism.limit - self._session.above
+
+    def ask(self, question: Callable[[NDArray[Any]], Any]) -> HoldoutAnswer:
+        """The mean of ``question`` over the records, from the training data where that generalises."""
+        train, held = self._mean(question, self._train), self._mean(question, self._holdout)
+        # |train - held| with the holdout's own mean carried along: the numeric answer is the distance, whose
+        # sign the training mean fixes
+        distance = abs(train - held)
+        found = self._session.ask(distance)
+        if found is False:
+            return HoldoutAnswer(float(train), False)
+        assert self._mechanism.answer is not None
+        return HoldoutAnswer(float(self._mechanism.answer.release(held)), True)
+
+    def _mean(self, question: Callable[[NDArray[Any]], Any], records: NDArray[Any]) -> Fraction:
+        values = np.asarray(question(records), dtype=np.float64)
+        if values.shape != (len(records),) or not np.all(np.isfinite(values)):
+            raise InvalidData(
+                message(
+                    "question",
+                    "one finite number for each record",
+                    "something else",
+                    "return an array as long as the data",
+                )
+            )
+        low, high = self._bounds
+        total = sum((min(max(Fraction(value), low), high) for value in values.tolist()), Fraction(0))
+        return total / len(records)

@@ -1,0 +1,118 @@
+"""What the mechanisms that choose among candidates have in common: reading scores, and their rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.neighbors import AddRemove, Neighbors, relation
+
+_FIX = "pass one number for each candidate; -inf for one that must not be chosen"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores as floats, and exactly: integers are kept as distances from the largest, so that none is too large
+    for a float.
+    """
+
+    floats: NDArray[np.float64]
+    exact: Callable[[int], Fraction]
+
+
+def read_scores(scores: Any) -> Scores:
+    """One-dimensional scores: finite numbers or -inf, at least one of them finite.
+
+    >>> read_scores([2**60, 2**60 - 3]).floats
+    array([ 0., -3.])
+    """
+    try:
+        found = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+    except (TypeError, ValueError, OverflowError):
+        raise WrongType(message("scores", "numbers", type(scores).__name__, _FIX)) from None
+    if found.ndim != 1:
+        raise InvalidArgument(message("scores", "one dimension", f"{found.ndim} dimensions", _FIX))
+    if found.size == 0:
+        raise InvalidArgument(message("scores", "at least one candidate", "none", _FIX))
+    kind = found.dtype.kind
+    if kind in "biu":
+        whole = found.astype(np.uint64) if kind == "u" else found.astype(np.int64).view(np.uint64)
+        behind = (whole[int(np.argmax(found))] - whole).astype(np.uint64)
+        return Scores(-behind.astype(np.float64), lambda i: Fraction(-int(behind[i])))
+    if kind != "f" or found.dtype.itemsize > 8:
+        raise WrongType(message("scores", "real numbers of at most 64 bits", f"dtype {found.dtype}", _FIX))
+    floats = found.astype(np.float64, copy=False)
+    top = floats.max()
+    if not -math.inf < top < math.inf:  # NaN fails as well
+        raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))
+    return Scores(floats, lambda i: Fraction(float(floats[i])))
+
+
+def same_length(candidates: Sequence[Any], scores: Any) -> None:
+    """Refuse candidates that do not match their scores.
+
+    >>> same_length("ab", [1, 2])
+    """
+    if len(candidates) != len(scores):
+        raise InvalidArgument(
+            message("candidates", f"as many as there are scores, {len(scores)}", f"{len(candidates)}", "pair them up")
+        )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Base of the mechanisms that choose one of many candidates by their scores.
+
+    ``sensitivity`` is how far one person can move any one score. ``monotone=True`` is allowed where between any two
+    neighbours all scores move in the same direction, as counts do when a record is added or removed: half the noise.
+    """
+
+    sensitivity: float
+    epsilon: float
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        arguments.sensitivity(self.sensitivity)
+        arguments.epsilon(self.epsilon)
+        if not isinstance(self.monotone, bool):
+            raise WrongType(
+                message("monotone", "True or False", type(self.monotone).__name__, "leave it out if unsure")
+            )
+
+    @classmethod
+    def for_counts(cls, epsilon: float, neighbors: Neighbors, **more: Any) -> Self:
+        """For scores that are numbers of records: sensitivity 1, and monotone when a record is added or removed.
+
+        >>> import dither as dp
+        >>> dp.Exponential.for_counts(1, dp.AddRemove).monotone, dp.Exponential.for_counts(1, dp.ReplaceOne).monotone
+        (True, False)
+        """
+        return cls(1, epsilon, monotone=relation(neighbors) is AddRemove, **more)
+
+    @cached_property
+    def rate(self) -> Fraction:
+        """The exponent for one unit of score: epsilon / (2 sensitivity), or epsilon / sensitivity if monotone."""
+        return arguments.epsilon(self.epsilon) / (arguments.sensitivity(self.sensitivity) * (1 if self.monotone else 2))
+
+    @property
+    def scale(self) -> float:
+        """The size of the noise on a score, 1 / rate."""
+        return float(1 / self.rate)
+
+    def gap(self, candidates: int, confidence: float, ties: int) -> float:
+        """``(ln(candidates / ties) + ln(1/tail)) / rate``."""
+        d, r = arguments.whole(candidates, "candidates"), arguments.whole(ties, "ties")
+        if r > d:
+            raise InvalidArgument(
+                message("ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top")
+            )
+        return (math.log(d / r) - math.log(1 - arguments.confidence(confidence))) / float(self.rate) * (1 + 2.0**-50)

@@ -150,14 +150,14 @@ def test_what_is_shown_is_never_less_than_what_is_lost(one: Guarantee) -> None:
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1, 3.7, 30, 1000])
 def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: float) -> None:
-    with mp.workdps(400):
+    with mp.workdps(1000):
         truth = max(mp.mpf(0), exact(epsilon) + mp.log(max(1 - exact(delta) * (1 + mp.exp(-exact(epsilon))), mp.mpf(0))))
         found = binary(PureDP(epsilon).to_approx(delta)._numbers[0])
         assert truth <= found <= truth + mp.mpf(10) ** -12
         assert found <= exact(epsilon)
         # by its own definition: randomized response at found has delta no larger
         p = 1 / (1 + mp.exp(-exact(epsilon)))
-        assert p - mp.exp(found) * (1 - p) <= exact(delta)
+        assert p - mp.exp(found) * (1 - p) <= exact(delta) + mp.mpf(10) ** -500
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.01, 0.3])
@@ -167,7 +167,7 @@ def test_approx_to_approx_is_the_curve_of_leak_or_randomized_response(delta: flo
         found = binary(ApproxDP(2, 1e-6).to_approx(delta)._numbers[0])
         p = 1 / (1 + mp.exp(-epsilon))
         curve = own + (1 - own) * (p - mp.exp(found) * (1 - p))
-        assert curve <= exact(delta)
+        assert curve <= exact(delta) + mp.mpf(10) ** -50
         assert found == 2 if delta == 1e-6 else curve > exact(delta) - mp.mpf(10) ** -12
 
 

@@ -8,7 +8,7 @@ PureDP(0.5)
 True
 """
 
-from dither import sensitivity, stats
+from dither import density, sensitivity, stats
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel
 from dither.mechanisms import (
@@ -55,6 +55,7 @@ __all__ = [
     "TopK",
     "WrongType",
     "__version__",
+    "density",
     "parallel",
     "sensitivity",
     "stats",

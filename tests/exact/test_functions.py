@@ -12,7 +12,6 @@ import mpmath as mp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import real
 
 from dither.exact import (
     divide,
@@ -26,6 +25,7 @@ from dither.exact import (
     power_neg,
     square_root,
 )
+from support import real
 
 BITS = (1, 8, 63, 64, 127, 191, 400, 1000)
 GAMMAS = tuple(Fraction(g) for g in ("3/2", "2", "37/10", "4"))
@@ -92,7 +92,7 @@ def test_square_root(bits: int) -> None:
         check(square_root(x, bits), mp.sqrt(real(x)), bits, 1)
 
 
-@pytest.mark.parametrize("bits", (*BITS, 2500))
+@pytest.mark.parametrize("bits", [*BITS, 2500])
 def test_pi(bits: int) -> None:
     with mp.workprec(3000):
         check(pi(bits), mp.pi(), bits, 3)
@@ -154,7 +154,12 @@ def test_far_arguments_stay_cheap_and_true() -> None:
 
 
 @given(
-    st.integers(0, 2**80), st.integers(0, 100), st.integers(1, 2**80), st.integers(0, 100), st.integers(0, 200), st.data()
+    st.integers(0, 2**80),
+    st.integers(0, 100),
+    st.integers(1, 2**80),
+    st.integers(0, 100),
+    st.integers(0, 200),
+    st.data(),
 )
 @settings(max_examples=200)
 def test_divide(n: int, wide: int, d: int, broad: int, bits: int, data: st.DataObject) -> None:

@@ -45,7 +45,7 @@ def test_down_is_the_largest_float_up_to_value(value: Fraction) -> None:
     ("value", "above", "below"),
     [
         (Fraction(10) ** 400, math.inf, LARGEST),
-        (-Fraction(10) ** 400, -LARGEST, -math.inf),
+        (-(Fraction(10) ** 400), -LARGEST, -math.inf),
         (Fraction(LARGEST) + 1, math.inf, LARGEST),
         (-Fraction(LARGEST) - 1, -LARGEST, -math.inf),
         (Fraction(1, 10**400), SMALLEST, 0.0),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from support import FALSE_ALARM, ScriptedSource
 
 from dither.randomness import (
     SYSTEM,
@@ -30,10 +29,28 @@ from dither.randomness import (
     spacing,
 )
 from dither.randomness.lattice import draw
+from support import FALSE_ALARM, ScriptedSource
 
 LAPLACE = Exponential(symmetric=True)
 LAWS: list[Any] = [LAPLACE, Normal(), Staircase(Fraction(1), Fraction(1, 2)), HeavyTail(Fraction(2)), Gumbel()]
-INPUTS = [0.0, -0.0, 5e-324, -5e-324, 2.2e-308, 1e-300, 2.0**-21, 1.0, 0.1 + 0.2, 1 / 3, -7.3, 1e6 + 0.1, 2.0**51 + 0.5, 1e300, -1e300, 1.7e308]
+INPUTS = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    2.2e-308,
+    1e-300,
+    2.0**-21,
+    1.0,
+    0.1 + 0.2,
+    1 / 3,
+    -7.3,
+    1e6 + 0.1,
+    2.0**51 + 0.5,
+    1e300,
+    -1e300,
+    1.7e308,
+]
 
 
 def name(law: Any) -> str:
@@ -46,11 +63,11 @@ def release(x: float, law: Any, scale: float, count: int, source: Any = SYSTEM) 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
 @pytest.mark.parametrize("x", INPUTS, ids=repr)
-@pytest.mark.parametrize("scale", [1.0, 0.3, 1e5])
+@pytest.mark.parametrize("scale", [1.0, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.3, 1e5))])
 def test_every_output_is_a_point_of_one_public_lattice(law: Any, x: float, scale: float) -> None:
     """Mironov 2012: the set of possible outputs must not depend on the input."""
     step = spacing(scale)
-    outputs = [*release(x, law, scale, 300).tolist(), *(round_nearest(x, law, scale, step, SYSTEM) for _ in range(50))]
+    outputs = [*release(x, law, scale, 100).tolist(), *(round_nearest(x, law, scale, step, SYSTEM) for _ in range(20))]
     for y in outputs:
         assert math.isfinite(y)
         assert math.fmod(y, step) == 0.0  # exact; so nothing finer than the lattice is left of x
@@ -66,11 +83,15 @@ def test_zero_has_one_sign(x: float) -> None:
     assert not np.signbit(single).any()
 
 
-def trailing(outputs: np.ndarray) -> np.ndarray:
-    """How many zero bits the significand ends with, and the last bits before them: what Haney et al. 2022 look at."""
-    significand = (outputs.view(np.uint64) & np.uint64((1 << 52) - 1)) | np.uint64(1 << 52)
-    zeros = np.log2((significand & (~significand + np.uint64(1))).astype(np.float64)).astype(np.int64)
-    return np.minimum(zeros, 40)
+def lowest_bit(outputs: np.ndarray) -> np.ndarray:
+    """The place of the last set bit of each output: what Haney et al. 2022 look at.
+
+    Capped where the law itself, and not the arithmetic, would show.
+    """
+    fraction, exponent = np.frexp(outputs)
+    significand = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    zeros = np.log2(np.maximum(significand & -significand, 1).astype(np.float64)).astype(np.int64)
+    return np.where(outputs == 0, 70, np.clip(exponent - 53 + zeros, -80, -10) + 80)
 
 
 def same_histogram(a: np.ndarray, b: np.ndarray) -> float:
@@ -83,17 +104,20 @@ def same_histogram(a: np.ndarray, b: np.ndarray) -> float:
     return float(stats.chi2_contingency(table).pvalue) if table.shape[1] > 1 else 1.0
 
 
-@pytest.mark.parametrize(("x", "neighbor"), [(0.0, 2.0**-12), (0.1, 0.1 + 2.0**-12), (1.0, 1.0 + 2.0**-11)])
+@pytest.mark.parametrize(("x", "neighbor"), [(0.0, 1.0), (0.0, 0.1 + 0.2), (1e-30, 0.7)])
 def test_trailing_bits_do_not_tell_neighbours_apart(x: float, neighbor: float) -> None:
-    """With noise of scale 1 the true laws differ by a factor below exp(2^-11), far less than a million draws show."""
-    count = 100_000
-    ours = [trailing(release(value, LAPLACE, 1.0, count) + 0.0) for value in (x, neighbor)]
+    count, scale = 200_000, 8.0
+    ours = [lowest_bit(release(value, LAPLACE, scale, count)) for value in (x, neighbor)]
     assert same_histogram(*ours) > FALSE_ALARM
+    # the textbook sampler, the inverse CDF of a 53-bit uniform in floats, is told apart by the same histogram
     rng = np.random.default_rng()
-    # the textbook sampler: x plus the inverse CDF of a 53-bit uniform, in floats
-    naive = [trailing(value + np.sign(rng.random(count) - 0.5) * np.log1p(-rng.random(count))) for value in (x, neighbor)]
-    if x == 0.0:
-        assert same_histogram(*naive) < FALSE_ALARM, "the attack would not notice a leak"
+    naive = [
+        lowest_bit(value + scale * np.sign(rng.random(count) - 0.5) * np.log1p(-rng.random(count)))
+        for value in (x, neighbor)
+    ]
+    assert same_histogram(*naive) < FALSE_ALARM
+    numpy = [lowest_bit(value + rng.laplace(scale=scale, size=count)) for value in (x, neighbor)]
+    assert same_histogram(*numpy) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
@@ -102,23 +126,32 @@ def test_the_words_consumed_do_not_depend_on_the_data(law: Any) -> None:
     used = {}
     for x in INPUTS:
         source = ScriptedSource(seed=21)
-        release(x, law, 1.0, 3000, source)
+        release(x, law, 1.0, 100, source)
         used[x] = source.used
-    assert set(used.values()) == {3000}
+    assert set(used.values()) == {100}
     single = set()
     for x in INPUTS:
         source = ScriptedSource(seed=21)
-        for _ in range(200):
+        for _ in range(20):
             round_nearest(x, law, 1.0, spacing(1.0), source)
         single.add(source.used)
-    assert single == {200}
+    assert single == {20}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize(("scale", "step"), [(1.0, None), (1e-300, None), (1e300, None), (3.0, 0.5), (0.01, 1.0), (9e307, None)])
+@pytest.mark.parametrize(
+    ("scale", "step"), [(1.0, None), (1e-300, None), (1e300, None), (3.0, 0.5), (0.01, 1.0), (9e307, None)]
+)
 def test_one_and_many_give_the_same_on_the_same_words(law: Any, scale: float, step: float | None) -> None:
     lattice = spacing(scale) if step is None else step
-    values = [*INPUTS, 1.7976931348623157e308, -1.7976931348623157e308, 0.5 * lattice, -1.5 * lattice, lattice * 2.0**52]
+    values = [
+        *INPUTS,
+        1.7976931348623157e308,
+        -1.7976931348623157e308,
+        0.5 * lattice,
+        -1.5 * lattice,
+        lattice * 2.0**52,
+    ]
     values = [x for x in values if math.isfinite(x)]
     words = SeededSource(3).words(len(values)).tolist()
     many = round_nearest_all(np.array(values), law, scale, lattice, ScriptedSource(words))
@@ -141,12 +174,13 @@ def test_the_ends_of_the_floats() -> None:
     assert np.all(np.fmod(small, spacing(1e-300)) == 0)
 
 
+@pytest.mark.slow
 def test_integer_noise_saturates_and_never_wraps() -> None:
-    noise = integer_steps(LAPLACE, 2.0**66, 300, SYSTEM)
+    noise = integer_steps(LAPLACE, 2.0**66, 150, SYSTEM)
     assert set(np.sign(noise)) == {-1, 1}
     assert noise.max() == 2**63 - 1
     assert noise.min() == -(2**63)
-    heavy = integer_steps(HeavyTail(Fraction(3, 2)), 2.0**61, 300, SYSTEM)
+    heavy = integer_steps(HeavyTail(Fraction(3, 2)), 2.0**61, 120, SYSTEM)
     assert heavy.max() == 2**63 - 1
     assert heavy.min() == -(2**63)
 

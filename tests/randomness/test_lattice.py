@@ -10,7 +10,6 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from support import PRECISION, ScriptedSource, nearest_integer, real, tail_of, words_beside
 
 from dither.randomness import (
     Exponential,
@@ -28,6 +27,7 @@ from dither.randomness import (
 )
 from dither.randomness.discrete import DiscreteLaplace
 from dither.randomness.lattice import CHUNK, MAGNITUDE, Steps, bound, draw, in_blocks, settle, to_int64
+from support import PRECISION, ScriptedSource, nearest_integer, real, tail_of, words_beside
 
 # (law, scale in steps, integers k whose lower boundary is hit)
 CASES: list[tuple[Any, float, tuple[int, ...]]] = [
@@ -47,7 +47,8 @@ CASES: list[tuple[Any, float, tuple[int, ...]]] = [
     (Normal(), 1.3 * 2**20, (1, 1_000_003, 5_000_000)),
 ]
 IDS = [f"{type(law).__name__}-{scale:g}-{i}" for i, (law, scale, _) in enumerate(CASES)]
-FRACTIONS = (0.0, 0.3125, -0.4921875)
+SLOW = pytest.mark.slow
+FRACTIONS = (0.0, 0.3125, pytest.param(-0.4921875, marks=SLOW))
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +58,11 @@ def precise() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
-@pytest.mark.parametrize("extra", [1, 2, 3])
+@pytest.mark.parametrize("extra", [pytest.param(1, marks=SLOW), 2, pytest.param(3, marks=SLOW)])
 @pytest.mark.parametrize("fraction", FRACTIONS)
-def test_words_beside_a_boundary_fall_on_the_right_side(law: Any, scale: float, integers: tuple[int, ...], extra: int, fraction: float) -> None:
+def test_words_beside_a_boundary_fall_on_the_right_side(
+    law: Any, scale: float, integers: tuple[int, ...], extra: int, fraction: float
+) -> None:
     """U agrees with the boundary of k in 63, 127 or 191 bits: below it the result is k, above it k - 1."""
     tail, steps, shift = tail_of(law), Fraction(scale), Fraction(fraction)
     for k in integers:
@@ -89,8 +92,10 @@ def test_words_beside_a_boundary_fall_on_the_right_side(law: Any, scale: float, 
 
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
 @pytest.mark.parametrize("word", [0, 1, (1 << 44) - 1, 1 << 44, MAGNITUDE - 1, MAGNITUDE])
-@pytest.mark.parametrize("more", [(0, 1 << 40), (2**64 - 1, 2**64 - 1, 5)])
-def test_the_first_and_the_last_words(law: Any, scale: float, integers: tuple[int, ...], word: int, more: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("more", [pytest.param((0, 1 << 40), marks=SLOW), (2**64 - 1, 2**64 - 1, 5)])
+def test_the_first_and_the_last_words(
+    law: Any, scale: float, integers: tuple[int, ...], word: int, more: tuple[int, ...]
+) -> None:
     tail, fraction = tail_of(law), 0.375
     for negative in (False, True):
         script = [word | negative << 63, *more]
@@ -100,7 +105,9 @@ def test_the_first_and_the_last_words(law: Any, scale: float, integers: tuple[in
             value = value << 64 | each
         with mp.workprec(1400):  # a heavy tail takes U near 2^-127 to an integer of 300 bits
             u = (mp.mpf(value) + 0.5) / mp.mpf(2) ** (63 + 64 * (len(more) + 14))
-            assert result == nearest_integer(u, negative and law.symmetric, tail, Fraction(scale), Fraction(fraction), result)
+            assert result == nearest_integer(
+                u, negative and law.symmetric, tail, Fraction(scale), Fraction(fraction), result
+            )
         many = draw(law, scale, 1, ScriptedSource(script), fraction)
         assert many.large.get(0, int(many.values[0])) == result
 
@@ -114,9 +121,9 @@ def _after(source: ScriptedSource, skip: int, count: int) -> list[int]:
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
 def test_random_words_give_the_integer_of_the_oracle(law: Any, scale: float, integers: tuple[int, ...]) -> None:
     tail, steps = tail_of(law), Fraction(scale)
-    words = SeededSource(11).words(60)
-    fractions = np.linspace(-0.5, 0.5, 60)
-    many = draw(law, scale, 60, ScriptedSource(words.tolist()), fractions)
+    words = SeededSource(11).words(30)
+    fractions = np.linspace(-0.5, 0.5, 30)
+    many = draw(law, scale, 30, ScriptedSource(words.tolist()), fractions)
     for i, word in enumerate(words.tolist()):
         u = (mp.mpf(word & MAGNITUDE) + 0.5) / 2**63
         found = many.large.get(i, int(many.values[i]))
@@ -151,7 +158,7 @@ def test_the_exact_fraction_is_what_counts_where_floats_only_come_near() -> None
     for above in (False, True):
         words = words_beside(boundary, 63, 2, above)
         assert draw_one(law, scale, ScriptedSource(words), float(exact), exact) == 5 - above
-        found = draw(law, scale, 1, ScriptedSource(words), np.array([float(exact)]), lambda i: exact)
+        found = draw(law, scale, 1, ScriptedSource(words), np.array([float(exact)]), lambda _: exact)
         assert found.values[0] == 5 - above
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -11,11 +12,11 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from support import PRECISION, real, tail_of
 
 from dither.randomness import Exponential, Gumbel, HeavyTail, Normal, Staircase, truncated_tail
 from dither.randomness.discrete import DiscreteLaplace
 from dither.randomness.laws import LOW
+from support import PRECISION, real, tail_of
 
 LAWS = [
     Exponential(),
@@ -39,7 +40,7 @@ def precise() -> Iterator[None]:
         yield
 
 
-def words_for(law: Any, count: int = 240) -> list[int]:
+def words_for(law: Any, count: int = 120) -> list[int]:
     """63-bit words that the float side takes: the ends, both sides of every power of two, and many more."""
     most = min(int(law.high * 2.0**63), 2**63 - 1)
     rng = random.Random(7)
@@ -51,7 +52,9 @@ def words_for(law: Any, count: int = 240) -> list[int]:
         s = mp.exp(-real(law.epsilon))
         width = real(law.gamma) + s * (1 - real(law.gamma))
         for k in range(5):
-            found += [int(mp.floor(place * 2**63)) + d for place in (s**k, s ** (k + 1) / width) for d in (-1500, 0, 1500)]
+            found += [
+                int(mp.floor(place * 2**63)) + d for place in (s**k, s ** (k + 1) / width) for d in (-1500, 0, 1500)
+            ]
     # a word w is taken as the float nearest to it, which must be in [LOW, high]
     return [w for w in found if LEAST_WORD <= w < 2**63 and LOW <= w * 2.0**-63 <= law.high]
 
@@ -61,23 +64,51 @@ def words_for(law: Any, count: int = 240) -> list[int]:
 def test_assumption_a_holds_here(library: Any, function: str) -> None:
     rng = np.random.default_rng(3)
     points = {
-        "log": np.concatenate([2.0 ** rng.uniform(-20, 64, 3000), [LOW, 0.5, 1 - 2.0**-53, 1 + 2.0**-52, 13.2, 2.0**63], 1 - 2.0 ** rng.uniform(-52, -1, 500)]),
-        "log1p": np.concatenate([-(2.0 ** rng.uniform(-19, -1, 2000)), -1 + 2.0 ** rng.uniform(-15, -1, 2000), 2.0 ** rng.uniform(-60, 0, 500), [-LOW, -(1 - 2.0**-15)]]),
-        "exp": np.concatenate([rng.uniform(-700, 700, 2000), rng.uniform(-45, 45, 2000), 2.0 ** rng.uniform(-60, 0, 300), [0.0, -44.0, 14.0]]),
+        "log": np.concatenate(
+            [
+                2.0 ** rng.uniform(-20, 64, 3000),
+                [LOW, 0.5, 1 - 2.0**-53, 1 + 2.0**-52, 13.2, 2.0**63],
+                1 - 2.0 ** rng.uniform(-52, -1, 500),
+            ]
+        ),
+        "log1p": np.concatenate(
+            [
+                -(2.0 ** rng.uniform(-19, -1, 2000)),
+                -1 + 2.0 ** rng.uniform(-15, -1, 2000),
+                2.0 ** rng.uniform(-60, 0, 500),
+                [-LOW, -(1 - 2.0**-15)],
+            ]
+        ),
+        "exp": np.concatenate(
+            [
+                rng.uniform(-700, 700, 2000),
+                rng.uniform(-45, 45, 2000),
+                2.0 ** rng.uniform(-60, 0, 300),
+                [0.0, -44.0, 14.0],
+            ]
+        ),
         "cosh": np.concatenate([rng.uniform(0, 20, 2000), 2.0 ** rng.uniform(-40, 0, 300)]),
     }[function]
     # arrays as long as a chunk reach the vectorised loops, which differ from the scalar ones
     values = np.resize(points, 1 << 14)
-    results = np.asarray(getattr(np, function)(values)) if library is np else [getattr(math, function)(v) for v in points.tolist()]
+    results = (
+        np.asarray(getattr(np, function)(values))
+        if library is np
+        else [getattr(math, function)(v) for v in points.tolist()]
+    )
     truth = getattr(mp, function)
     with mp.workprec(160):
-        worst = max(abs(mp.mpf(float(r)) / t - 1) for r, x in zip(results, points.tolist(), strict=False) if (t := truth(mp.mpf(x))) != 0)
+        worst = max(
+            abs(mp.mpf(float(r)) / t - 1)
+            for r, x in zip(results, points.tolist(), strict=False)
+            if (t := truth(mp.mpf(x))) != 0
+        )
     assert worst < mp.mpf(2) ** -46
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
 def test_the_float_quantile_is_within_its_bound(law: Any) -> None:
-    """Q(U) lies in [z - error, z + error] exactly if tail(z + error) <= U <= tail(z - error), for every U of the word."""
+    """For every U of the word, Q(U) is in [z - error, z + error]: tail(z + error) <= U <= tail(z - error)."""
     tail = tail_of(law)
     if isinstance(law, DiscreteLaplace):  # its quantile goes on below zero, where every value rounds to zero alike
         size = mp.cosh(1 / (2 * real(law.scale)))
@@ -98,7 +129,7 @@ def test_the_float_quantile_is_within_its_bound(law: Any) -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
 def test_one_and_many_agree_within_their_bounds(law: Any) -> None:
-    words = words_for(law, 400)
+    words = words_for(law, 60)
     u = np.array(words, dtype=np.int64).astype(np.float64) * 2.0**-63
     z = u.copy()
     errors = law.quantile(z)
@@ -115,7 +146,7 @@ def test_one_gives_a_finite_guess_for_tiny_words(law: Any, exponent: int) -> Non
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize("bits", [63, 127, 255])
+@pytest.mark.parametrize("bits", [63, 255])
 def test_the_exact_tail_encloses_the_truth_and_falls(law: Any, bits: int) -> None:
     tail, rng = tail_of(law), random.Random(bits)
     points = [Fraction(rng.uniform(0, 3) * 2.0 ** rng.randint(-30, 5)) for _ in range(40)]
@@ -128,7 +159,7 @@ def test_the_exact_tail_encloses_the_truth_and_falls(law: Any, bits: int) -> Non
         assert low <= tail(real(z)) * mp.mpf(2) ** bits <= high
         assert high - low <= 12
         enclosures.append((low, high))
-    assert all(later[0] <= earlier[1] for earlier, later in zip(enclosures, enclosures[1:], strict=False))
+    assert all(later[0] <= earlier[1] for earlier, later in itertools.pairwise(enclosures))
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law.symmetric], ids=name)

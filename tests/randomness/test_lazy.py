@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import ScriptedSource
 
 from dither.exact import exp_neg
 from dither.randomness import LazyUniform
 from dither.randomness.lazy import largest
+from support import ScriptedSource
 
 
 def exactly(t: Fraction) -> object:
@@ -29,6 +29,7 @@ def test_below_is_true_of_the_number_the_words_spell(first: int, more: list[int]
 
 
 @given(st.integers(0, 2**63 - 1), st.lists(st.fractions(0, 5), min_size=2, max_size=6))
+@settings(max_examples=40)
 def test_answers_never_contradict_each_other(first: int, rates: list[Fraction]) -> None:
     u = LazyUniform(first, 63, ScriptedSource())
     answers = {rate: u.below(lambda bits, rate=rate: exp_neg(rate, bits)) for rate in rates}

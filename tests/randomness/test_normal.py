@@ -47,7 +47,9 @@ def test_both_ends_and_the_middle_of_every_cell_are_within_the_bound() -> None:
 
 def test_one_takes_the_same_cells_as_many() -> None:
     rng = random.Random(1)
-    u = [LOW, math.nextafter(1.0, 0), 1.0, 0.5, math.nextafter(0.5, 0)] + [2.0 ** rng.uniform(-19, 0) for _ in range(2000)]
+    u = [LOW, math.nextafter(1.0, 0), 1.0, 0.5, math.nextafter(0.5, 0)] + [
+        2.0 ** rng.uniform(-19, 0) for _ in range(2000)
+    ]
     z = np.array(u)
     Normal().quantile(z)
     for each, value in zip(u, z.tolist(), strict=True):

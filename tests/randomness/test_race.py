@@ -7,24 +7,28 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from support import FALSE_ALARM, ScriptedSource, real, surprise
 
 from dither.errors import InvalidArgument
 from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, first_to_ring
 from dither.randomness.lattice import CHUNK
 from dither.randomness.race import Variate, largest_keys
+from support import FALSE_ALARM, ScriptedSource, real, surprise
 
-TRIALS = 20_000
+TRIALS = 10_000
 
 
 def weights(scores: list[float], factor: Fraction, counts: list[int] | None) -> np.ndarray:
     with mp.workprec(300):
         many = counts if counts is not None else [1] * len(scores)
         top = max(real(s) for s in scores if s > -np.inf)
-        found = [c * mp.exp(real(factor) * (real(s) - top)) if s > -np.inf else mp.mpf(0) for s, c in zip(scores, many, strict=True)]
+        found = [
+            c * mp.exp(real(factor) * (real(s) - top)) if s > -np.inf else mp.mpf(0)
+            for s, c in zip(scores, many, strict=True)
+        ]
         return np.array([float(w / mp.fsum(found)) for w in found])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scores", "factor", "counts"),
     [
@@ -40,13 +44,13 @@ def weights(scores: list[float], factor: Fraction, counts: list[int] | None) -> 
 )
 def test_frequencies_are_the_weights(scores: list[float], factor: Fraction, counts: list[int] | None) -> None:
     slow = max(abs(s) for s in scores if s > -np.inf) > 1e12
-    trials = 3000 if slow else TRIALS
+    trials = 2000 if slow else TRIALS
     array, many = np.array(scores), None if counts is None else np.array(counts)
     wins = np.bincount([first_to_ring(array, SYSTEM, factor, many) for _ in range(trials)], minlength=len(scores))
     exact = weights(scores, factor, counts)
     assert surprise(wins, exact) > FALSE_ALARM
     if np.sort(exact)[-2] > 0.05:
-        shifted = exact * np.where(np.arange(len(exact)) == np.argmax(exact), 1.6, 1.0)
+        shifted = exact * np.where(np.arange(len(exact)) == np.argmax(exact), 3.0, 1.0)
         assert surprise(wins, shifted / shifted.sum()) < FALSE_ALARM, "the test cannot see a wrong weight"
 
 
@@ -73,9 +77,12 @@ def gumbel(u: mp.mpf) -> mp.mpf:
 
 
 @pytest.mark.parametrize("extra", [1, 2, 3])
-@pytest.mark.parametrize(("gap", "factor", "count"), [(0.0, Fraction(1), 1), (1.25, Fraction(1), 1), (0.5, Fraction(1, 3), 1), (0.0, Fraction(1), 5)])
+@pytest.mark.parametrize(
+    ("gap", "factor", "count"),
+    [(0.0, Fraction(1), 1), (1.25, Fraction(1), 1), (0.5, Fraction(1, 3), 1), (0.0, Fraction(1), 5)],
+)
 def test_near_ties_are_decided_exactly(gap: float, factor: Fraction, count: int, extra: int) -> None:
-    """Clock 1 has the word for which it would ring together with clock 0, to 63, 127 or 191 bits, and then a little more or less."""
+    """Clock 1 has the word for which it rings together with clock 0, to 63, 127 or 191 bits, give or take a little."""
     with mp.workprec(700):
         base = 0x3A5F0F0F12345678 % (1 << 63)
         tail = [0x123456789ABCDEF0] * extra
@@ -135,7 +142,10 @@ def test_variates_enclose_the_truth(law: Gumbel | Exponential, word: int) -> Non
                 noise.extend()
 
 
-@pytest.mark.parametrize(("scores", "k"), [([0.0, -1000.0, -70.0], 2), ([0.0, -70.0, -140.0, -5000.0, -1e300], 4), ([1e6, 0.0, -500.0, 2e6], 3)])
+@pytest.mark.parametrize(
+    ("scores", "k"),
+    [([0.0, -1000.0, -70.0], 2), ([0.0, -70.0, -140.0, -5000.0, -1e300], 4), ([1e6, 0.0, -500.0, 2e6], 3)],
+)
 def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
     """Gaps of 70 are upset with chance exp(-70), also between clocks that are all far behind the best."""
     expected = np.argsort(scores)[::-1][:k].tolist()
@@ -144,15 +154,16 @@ def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
             assert largest_keys(np.array(scores), k, SYSTEM, law=law) == expected
 
 
+@pytest.mark.slow
 def test_the_k_largest_are_drawn_one_after_the_other_by_weight() -> None:
     """With Gumbel noise the order has the law of draws without replacement."""
     scores = np.array([0.0, 1.0, 0.5, -90.0])
     w = np.exp(scores[:3])
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
     exact = np.array([w[i] / w.sum() * w[j] / (w.sum() - w[i]) for i, j in pairs])
-    drawn = [tuple(largest_keys(scores, 2, SYSTEM)) for _ in range(TRIALS)]
+    drawn = [tuple(largest_keys(scores, 2, SYSTEM)) for _ in range(3000)]
     wins = np.array([drawn.count(pair) for pair in pairs])
-    assert wins.sum() == TRIALS
+    assert wins.sum() == 3000
     assert surprise(wins, exact) > FALSE_ALARM
     assert surprise(wins, np.full(6, 1 / 6)) < FALSE_ALARM
 
@@ -165,6 +176,7 @@ def test_exact_scores_count_where_floats_cannot_hold_them(k: int) -> None:
         assert largest_keys(np.array([1e17, 1e17]), k, SYSTEM, exact_score=exact.__getitem__)[0] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=repr)
 def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
     gap = 1.0
@@ -172,7 +184,7 @@ def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
     # P(second) = P(X' - X > gap): exp(-g)/2 for exponential, (2 + g) exp(-g) / 4 for Laplace
     second = np.exp(-gap) * ((2 + gap) / 4 if law.symmetric else 0.5)
     assert surprise(wins, np.array([1 - second, second])) > FALSE_ALARM
-    for wrong in (0.85 * second, 1.15 * second):
+    for wrong in (0.7 * second, 1.3 * second):
         assert surprise(wins, np.array([1 - wrong, wrong])) < FALSE_ALARM
 
 

@@ -10,7 +10,19 @@ import pytest
 
 from dither.randomness import SYSTEM, SeededSource, is_seeded, mark
 
-VALUES: list[Any] = [3, -(2**70), 0.5, -0.0, [1, 2.0], [], np.arange(3), np.zeros(2), np.int64(4), np.float32(0.5), np.float64(2.5)]
+VALUES: list[Any] = [
+    3,
+    -(2**70),
+    0.5,
+    -0.0,
+    [1, 2.0],
+    [],
+    np.arange(3),
+    np.zeros(2),
+    np.int64(4),
+    np.float32(0.5),
+    np.float64(2.5),
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)

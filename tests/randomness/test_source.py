@@ -14,11 +14,11 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
-from support import FALSE_ALARM
 
 from dither.errors import WrongType
 from dither.randomness import SYSTEM, SeededSource, Source, SystemSource, resolve
 from dither.randomness import source as module
+from support import FALSE_ALARM
 
 COUNT = 64
 
@@ -51,7 +51,9 @@ def test_words_are_64_bit_and_word_is_an_int() -> None:
 
 def test_two_sources_and_all_calls_differ() -> None:
     other = SystemSource()
-    assert_disjoint(child_words(COUNT), child_words(COUNT), other.words(COUNT).tolist(), [other.word() for _ in range(600)])
+    assert_disjoint(
+        child_words(COUNT), child_words(COUNT), other.words(COUNT).tolist(), [other.word() for _ in range(600)]
+    )
 
 
 def test_threads_have_their_own_streams() -> None:
@@ -103,6 +105,7 @@ def test_a_changed_process_id_alone_starts_anew(monkeypatch: pytest.MonkeyPatch)
     assert source._stream() is not before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing_children_differ(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
@@ -116,13 +119,20 @@ def test_multiprocessing_children_differ(method: str) -> None:
     assert_disjoint(*batches, child_words(COUNT))
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))], ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))], ids=["copy", "deepcopy", "pickle"]
+)
 def test_copies_carry_no_state(duplicate: object) -> None:
     original = SystemSource()
     original.word()
     twin = duplicate(original)  # type: ignore[operator]
     assert isinstance(twin, SystemSource)
-    assert_disjoint(original.words(COUNT).tolist(), twin.words(COUNT).tolist(), [original.word() for _ in range(COUNT)], [twin.word() for _ in range(COUNT)])
+    assert_disjoint(
+        original.words(COUNT).tolist(),
+        twin.words(COUNT).tolist(),
+        [original.word() for _ in range(COUNT)],
+        [twin.word() for _ in range(COUNT)],
+    )
     assert pickle.dumps(original) == pickle.dumps(SystemSource())
 
 
@@ -135,7 +145,9 @@ def test_rekeying_happens_and_leaves_words_whole(monkeypatch: pytest.MonkeyPatch
         return os.getrandom(size) if sys.platform == "linux" else os.urandom(size)
 
     monkeypatch.setattr(module, "_REKEY_BYTES", limit)
-    monkeypatch.setattr(module, "os", type("Os", (), {"urandom": staticmethod(entropy), "getpid": staticmethod(os.getpid)}))
+    monkeypatch.setattr(
+        module, "os", type("Os", (), {"urandom": staticmethod(entropy), "getpid": staticmethod(os.getpid)})
+    )
     source = SystemSource()
     words = np.concatenate([source.words(n) for n in (1, 511, 512, 513, 40_000, 70_000)])
     assert words.size == 111_537
@@ -143,7 +155,10 @@ def test_rekeying_happens_and_leaves_words_whole(monkeypatch: pytest.MonkeyPatch
     assert all(size == 48 for size in keys)
     assert len(keys) >= 1 + (8 * words.size) // max(limit, 1 << 18) // 2
     ones = int(np.bitwise_count(words).sum())
-    assert 2 * min(stats.binom.cdf(ones, 64 * words.size, 0.5), stats.binom.sf(ones - 1, 64 * words.size, 0.5)) > FALSE_ALARM
+    assert (
+        2 * min(stats.binom.cdf(ones, 64 * words.size, 0.5), stats.binom.sf(ones - 1, 64 * words.size, 0.5))
+        > FALSE_ALARM
+    )
 
 
 def test_a_seeded_stream_is_not_rekeyed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,14 +174,18 @@ def test_big_requests(count: int) -> None:
     # a keystream that repeats would repeat a whole piece
     assert not np.any(words[: count // 2] == words[count // 2 :][: count // 2])
     seeded = SeededSource(1)
-    assert np.array_equal(SeededSource(1).words(count), np.concatenate([seeded.words(1000), seeded.words(count - 1000)]))
+    assert np.array_equal(
+        SeededSource(1).words(count), np.concatenate([seeded.words(1000), seeded.words(count - 1000)])
+    )
 
 
 @pytest.mark.parametrize("shift", [0, 8, 16, 24, 32, 40, 48, 56])
 def test_every_byte_is_uniform(shift: int) -> None:
     counts = np.bincount((SYSTEM.words(200_000) >> np.uint64(shift)).astype(np.uint8), minlength=256)
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
-    assert stats.chisquare(counts, counts.sum() * np.r_[np.full(128, 0.95), np.full(128, 1.05)] / 256).pvalue < FALSE_ALARM
+    assert (
+        stats.chisquare(counts, counts.sum() * np.r_[np.full(128, 0.95), np.full(128, 1.05)] / 256).pvalue < FALSE_ALARM
+    )
 
 
 def test_seeded_words_are_reproducible_and_not_private() -> None:
@@ -190,7 +209,9 @@ def test_resolve() -> None:
         assert isinstance(source, Source)
 
 
-@pytest.mark.parametrize("junk", [0, 7, "system", np.random.default_rng(1), object(), SystemSource, SeededSource, os.urandom])
+@pytest.mark.parametrize(
+    "junk", [0, 7, "system", np.random.default_rng(1), object(), SystemSource, SeededSource, os.urandom]
+)
 def test_resolve_refuses_what_is_no_source(junk: object) -> None:
     with pytest.raises(WrongType, match="source"):
         resolve(junk)  # type: ignore[arg-type]

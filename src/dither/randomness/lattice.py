@@ -223,7 +223,8 @@ def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, so
         steps.values[i] = 0.0
         steps.large[i] = int(out[i]) + k
     out += steps.values
-    out *= step
+    with np.errstate(over="ignore"):  # beyond the floats is infinity, as for one value
+        out *= step
     out += 0.0  # -0.0 would show the sign of the noise
     for i, total in steps.large.items():
         out[i] = _to_float(total, step)

@@ -32,6 +32,7 @@ from dither.randomness.source import Source, Words
 SLACK = 2.0**-38
 _WINDOW = 64.0
 _GUMBEL = Gumbel()
+_QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
 
 Noise = Gumbel | Exponential
 
@@ -103,6 +104,7 @@ def first_to_ring(
     return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
 
 
+@_QUIET
 def largest_keys(
     scores: Floats,
     k: int,
@@ -126,9 +128,10 @@ def largest_keys(
             message("scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores")
         )
     weights = None if counts is None else np.log(np.maximum(counts, 1).astype(np.float64))
-    middle = _kth(scores, k)
+    middle = top if k == 1 else _kth(scores, k)
     lead = 0.0 if weights is None else _kth(_fixed(scores, middle, factor, weights), k)
     slack = SLACK if exact_score is None else SLACK + float(factor) * abs(middle) * 2.0**-51
+    some_never = float(scores.min()) == -math.inf
     chosen: list[tuple[Floats, NDArray[np.int64], Words]] = []
     best = np.full(k, -np.inf)
     for start in range(0, scores.size, CHUNK):
@@ -138,7 +141,7 @@ def largest_keys(
         behind = fixed < -_WINDOW if fixed.min() < -_WINDOW else None
         ahead = fixed > _WINDOW if fixed.max() > _WINDOW else None
         np.clip(fixed, -_WINDOW, _WINDOW, out=fixed)
-        if scores[part].min() == -np.inf:
+        if some_never:
             fixed[scores[part] == -np.inf] = -np.inf
         words = source.words(fixed.size)
         keys, known = _keys(words, fixed, law)
@@ -146,7 +149,7 @@ def largest_keys(
             known = np.where(behind, -np.inf, known)
         if ahead is not None:
             keys = np.where(ahead, np.inf, keys)
-        best = _largest(np.concatenate([best, _largest(known, k)]), k)
+        best = np.maximum(best, known.max()) if k == 1 else _largest(np.concatenate([best, _largest(known, k)]), k)
         bar = float(best.min()) - 2 * slack
         if keys.max() >= bar:
             found = np.flatnonzero((keys >= bar) & (keys > -np.inf))
@@ -173,9 +176,8 @@ def _kth(values: Floats, k: int) -> float:
 
 def _fixed(scores: Floats, middle: float, factor: Fraction, weights: Floats | None) -> Floats:
     """``factor * (score - middle)``, plus the logarithm of the count."""
-    with np.errstate(over="ignore"):
-        fixed: Floats = scores - middle
-        fixed *= float(factor)
+    fixed: Floats = scores - middle
+    fixed *= float(factor)
     if weights is not None:
         fixed += weights
     return fixed

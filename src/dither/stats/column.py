@@ -81,7 +81,7 @@ def listed(x: Any) -> Any:
     >>> listed(i for i in range(3))
     [0, 1, 2]
     """
-    if isinstance(x, (str, bytes, dict, set)) or x is None or np.isscalar(x):
+    if isinstance(x, (str, bytes, dict, set, type)) or x is None or np.isscalar(x):
         raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
     if isinstance(x, (np.ndarray, list)) or hasattr(x, "to_numpy"):
         return x

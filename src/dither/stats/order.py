@@ -17,9 +17,10 @@ point of theirs is kept in proportion to its true weight, or all starts again: s
 from __future__ import annotations
 
 import builtins
+import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +39,7 @@ from dither.stats.column import Grid, NanPolicy, Values, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 
 _BITS = 30
-_EDGE = math.log(1000)
+_EDGE = math.log(1e6)
 _RARE = 28.0
 
 Selected = EstimateInt | EstimateFloat
@@ -97,12 +98,8 @@ def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted:
     middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
     reach = math.ceil((math.log(grid.span + 1) + _RARE) / float(wanted.rate)) + 2
     first, last = builtins.max(middle - reach, 0), builtins.min(middle + reach, n)
-    if last - first < n:
-        near = np.partition(values, [first, last - 1])[first:last]
-    else:
-        near = values
-    places = _places(np.sort(near), grid, lower, upper)
-    starts, counts, below, up_to = _pieces(places, first, n, grid.span)
+    near: Values = values if last - first == n else np.partition(values, [first, last - 1])[first:last]  # type: ignore[assignment]
+    starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.span)
     misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
     while True:
@@ -122,7 +119,7 @@ def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[n
 
 
 def _pieces(
-    places: NDArray[np.int64], first: int, n: int, span: int
+    places: NDArray[np.int64], first: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
     """Start, number of points, L and R of: what lies before the sorted places, each distinct place, each gap,
     what lies behind.
@@ -258,7 +255,7 @@ def quantiles(
     >>> low <= high
     True
     """
-    shares = sorted({_share(q) for q in qs})
+    shares = sorted({_share(q) for q in qs}) if isinstance(qs, (Sequence, np.ndarray)) else []
     if not shares:
         raise InvalidArgument(message("qs", "at least one number from 0 to 1", "none", "pass qs=[0.25, 0.5, 0.75]"))
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
@@ -301,8 +298,9 @@ def iqr(
     True
     """
     low, high = quantiles(x, [0.25, 0.75], bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
-    kind = type(high)
-    return kind.of(high - low, high.guarantee, high.neighbors, high.mechanism, high._interval, not high.seeded)
+    ends = arguments.bounds(bounds)
+    interval = replace(high._interval, low=0.0, high=float(ends[1] - ends[0]))  # type: ignore[type-var]
+    return type(high).of(high - low, high.guarantee, high.neighbors, high.mechanism, interval, not high.seeded)
 
 
 def mode(
@@ -328,9 +326,10 @@ def mode(
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in x.tolist() if hasattr(x, "tolist") else x:
-        place = index.get(item) if item.__hash__ is not None else None
-        if place is not None:
-            counts[place] += 1
+        with contextlib.suppress(TypeError):  # what has no hash is no category
+            place = index.get(item)
+            if place is not None:
+                counts[place] += 1
     return mechanism.select(labels, counts, source=source)
 
 
@@ -342,7 +341,7 @@ def _extreme(
     # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
     inside = math.ceil(2 * _EDGE / float(column.epsilon))
     if neighbors is ReplaceOne:
-        inside = builtins.min(inside, n // 4)
+        inside = builtins.min(math.ceil(2 * (math.log(n) + 2) / float(column.epsilon)), n // 4)
     rate = column.epsilon / 2
     if top and neighbors is AddRemove:
         # ranks from the top do not move when a record is added below: mirror the column
@@ -374,8 +373,9 @@ def min(
 ) -> Selected:
     """A value close in rank to the smallest, inside the bounds.
 
-    It aims at the record of rank ``2 ln(1000) / epsilon`` (or n/4, if that is less and n is public): one person
-    decides the true minimum, so no private release can follow it.
+    It aims at the record of rank ``2 (ln n + 2) / epsilon``, n/4 at most (where n is private, ``2 ln(10^6) /
+    epsilon``): the empty stretch between the bound and the data must not outweigh the data. One person decides
+    the true minimum, so no private release can follow it.
 
     >>> 0 <= min([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True

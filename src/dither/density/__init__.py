@@ -1,0 +1,12 @@
+"""Releasing a whole distribution: histograms with noise, a smoothed histogram, and the Kolmogorov-Smirnov mechanism.
+
+>>> import dither as dp
+>>> found = dp.density.release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1)
+>>> found.guarantee
+PureDP(1)
+"""
+
+from dither.density.release import release
+from dither.density.released import Density
+
+__all__ = ["Density", "release"]

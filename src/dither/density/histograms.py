@@ -1,0 +1,110 @@
+"""Counts of a grid with noise, and draws from a smoothed histogram."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.exact import exp, up
+from dither.mechanisms import Laplace
+from dither.randomness import Source, bernoulli, uniform_integers
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_BITS = 80
+
+
+def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Integers:
+    """Each count with discrete Laplace noise.
+
+    >>> from dither.randomness import SeededSource
+    >>> noisy_counts(np.array([5, 7]), Laplace(sensitivity=2, epsilon=1), SeededSource(1)).shape
+    (2,)
+    """
+    found: Any = mechanism.release(counts.ravel(), source=source)
+    return np.asarray(found).reshape(counts.shape)
+
+
+def perturbed(noisy: Integers) -> Floats:
+    """Truncate at zero and renormalise (Wasserman and Zhou 2010); uniform if nothing is left.
+
+    >>> perturbed(np.array([3, -1, 1]))
+    array([0.75, 0.  , 0.25])
+    """
+    kept: Floats = np.maximum(noisy, 0).astype(np.float64)
+    return kept / kept.sum() if kept.sum() > 0 else np.full(kept.shape, 1 / kept.size)
+
+
+def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> Fraction:
+    """The least weight of the uniform law with which ``points`` draws are epsilon-DP, rounded up.
+
+    A draw falls into a cell with probability ``(1 - theta) count/n + theta/m``; replacing a record changes a
+    count by 1, so the ratio is at most ``1 + (1 - theta) m / (n theta)``, and k draws cost ``k ln`` of that
+    (Wasserman and Zhou 2010): epsilon at ``theta = m / (m + n (exp(epsilon/k) - 1))``.
+
+    >>> float(smallest_theta(10, 1000, 50, Fraction(1))) < 0.34
+    True
+    """
+    growth = Fraction(exp(epsilon / points, _BITS)[0], 1 << _BITS) - 1
+    exact = Fraction(cells) / (cells + records * growth)
+    return min(Fraction(1), Fraction(up(exact)))
+
+
+def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, source: Source) -> Integers:
+    """``points`` draws from (1 - theta) times the histogram of ``cells`` plus theta times the uniform law, as counts.
+
+    >>> from dither.randomness import SeededSource
+    >>> int(smoothed_draws(np.array([0, 1, 1]), 4, 10, Fraction(1, 2), SeededSource(1)).sum())
+    10
+    """
+    from_uniform = bernoulli(theta, points, source)
+    anywhere = uniform_integers(number, points, source).astype(np.int64)
+    from_data = cells[uniform_integers(cells.size, points, source).astype(np.int64)]
+    return np.bincount(np.where(from_uniform, anywhere, from_data), minlength=number)
+
+
+def default_bins(records: int, epsilon: float) -> int:
+    """The number of bins that balances what a bin hides, 1/m, against the noise that adds up along the
+    cumulative shares.
+
+    At the middle of m bins it is the sum of m/2 discrete Laplace numbers of scale 2/epsilon: ``2 sqrt(m) / (n
+    epsilon)``. Equal at ``m = (n epsilon / 2)^(2/3)``; from 2 to 4096.
+
+    >>> default_bins(1000, 1.0)
+    62
+    """
+    return int(min(max((records * epsilon / 2) ** (2 / 3), 2), 4096))
+
+
+def default_smoothed(records: int, epsilon: float) -> tuple[int, int]:
+    """Bins m and points k that make ``1/(2m) + 1/sqrt(k) + theta`` smallest, theta about ``m k / (n epsilon)``.
+
+    For given m, ``k = (n epsilon / (2 m))^(2/3)``.
+
+    >>> default_smoothed(1000, 1.0)
+    (5, 21)
+    """
+    best = (math.inf, 2, 1)
+    for m in range(2, 65):
+        k = max(1, int((records * epsilon / (2 * m)) ** (2 / 3)))
+        theta = m / (m + records * math.expm1(min(epsilon / k, 50.0)))
+        best = min(best, (1 / (2 * m) + 1 / math.sqrt(k) + theta, m, k))
+    return best[1], best[2]
+
+
+def default_ks(records: int, epsilon: float) -> tuple[int, int]:
+    """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and V = k
+    up to 200.
+
+    The release then is about ``n^(-1/3)`` from the data, and 200 cells hide at most half a per cent.
+
+    >>> default_ks(1000, 1.0), default_ks(100_000, 1.0)
+    ((100, 100), (200, 2154))
+    """
+    k = max(2, math.floor((records * min(epsilon, 1.0)) ** (2 / 3) + 1e-9))
+    return min(k, 200), k

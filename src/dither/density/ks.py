@@ -1,0 +1,260 @@
+"""The exponential mechanism over data sets, scored by the Kolmogorov-Smirnov distance: drawn exactly, in one
+dimension.
+
+*Statement.* Of all ways z to place k points into V cells, one is released with probability proportional to
+``exp(-epsilon t(z) / 2)``, ``t(z) = ceil(n KS)``, KS the largest distance between the cumulative shares of data
+and release at the cells' edges. Replacing one of the n records moves n KS, and so t, by at most 1: epsilon-DP
+(Wasserman and Zhou 2010, who leave open how to draw z).
+
+*How.* With r = exp(-epsilon/2), ``r^t = (1 - r) * sum over T >= t of r^T``: draw a threshold T with probability
+proportional to ``r^T N(T)``, N(T) the weight of all z with t(z) <= T, then z among those. Such z are lattice
+paths 0 <= Z_1 <= ... <= Z_V = k that stay within ``|X_j/n - Z_j/k| <= T/n`` of the data's cumulative counts X,
+with weight ``1 / prod c_j!``; N(T) is the end of a forward recursion over the cells, and a path is drawn
+backwards through it. Thresholds are put into blocks: N is bounded by its value at the block's right end, a path
+drawn there is kept if its own t(z) is at most T, and all starts again otherwise. Blocks are cut until most
+proposals are kept.
+
+*Rounding.* The recursion runs on logarithms in floats. Each of its sums is off by a relative ``eta_j`` at most
+(:func:`rounding`), and everything drawn from it is drawn exactly in proportion to those floats
+(:func:`~dither.randomness.first_to_ring`). So each z has its weight up to a factor exp(+-eta), eta the sum, the
+ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta. Weights of cells are
+the same for all data, so their rounding costs nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.randomness import Source, first_to_ring, geometric, uniform_integers
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_GOOD_ENOUGH = 1.6
+_MOST_BLOCKS = 80
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data's cumulative counts at the cells' right edges, the number k of points to place, and the
+    logarithm of each count's weight.
+    """
+
+    cumulative: tuple[int, ...]
+    points: int
+
+    @property
+    def records(self) -> int:
+        """n."""
+        return self.cumulative[-1]
+
+    def log_weights(self) -> Floats:
+        """Poisson weights: ``1/c!`` times powers whose product is the same for all z, which keeps the sums near 1."""
+        mean = self.points / len(self.cumulative)
+        return np.array([c * math.log(mean) - mean - math.lgamma(c + 1) for c in range(self.points + 1)])
+
+    def everything(self) -> float:
+        """The logarithm of the weight of all z: a Poisson probability."""
+        k = self.points
+        return k * math.log(k) - k - math.lgamma(k + 1)
+
+    def score(self, path: Integers) -> int:
+        """``t(z)``, in integers."""
+        n, k = self.records, self.points
+        worst = max(abs(k * x - n * int(z)) for x, z in zip(self.cumulative, path.tolist(), strict=True))
+        return -(-worst // k)
+
+    def band(self, threshold: int) -> list[tuple[int, int]]:
+        """The lowest and highest Z_j allowed at each edge; empty ones have low > high."""
+        n, k = self.records, self.points
+        limits = [
+            (max(0, -(-(k * x - threshold * k) // n)), min(k, (k * x + threshold * k) // n)) for x in self.cumulative
+        ]
+        limits[-1] = (k, k)
+        return limits
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The recursion at one threshold: the logarithm of the weight of all path beginnings, at each edge and each Z."""
+
+    threshold: int
+    band: list[tuple[int, int]]
+    logs: list[Floats]
+
+    @property
+    def total(self) -> float:
+        """ln N(threshold); -inf if there is no path."""
+        return float(self.logs[-1][-1])
+
+
+def forward(problem: Problem, threshold: int, weights: Floats) -> Forward:
+    """Sum over all paths inside the band, edge by edge.
+
+    >>> problem = Problem((1, 2), 2)
+    >>> found = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
+    >>> abs(found.total - problem.everything()) < 1e-12
+    True
+    """
+    band = problem.band(threshold)
+    lows, highs = [low for low, _ in band], [high for _, high in band]
+    if any(low > high for low, high in band):
+        return Forward(threshold, band, [np.array([-np.inf])])
+    padded = np.concatenate([np.full(problem.points + 1, -np.inf), weights])
+    before, logs, at = np.zeros(1), [], 0
+    for low, high in zip(lows, highs, strict=True):
+        # entry (o, i): from Z = at + i to Z = low + o
+        moves = (low - at) + np.arange(high - low + 1)[:, None] - np.arange(before.size)[None, :]
+        terms = before[None, :] + padded[moves + problem.points + 1]
+        top = terms.max(axis=1)
+        safe = np.where(top > -np.inf, top, 0.0)
+        with np.errstate(divide="ignore"):
+            before = safe + np.log(np.exp(terms - safe[:, None]).sum(axis=1))
+        logs.append(before)
+        at = low
+    return Forward(threshold, band, logs)
+
+
+def rounding(problem: Problem, width: int, size: float) -> float:
+    """A bound on the sum of the relative errors of the recursion's sums, and of the blocks' weights.
+
+    One sum: adding logarithms of size at most s rounds to 2^-50 s in all, exp and log are within 2^-46
+    (assumption A of the laws, exponents below 745), w terms are added with a relative 2^-53 each, and what
+    underflows is below w exp(-745). The rest of 2^-48 s is for the weights of the cells, known to a few units
+    in the last place, which the draws of the last block do not use, and for the weights of the blocks.
+
+    >>> rounding(Problem((1, 2), 2), 3, 10.0) < 1e-11
+    True
+    """
+    one = 2.0**-52 * (16 * size + 745 + width) + 2.0**-44 + 2.0**-46 * math.log(width + 1)
+    return (len(problem.cumulative) + 4) * one
+
+
+@dataclass(frozen=True)
+class Block:
+    """Thresholds after ``start`` up to that of ``inner``; without ``inner``, all thresholds after ``start``."""
+
+    start: int
+    inner: Forward | None
+    upper: float
+    lower: float
+
+
+def _log_geometric(start: int, end: int | None, rate: float) -> float:
+    """ln of the sum over start < T <= end of exp(-rate T) (1 - exp(-rate))."""
+    if end is None:
+        return -rate * (start + 1)
+    return -rate * (start + 1) + math.log(-math.expm1(-rate * (end - start)))
+
+
+def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
+    """Cut the thresholds into blocks until the bound on their weights is near the weights themselves."""
+    n = problem.records
+    done: dict[int, Forward] = {}
+
+    def at(threshold: int) -> Forward:
+        if threshold not in done:
+            done[threshold] = forward(problem, threshold, weights)
+        return done[threshold]
+
+    def total(threshold: int) -> float:
+        return -math.inf if threshold < 0 else at(threshold).total
+
+    def make(start: int, end: int | None) -> Block:
+        mass = _log_geometric(start, end, rate)
+        if end is None:
+            return Block(start, None, problem.everything() + mass, total(start) + mass)
+        return Block(start, at(end), at(end).total + mass, total(start) + mass)
+
+    # thresholds grow until what lies beyond cannot matter, or is certain
+    ends, threshold = [-1], max(1, n // (4 * problem.points))
+    while True:
+        threshold = min(threshold, n)
+        ends.append(threshold)
+        beyond = problem.everything() + _log_geometric(threshold, None, rate)
+        best = max(
+            (total(end) + _log_geometric(start, end, rate) for start, end in itertools.pairwise(ends)),
+            default=-math.inf,
+        )
+        if threshold == n or (best > -math.inf and beyond < best - 6) or problem.everything() - total(threshold) < 0.2:
+            break
+        threshold = 2 * threshold
+    found = [make(start, end) for start, end in itertools.pairwise(ends)] + [make(ends[-1], None)]
+    while len(found) < _MOST_BLOCKS:
+        upper = _log_sum([block.upper for block in found])
+        lower = _log_sum([block.lower for block in found])
+        if upper - lower < math.log(_GOOD_ENOUGH):
+            break
+        gains = [
+            math.exp(b.upper - upper) - math.exp(b.lower - upper)
+            if b.inner is not None and b.inner.threshold - b.start > 1
+            else -1.0
+            for b in found
+        ]
+        if max(gains) <= 1e-3:
+            break
+        i = int(np.argmax(gains))
+        start, end = found[i].start, found[i].inner.threshold  # type: ignore[union-attr]
+        middle = (start + end) // 2
+        found[i : i + 1] = [make(start, middle), make(middle, end)]
+    return [block for block in found if block.upper > -math.inf]
+
+
+def _log_sum(logs: list[float]) -> float:
+    top = max(logs)
+    return top if top == -math.inf else top + math.log(math.fsum(math.exp(each - top) for each in logs))
+
+
+def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
+    """A path inside the band, backwards, each step in proportion to the weight of what leads to it."""
+    cells = len(inner.band)
+    path = np.empty(cells, dtype=np.int64)
+    path[-1] = inner.band[-1][0]
+    for j in range(cells - 1, 0, -1):
+        low, high = inner.band[j - 1]
+        last = min(high, int(path[j]))
+        scores = inner.logs[j - 1][: last - low + 1] + weights[int(path[j]) - last : int(path[j]) - low + 1][::-1]
+        path[j - 1] = low + first_to_ring(scores, source)
+    return path
+
+
+def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source) -> tuple[Integers, float]:
+    """Cumulative counts of the release at the cells' right edges, and the 4 eta that was set aside.
+
+    >>> from dither.randomness import SeededSource
+    >>> path, spare = release(np.array([50, 100]), 10, Fraction(1), SeededSource(1))
+    >>> int(path[-1]), spare < 1e-9
+    (10, True)
+    """
+    problem = Problem(tuple(int(x) for x in cumulative), points)
+    weights = problem.log_weights()
+    # sizes known beforehand: no logarithm in the recursion is larger than this
+    size = float(np.abs(weights).max()) + points * (math.log(len(cumulative)) + 3) + 64
+    spare = 4 * rounding(problem, points + 1, size)
+    loss = epsilon - Fraction(spare)
+    if loss <= 0:
+        raise ArithmeticError("epsilon is smaller than the rounding error of the recursion")
+    rate = float(loss) / 2 * (1 - 2.0**-50)
+    found = blocks(problem, rate, weights)
+    uppers = np.array([block.upper for block in found])
+    while True:
+        block = found[first_to_ring(uppers, source)]
+        if block.inner is None:
+            threshold = block.start + 1 + int(geometric(1 / rate, 1, source)[0])
+            counts = np.bincount(
+                uniform_integers(len(problem.cumulative), points, source).astype(np.int64),
+                minlength=len(problem.cumulative),
+            )
+            path = np.cumsum(counts)
+        else:
+            steps = np.arange(block.inner.threshold - block.start, dtype=np.float64)
+            threshold = block.start + 1 + first_to_ring(-steps, source, Fraction(rate))
+            path = draw_path(block.inner, weights, source)
+        if problem.score(path) <= threshold:
+            return path, spare

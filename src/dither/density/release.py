@@ -1,0 +1,182 @@
+"""``dp.density.release``: a whole distribution, four ways."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments, sensitivity
+from dither.density import histograms, ks
+from dither.density.released import Density, on_simplex
+from dither.errors import InvalidArgument, NotPrivate, message
+from dither.guarantees import PureDP
+from dither.mechanisms import Laplace
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
+from dither.randomness import Source, resolve
+from dither.stats.column import NanPolicy, read
+
+Method = Literal["histogram", "perturbed", "smoothed", "ks"]
+
+_METHODS = ("histogram", "perturbed", "smoothed", "ks")
+_PRIVATE_SIZE_BINS = 100
+_MOST_CELLS = 1 << 24
+
+
+def release(
+    x: Any,
+    bounds: Any = None,
+    epsilon: float | None = None,
+    method: Method = "histogram",
+    bins: int | Sequence[int] | None = None,
+    points: int | None = None,
+    *,
+    neighbors: Neighbors = ReplaceOne,
+    nan: NanPolicy = "refuse",
+    source: Source | None = None,
+) -> Density:
+    """Release the distribution of the records, clipped to the bounds, epsilon-DP.
+
+    * ``"histogram"``: counts with discrete Laplace noise (l1 sensitivity 2 under replace-one, 1 under
+      add/remove, however many bins), then the nearest probabilities by least squares.
+    * ``"perturbed"``: the same noise, negative counts set to zero, renormalised.
+    * ``"smoothed"``: ``points`` draws from a mixture of the histogram with the uniform law.
+    * ``"ks"``: ``points`` points drawn by the exponential mechanism with the Kolmogorov-Smirnov distance
+      (:mod:`dither.density.ks`).
+
+    ``bins`` and ``points`` default to rules of n and epsilon (:mod:`dither.density.histograms`); where n is
+    private, under add/remove, to 100 bins. The last two methods are about a public number of records:
+    replace-one only.
+
+    Several dimensions: pass rows as a two-dimensional array and bounds as one pair for each column. All methods
+    but ``"ks"``, whose exact sampler needs an order of the cells, work on the product grid; the number of cells
+    grows as a power, so beyond two or three columns nothing good is to be had.
+
+    >>> import dither as dp
+    >>> release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1, method="ks", bins=10, points=20).method
+    'ks'
+    """
+    if method not in _METHODS:
+        raise InvalidArgument(
+            message("method", "'histogram', 'perturbed', 'smoothed' or 'ks'", repr(method), "choose one of them")
+        )
+    loss, words = arguments.epsilon(epsilon), resolve(source)
+    if method in ("smoothed", "ks") and relation(neighbors) is AddRemove:
+        raise NotPrivate(
+            message(
+                "method",
+                "'histogram' or 'perturbed' under AddRemove",
+                repr(method),
+                "pass neighbors=dither.ReplaceOne if the number of records is public",
+            )
+        )
+    columns, limits = _columns(x, bounds, neighbors, nan)
+    if method == "ks" and len(columns) > 1:
+        raise InvalidArgument(
+            message(
+                "method",
+                "'histogram', 'perturbed' or 'smoothed' in several dimensions",
+                "'ks'",
+                "release each column by itself, or choose another method",
+            )
+        )
+    n = columns[0].size
+    if neighbors is ReplaceOne and n < 1:
+        raise InvalidArgument(
+            message(
+                "x",
+                "at least 1 record under ReplaceOne, where the number of records is public",
+                "0",
+                "pass neighbors=dither.AddRemove if that number is private",
+            )
+        )
+    shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)
+    edges = tuple(np.linspace(low, high, cells + 1) for (low, high), cells in zip(limits, shape, strict=True))
+    cells = _cells(columns, edges, shape)
+    facts = (edges, PureDP(loss), neighbors, method, not words.private)
+    if method == "ks":
+        cumulative = np.cumsum(np.bincount(cells, minlength=shape[0]))
+        path, _ = ks.release(cumulative, k, loss, words)
+        return Density(np.diff(path, prepend=0) / k, *facts)
+    number = math.prod(shape)
+    if method == "smoothed":
+        theta = histograms.smallest_theta(number, n, k, loss)
+        counts = histograms.smoothed_draws(cells, number, k, theta, words)
+        return Density((counts / k).reshape(shape), *facts)
+    mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), loss)  # type: ignore[arg-type]
+    noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, words)
+    if method == "perturbed":
+        return Density(histograms.perturbed(noisy), *facts)
+    size = n if neighbors is ReplaceOne else max(int(noisy.sum()), 1)
+    return Density(on_simplex(noisy / size), *facts)
+
+
+def _columns(
+    x: Any, bounds: Any, neighbors: Neighbors, nan: NanPolicy
+) -> tuple[list[NDArray[np.float64]], list[tuple[float, float]]]:
+    rows = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x) if not isinstance(x, (list, tuple)) else x
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+        if bounds is None or len(bounds) != rows.shape[1]:
+            raise InvalidArgument(
+                message(
+                    "bounds",
+                    f"one pair (lower, upper) for each of the {rows.shape[1]} columns",
+                    "others",
+                    "pass bounds=[(0, 1), (0, 10)], for example",
+                )
+            )
+        if nan == "drop":
+            raise InvalidArgument(
+                message(
+                    "nan", "'refuse' or 'lower' in several dimensions", "'drop'", "drop the rows before the release"
+                )
+            )
+        limits = [arguments.bounds(pair) for pair in bounds]
+        return [read(rows[:, i], neighbors, nan, low).astype(np.float64) for i, (low, _) in enumerate(limits)], limits
+    low, high = arguments.bounds(bounds)
+    return [read(x, neighbors, nan, low).astype(np.float64)], [(low, high)]
+
+
+def _sizes(
+    method: str, bins: Any, points: Any, n: int, epsilon: float, dimensions: int, neighbors: Neighbors
+) -> tuple[tuple[int, ...], int]:
+    """The shape of the grid, and the number of points."""
+    if method == "ks":
+        cells, k = histograms.default_ks(n, epsilon)
+    elif method == "smoothed":
+        cells, k = histograms.default_smoothed(n, epsilon)
+    else:
+        cells, k = (histograms.default_bins(n, epsilon) if neighbors is ReplaceOne else _PRIVATE_SIZE_BINS), 1
+    if bins is None:
+        shape = (cells,) if dimensions == 1 else (max(2, int(cells ** (1 / dimensions))),) * dimensions
+    elif isinstance(bins, (Sequence, np.ndarray)):
+        shape = tuple(arguments.whole(each, "bins") for each in bins)
+        if len(shape) != dimensions:
+            raise InvalidArgument(
+                message(
+                    "bins",
+                    f"{dimensions} number(s), one for each dimension",
+                    f"{len(shape)}",
+                    "pass one number for all",
+                )
+            )
+    else:
+        shape = (arguments.whole(bins, "bins"),) * dimensions
+    if math.prod(shape) > _MOST_CELLS:
+        raise InvalidArgument(
+            message("bins", f"at most {_MOST_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
+        )
+    return shape, k if points is None else arguments.whole(points, "points")
+
+
+def _cells(
+    columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    found = [
+        np.clip(np.searchsorted(line, column, side="right") - 1, 0, line.size - 2)
+        for column, line in zip(columns, edges, strict=True)
+    ]
+    return np.ravel_multi_index(tuple(found), shape)

@@ -1,0 +1,147 @@
+"""A released distribution: what may be asked of it costs nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.neighbors import Neighbors
+from dither.randomness import Source, resolve
+from dither.randomness.seeded import NOTICE
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Probabilities of the bins of a grid, uniform inside each bin; a function of one private release.
+
+    >>> import dither as dp
+    >>> found = dp.density.release([0.2, 0.25, 0.3] * 100, bounds=(0, 1), epsilon=1, bins=10)
+    >>> 0 <= found.cdf(0.5) <= 1 and 0 <= found.quantile(0.5) <= 1 and found.sample(7).shape == (7,)
+    True
+    """
+
+    weights: Floats
+    """The probability of each bin, all non-negative, adding up to 1; as many dimensions as the data."""
+    edges: tuple[Floats, ...]
+    """The edges of the bins, for each dimension."""
+    guarantee: Guarantee
+    neighbors: Neighbors
+    method: str
+    seeded: bool = False
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions."""
+        return len(self.edges)
+
+    def _line(self, question: str) -> tuple[Floats, Floats]:
+        if self.dimensions != 1:
+            raise InvalidArgument(
+                message(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
+            )
+        return self.edges[0], np.concatenate([[0.0], np.minimum(np.cumsum(self.weights), 1.0)])
+
+    def cdf(self, t: Any) -> Any:
+        """The probability of a value at most t.
+
+        >>> import dither as dp
+        >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).cdf([0.0, 1.0])
+        array([0., 1.])
+        """
+        edges, total = self._line("cdf")
+        total[-1] = 1.0
+        found = np.interp(np.asarray(t, dtype=np.float64), edges, total, left=0.0, right=1.0)
+        return float(found) if np.ndim(t) == 0 else found
+
+    def quantile(self, q: Any) -> Any:
+        """The smallest value with probability q of not being exceeded.
+
+        >>> import dither as dp
+        >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).quantile(1.0) <= 1.0
+        True
+        """
+        edges, total = self._line("quantile")
+        wanted = np.asarray(q, dtype=np.float64)
+        if not np.all((wanted >= 0) & (wanted <= 1)):
+            raise InvalidArgument(message("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median"))
+        total[-1] = 1.0
+        right = np.clip(np.searchsorted(total, wanted, side="left"), 1, total.size - 1)
+        rise = total[right] - total[right - 1]
+        inside = np.where(rise > 0, (wanted - total[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
+        found = edges[right - 1] + inside * (edges[right] - edges[right - 1])
+        return float(found) if np.ndim(q) == 0 else found
+
+    def density(self) -> Floats:
+        """The probability of each bin divided by its size.
+
+        >>> import dither as dp
+        >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).density().shape
+        (2,)
+        """
+        found = self.weights
+        for axis, edges in enumerate(self.edges):
+            shape = [1] * self.dimensions
+            shape[axis] = -1
+            found = found / np.diff(edges).reshape(shape)
+        return found
+
+    def sample(self, count: int, *, source: Source | None = None) -> Floats:
+        """Independent draws from the released distribution; with several dimensions one row each.
+
+        >>> import dither as dp
+        >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).sample(3).shape
+        (3,)
+        """
+        size, words = arguments.whole(count, "count", 0), resolve(source)
+        total = np.cumsum(self.weights.ravel())
+        chosen = np.searchsorted(total, _unit(size, words) * total[-1], side="right").clip(max=total.size - 1)
+        columns = []
+        for edges, cell in zip(self.edges, np.unravel_index(chosen, self.weights.shape), strict=True):
+            columns.append(edges[cell] + _unit(size, words) * (edges[cell + 1] - edges[cell]))
+        return columns[0] if self.dimensions == 1 else np.column_stack(columns)
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """Draw the density on matplotlib axes (new ones by default) and return them; one or two dimensions."""
+        if self.dimensions > 2:
+            raise InvalidArgument(message("plot", "one or two dimensions", f"{self.dimensions}", "plot a margin"))
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(6.4, 4.0)).add_subplot()
+        if self.dimensions == 1:
+            axes.stairs(self.density(), self.edges[0], **{"label": f"{self.method}, {self.guarantee}", **style})
+        else:
+            axes.pcolormesh(self.edges[0], self.edges[1], self.density().T, **style)
+        return axes
+
+    def __repr__(self) -> str:
+        shape = " x ".join(str(edges.size - 1) for edges in self.edges)
+        notice = f", {NOTICE}" if self.seeded else ""
+        return f"Density({shape} bins, method={self.method!r}; {self.guarantee}, {self.neighbors!r}{notice})"
+
+
+def _unit(size: int, source: Source) -> Floats:
+    found: Floats = (source.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
+    return found
+
+
+def on_simplex(values: Floats) -> Floats:
+    """The probabilities nearest to ``values`` in the sense of least squares.
+
+    >>> on_simplex(np.array([0.8, 0.4, -0.2]))
+    array([0.7, 0.3, 0. ])
+    """
+    falling = np.sort(values.ravel())[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
+    kept = int(np.flatnonzero(falling > excess)[-1])
+    found: Floats = np.maximum(values - excess[kept], 0.0)
+    found /= found.sum()
+    return found

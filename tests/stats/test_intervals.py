@@ -1,0 +1,93 @@
+"""Intervals hold the exact answer as often as they say, for every statistic, relation, type and size.
+
+Each test allows for chance at 1e-9: the fewest hits a right interval can have but for bad luck of that size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from dither import AddRemove, ReplaceOne, stats
+
+RUNS, CONFIDENCE = 3000, 0.95
+FEWEST = int(scipy_stats.binom.ppf(1e-9, RUNS, CONFIDENCE))
+TOP = 4
+CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "count": (lambda x, **more: stats.count(x > 1, 1, **more), lambda x: (x > 1).sum(), {}),
+    "sum": (lambda x, **more: stats.sum(x, (0, TOP), 1, **more), np.sum, {}),
+    "mean": (lambda x, **more: stats.mean(x, (0, TOP), 1, **more), np.mean, {}),
+    "mean, delta": (lambda x, **more: stats.mean(x, (0, TOP), 1, 0.05, **more), np.mean, {}),
+    "variance": (lambda x, **more: stats.variance(x, (0, TOP), 1, **more), lambda x: np.var(x, ddof=1), {}),
+    "std": (lambda x, **more: stats.std(x, (0, TOP), 1, **more), lambda x: np.std(x, ddof=1), {}),
+}
+
+
+def data(whole: bool, n: int) -> Any:
+    x = np.arange(n) * 7919 % 1000 / 1000 * TOP
+    return np.rint(x).astype(np.int64) if whole else x
+
+
+def hits(ask: Any, truth: float, runs: int = RUNS) -> int:
+    found = 0
+    for _ in range(runs):
+        low, high = ask().interval(CONFIDENCE)
+        found += low - 1e-6 <= truth <= high + 1e-6
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [5, 50, 500])
+@pytest.mark.parametrize("whole", [True, False], ids=["int", "float"])
+@pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
+@pytest.mark.parametrize("name", CASES)
+def test_an_interval_holds_as_often_as_it_says(name, relation, whole, n):
+    ask, truth, more = CASES[name]
+    x = data(whole, n)
+    assert hits(lambda: ask(x, neighbors=relation, **more), float(truth(x))) >= FEWEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [5, 500])
+@pytest.mark.parametrize("statistic", [stats.variance, stats.std])
+def test_an_interval_of_the_bounded_method_holds_as_often_as_it_says(statistic, n):
+    x = data(False, n)
+    truth = float(np.var(x, ddof=1) if statistic is stats.variance else np.std(x, ddof=1))
+    assert hits(lambda: statistic(x, (0, TOP), 1, method="bounded"), truth) >= FEWEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
+@pytest.mark.parametrize("delta", [None, 0.05])
+def test_the_error_of_a_histogram_holds_for_all_bins_together(relation, delta):
+    x = data(False, 50)
+    truth = np.histogram(x, bins=20, range=(0, TOP))[0]
+    found = 0
+    for _ in range(RUNS):
+        answer = stats.histogram(x, (0, TOP), 1, delta, bins=20, neighbors=relation)
+        found += int(np.abs(answer.counts - truth).max() <= answer.error(CONFIDENCE))
+    assert found >= FEWEST
+
+
+@pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
+@pytest.mark.parametrize("name", CASES)
+def test_an_interval_is_not_wider_than_it_must_be(name, relation):
+    """Half the width of one that always holds would fail: no interval hides behind the bounds at a good size."""
+    ask, _, more = CASES[name]
+    x = data(False, 20_000)
+    low, high = ask(x, neighbors=relation, **more).interval(CONFIDENCE)
+    assert high - low < {"count": 20, "sum": 20 * TOP}.get(name, 0.02 * TOP)
+
+
+@pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
+@pytest.mark.parametrize("x", [[], [0], [TOP], [0, TOP], [TOP] * 3])
+def test_an_interval_of_hardly_any_records_still_orders_its_ends(relation, x):
+    for name, (ask, _, more) in CASES.items():
+        if relation is ReplaceOne and (len(x) < 2 and name not in ("count", "sum")):
+            continue
+        for _ in range(20):
+            low, high = ask(np.array(x, dtype=float), neighbors=relation, **more).interval(0.999)
+            assert low <= high

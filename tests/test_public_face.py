@@ -19,11 +19,11 @@ NAMES = [
     "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "DitherError", "Exponential", "Gaussian", "Guarantee",
     "InvalidArgument", "InvalidData", "Laplace", "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "parallel", "sensitivity", "stats",
+    "__version__", "density", "parallel", "sensitivity", "stats",
 ]  # fmt: skip
 STATISTICS = [
-    "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median", "min",
-    "mode", "quantile", "quantiles", "std", "sum", "var", "variance",
+    "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",
+    "min", "mode", "quantile", "quantiles", "std", "sum", "var", "variance",
 ]  # fmt: skip
 SENSITIVITIES = ["count", "histogram", "maximum", "mean", "median", "minimum", "std", "sum", "variance"]
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]

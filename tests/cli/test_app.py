@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from dither import __version__
+from dither.cli.app import app, main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,9 +40,12 @@ def test_demo_prints_every_answer_with_its_error_and_the_total_cost():
 
 
 @pytest.mark.parametrize("people", ["1", "2"])
-def test_demo_works_for_hardly_anyone(people):
-    done = run("demo", "--people", people, "--epsilon", "0.001")
-    assert done.returncode == 0, done.stderr
+def test_demo_works_for_hardly_anyone(people, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dither", "demo", "--people", people, "--epsilon", "0.001"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code
+    assert "spent: ε = 0.001" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -64,13 +68,35 @@ def test_demo_works_for_hardly_anyone(people):
     ],
     ids=" ".join,
 )
-def test_a_wrong_argument_is_one_clear_line_and_status_2(arguments):
+def test_a_wrong_argument_is_one_clear_line_and_status_2(arguments, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dither", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.err.startswith("dither: ")
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("arguments", [("demo", "--epsilon", "0"), ("nosuch",)], ids=" ".join)
+def test_the_same_from_a_shell(arguments):
     done = run(*arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr + done.stdout
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("dither: ")
     assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
+
+
+def test_an_interrupt_ends_quietly(monkeypatch, capsys):
+    def interrupt(people, epsilon):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["dither", "demo"])
+    monkeypatch.setattr("dither.cli.demo.run", interrupt)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 130
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_version():
@@ -93,6 +119,4 @@ def test_no_argument_shows_the_help():
 
 def test_an_unforeseen_error_shows_no_local_variables():
     """They hold data; typer's pretty tracebacks would print them."""
-    from dither.cli.app import app
-
     assert app.pretty_exceptions_enable is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from scipy import special
 
 from dither.errors import InvalidArgument
+from dither.exact import exp_neg
 from dither.randomness import (
     MAX_SCALE,
     MIN_SCALE,
@@ -29,7 +31,8 @@ from dither.randomness import (
     integer_steps,
     uniform_integers,
 )
-from dither.randomness.discrete import _acceptance, _exact_acceptance, _split_low, trials
+from dither.randomness.discrete import _acceptance, _exact_acceptance, _split_low, trial, trials
+from dither.randomness.lattice import MAGNITUDE
 from support import (
     PRECISION,
     Cdf,
@@ -243,6 +246,19 @@ def test_bernoulli_on_boundary_words(p: Fraction, extra: int) -> None:
         assert source.used == 1 + extra
 
 
+@pytest.mark.usefixtures("precise")
+@pytest.mark.parametrize("extra", [1, 2, 3])
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(17), Fraction(44)])
+def test_single_and_many_trials_on_boundary_words(rate: Fraction, extra: int) -> None:
+    for above in (False, True):
+        words = words_beside(mp.exp(-real(rate)), 64, extra, above)
+        p = math.exp(-rate)
+        source = ScriptedSource(words)
+        assert trial(p, lambda bits: exp_neg(rate, bits), source) is not above
+        assert source.used == 1 + extra
+        assert trials(p, lambda bits: exp_neg(rate, bits), 1, ScriptedSource(words)).tolist() == [not above]
+
+
 def test_a_float_probability_is_the_binary_number_it_is() -> None:
     for p in (0.1, 0.5, 1 - 2.0**-53, 2.0**-40):
         word = int(Fraction(p) * 2**64)  # exact: these floats end before bit 64
@@ -270,6 +286,7 @@ def test_a_success_rarer_than_a_word_can_say() -> None:
 
     for word, expected in ((0, True), (2**63 - 1, True), (2**63, False), (2**64 - 1, False)):
         assert bernoulli(2.0**-65, 1, ScriptedSource([0, word])).tolist() == [expected]
+        assert trial(2.0**-65, threshold, ScriptedSource([0, word])) is expected
         assert trials(2.0**-65, threshold, 1, ScriptedSource([0, word])).tolist() == [expected]
     assert not bernoulli(1e-300, 1, ScriptedSource([0, 0, 1])).any()
 
@@ -299,6 +316,21 @@ def test_the_low_part_of_a_split_draw_on_boundary_words(extra: int) -> None:
         high = int(mp.floor(mp.log(2) * real(scale) / 2**shift))
         assert found == (high << shift) + (5 if above else low)
         assert _split_low(scale, shift, ScriptedSource(script[1:])) == (5 if above else low)
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e12, MAX_SCALE])
+def test_a_negative_zero_is_drawn_again(scale: float) -> None:
+    """Too rare at these scales for frequencies to show it: high part 0, low part 0, kept, and a minus sign."""
+    shift = math.frexp(scale)[1] - 25
+    script = [MAGNITUDE, 0, 0, 1 << 63, MAGNITUDE, 7 << (64 - shift), 0, 1 << 63]
+    for sample in (
+        lambda source: discrete_laplace(scale, 1, source)[0],
+        lambda source: discrete_laplace_one(scale, source),
+    ):
+        source = ScriptedSource(script)
+        assert sample(source) == -7
+        assert source.used == len(script)
+        assert sample(ScriptedSource([MAGNITUDE, 0, 0, 0])) == 0
 
 
 def true_acceptance(k: int, sigma: float) -> Any:

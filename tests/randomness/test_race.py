@@ -154,6 +154,14 @@ def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
             assert largest_keys(np.array(scores), k, SYSTEM, law=law) == expected
 
 
+def test_a_clock_far_behind_does_not_hide_another_that_is_less_so() -> None:
+    """The favourite draws Laplace noise near -100, so the winner is one of two that floats hold to be level."""
+    scores = np.array([0.0, -1000.0, -70.0])
+    words = [1 << 63, 1 << 44, 1 << 62]  # noise of -(something huge), 13.2 and 0.7
+    source = ScriptedSource([*words, 0, 1 << 47])  # the first U is near 2^-144
+    assert first_to_ring(scores, source, law=Exponential(symmetric=True)) == 2
+
+
 @pytest.mark.slow
 def test_the_k_largest_are_drawn_one_after_the_other_by_weight() -> None:
     """With Gumbel noise the order has the law of draws without replacement."""

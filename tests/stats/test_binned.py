@@ -55,9 +55,29 @@ def test_edges_may_be_given(bins):
 
 @pytest.mark.parametrize(
     "bins",
-    [0, -1, 2.5, None, "3", b"3", True, [], [0], [0, 4, 4], [4, 0], [0, 3], [1, 4], [0, math.nan, 4], [[0, 4]], [0, "a", 4],
-     [0, None, 4], [-1, 0, 4], [0, 4, 5]],
-)  # fmt: skip
+    [
+        0,
+        -1,
+        2.5,
+        None,
+        "3",
+        b"3",
+        True,
+        [],
+        [0],
+        [0, 4, 4],
+        [4, 0],
+        [0, 3],
+        [1, 4],
+        [0, math.nan, 4],
+        [[0, 4]],
+        [0, "a", 4],
+        [0, None, 4],
+        [-1, 0, 4],
+        [0, 4, 5],
+        10**15,
+    ],
+)
 def test_wrong_bins_are_refused_with_a_remedy(bins):
     with pytest.raises(DitherError, match=r"bins: expected .* got .* Fix: "):
         stats.histogram([987654.321], (0, 4), 1, bins=bins)

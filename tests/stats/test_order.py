@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from support import FALSE_ALARM, surprise
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
 from dither.stats import order
+from support import FALSE_ALARM, surprise
 
 BOTH = [AddRemove, ReplaceOne]
 TARGETS: dict[str, Any] = {
@@ -76,7 +77,7 @@ def used(data: Data, target: Any, epsilon: float, relation: Any, top: int = TOP,
                 return np.array([True])
 
             patch.setattr(order, "first_to_ring", ring)
-            patch.setattr(order, "uniform_integer", lambda high, source: offset)
+            patch.setattr(order, "uniform_integer", lambda *_: offset)
             patch.setattr(order, "bernoulli_exp", keep)
             if rare is not None:
                 patch.setattr(order, "_RARE", rare)
@@ -263,6 +264,27 @@ def test_the_interquartile_range_stays_in_its_own_domain(bounds):
             low, high = found.interval()
             assert 0 <= found <= bounds[1] - bounds[0]
             assert low <= 0 <= bounds[1] - bounds[0] <= high
+
+
+@pytest.mark.parametrize(
+    "x", [None, 5, "tea", {"tea": 1}, {"tea"}, np.array([["tea"]]), pd.DataFrame({"tea": [1]}), list]
+)
+def test_the_mode_of_what_is_no_column_is_refused(x):
+    with pytest.raises(DitherError, match=r"x: expected .* got .* Fix: "):
+        stats.mode(x, categories=["tea"], epsilon=1)
+
+
+@pytest.mark.parametrize("categories", [None, [], "tea", ["tea", "tea"], [[1]], 5])
+def test_wrong_categories_are_refused(categories):
+    with pytest.raises(DitherError, match=r"categories: expected .* got .* Fix: "):
+        stats.mode(["tea"], categories=categories, epsilon=1)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300])
+def test_a_budget_too_small_to_serve_is_refused(epsilon):
+    for target in TARGETS.values():
+        with pytest.raises(DitherError, match=r"epsilon: expected .* got .* Fix: "):
+            target([1.0], bounds=(0, 1), epsilon=epsilon)
 
 
 def test_the_mode_does_not_fail_on_records_that_are_no_category():

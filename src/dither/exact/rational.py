@@ -90,4 +90,4 @@ def down(value: Fraction) -> float:
     >>> Fraction(down(Fraction(1, 3))) < Fraction(1, 3)
     True
     """
-    return -up(-value)
+    return -up(-value) or 0.0  # never -0.0

@@ -77,14 +77,8 @@ class ReusableHoldout:
     def ask(self, question: Callable[[NDArray[Any]], Any]) -> HoldoutAnswer:
         """The mean of ``question`` over the records, from the training data where that generalises."""
         train, held = self._mean(question, self._train), self._mean(question, self._holdout)
-        # |train - held| with the holdout's own mean carried along: the numeric answer is the distance, whose
-        # sign the training mean fixes
-        distance = abs(train - held)
-        found = self._session.ask(distance)
-        if found is False:
-            return HoldoutAnswer(float(train), False)
-        assert self._mechanism.answer is not None
-        return HoldoutAnswer(float(self._mechanism.answer.release(held)), True)
+        found = self._session.ask(abs(train - held), answer=held)
+        return HoldoutAnswer(float(train), False) if found is False else HoldoutAnswer(float(found), True)
 
     def _mean(self, question: Callable[[NDArray[Any]], Any], records: NDArray[Any]) -> Fraction:
         values = np.asarray(question(records), dtype=np.float64)

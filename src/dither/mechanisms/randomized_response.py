@@ -136,7 +136,7 @@ class RandomizedResponse:
         = (1 - p)/(k - 1).
         """
         q = (1 - self.probability) / (self._k - 1)
-        return q * (1 - q) * self.scale**2
+        return q * (1 - q) * self.scale * self.scale
 
     def error(self, confidence: float = 0.95, *, people: int) -> float:
         """A half-width for every estimated share, whatever the truth, by Hoeffding's inequality.

@@ -114,9 +114,10 @@ class SparseVectorSession:
         """What the session costs in all, however many questions are asked."""
         return self._mechanism.guarantee
 
-    def ask(self, value: Any) -> Any:
-        """False if the answer is below the threshold; otherwise True, or the noisy answer if the mechanism is
-        numeric.
+    def ask(self, value: Any, *, answer: Any = None) -> Any:
+        """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
+
+        That number is of ``value`` itself, or of ``answer``, another number of the same sensitivity.
 
         >>> SparseVector(sensitivity=1, epsilon=1, numeric=True).start(threshold=0).ask(10**6) > 10**5
         True
@@ -131,14 +132,15 @@ class SparseVectorSession:
                 )
             )
         number = scalar(value)
-        if number is None:
+        shown = number if answer is None else scalar(answer)
+        if number is None or shown is None:
             raise InvalidArgument(message("value", "a number", type(value).__name__, "ask for one number at a time"))
         self.asked += 1
         if not self._exceeds(Fraction(number)):
             return False
         self.above += 1
-        answer = self._mechanism.answer
-        return mark(True, self._source) if answer is None else answer.release(number, source=self._source)
+        numeric = self._mechanism.answer
+        return mark(True, self._source) if numeric is None else numeric.release(shown, source=self._source)
 
     def _exceeds(self, value: Fraction) -> bool:
         """value + question noise >= threshold + threshold noise, for the ideal real noises."""

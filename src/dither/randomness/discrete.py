@@ -159,7 +159,7 @@ def trial(p: float, exact: Threshold, source: Source) -> bool:
     """
     word = source.word()
     u = word * 2.0**-64
-    if u < p * (1 - _FLOAT_MARGIN):
+    if u < p * (1 - _FLOAT_MARGIN) - 2.0**-60:
         return True
     if u > p * (1 + _FLOAT_MARGIN) + 2.0**-60:
         return False

@@ -28,6 +28,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, divide, exp_neg, gumbel_tail, heavy_tail
 
 Floats = NDArray[np.float64]
@@ -199,7 +200,7 @@ class HeavyTail:
     has a relative error t of at most 2^-44 (3 + gamma |ln z|): by (A) for the power, and 64 terms of a positive
     series of ratio at most 1/2 (for z <= 1 it is one minus such a value, so t is absolute). It differs from u
     by some r, so by the mean value theorem z is off by at most (r + t u + 2^-43 u) / p, with p a lower bound of
-    the density nearby: three quarters of its value at z, which holds over a distance of z / (16 (1 + gamma)).
+    the density nearby: four fifths of its value at z, which holds over a distance of z / (16 (1 + gamma)).
     That bound is returned with each draw, infinite where it is not small enough to prove itself.
 
     >>> z, error = HeavyTail(Fraction(2)).quantile_one(0.5)       # P(|Cauchy| > 1) = 1/2
@@ -211,6 +212,12 @@ class HeavyTail:
     symmetric = True
     high = 1.0
     error = math.inf
+
+    def __post_init__(self) -> None:
+        if not Fraction(6, 5) <= self.gamma <= 30:
+            raise InvalidArgument(
+                message("gamma", "a number from 1.2 to 30", float(self.gamma), "2 is the Cauchy law, 4 has a variance")
+            )
 
     @cached_property
     def _mass(self) -> float:

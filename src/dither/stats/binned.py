@@ -63,7 +63,8 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 found = np.asarray(bins, dtype=np.float64)
         else:
-            found = np.linspace(float(lower), float(upper), arguments.whole(bins, "bins") + 1)
+            number = arguments.whole(bins, "bins")
+            found = np.linspace(float(lower), float(upper), number + 1) if number < 1 << 26 else found
     ends = (float(lower), float(upper)) if found.size else ()
     if found.ndim != 1 or found.size < 2 or not np.all(np.diff(found) > 0) or (found[0], found[-1]) != ends:
         raise InvalidArgument(
@@ -71,7 +72,7 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
                 "bins",
                 "increasing edges from the lower bound to the upper, within 1e+300",
                 "something else",
-                "pass such edges, or fewer bins than there are floats between the bounds",
+                "pass such edges, or fewer bins: there must be room for them between the bounds",
             )
         )
     return found

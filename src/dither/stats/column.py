@@ -122,8 +122,12 @@ def _from_series(x: Any) -> tuple[NDArray[Any], Any]:
     plain = getattr(dtype, "numpy_dtype", None)  # a nullable dtype of pandas
     if plain is not None and plain.kind in "biu":
         return x.to_numpy(dtype=plain, na_value=0), np.asarray(x.isna())
+    if dtype is not None and plain is None and hasattr(x, "isna") and not isinstance(dtype, np.dtype):
+        return np.asarray(x, dtype=object), False  # a categorical or sparse column: no declared kind of number
     if hasattr(x, "null_count") and hasattr(dtype, "is_integer"):  # polars
         whole = dtype.is_integer()
+        if str(dtype).endswith("128"):  # which NumPy does not have
+            return np.array(x.to_list(), dtype=object), False
         if whole or str(dtype) == "Boolean":
             return x.fill_null(0 if whole else False).to_numpy(), x.is_null().to_numpy()
     return np.asarray(x.to_numpy()), False

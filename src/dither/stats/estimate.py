@@ -91,14 +91,24 @@ class Estimate:
 
 
 class EstimateFloat(Estimate, float):
-    """A released float; see :class:`Estimate`."""
+    """A released float; see :class:`Estimate`.
+
+    >>> import dither as dp
+    >>> isinstance(dp.stats.mean([1, 2, 3, 4], bounds=(0, 5), epsilon=1), EstimateFloat)
+    True
+    """
 
     def __str__(self) -> str:
         return float.__repr__(self)
 
 
 class EstimateInt(Estimate, int):
-    """A released int; see :class:`Estimate`."""
+    """A released int; see :class:`Estimate`.
+
+    >>> import dither as dp
+    >>> isinstance(dp.stats.count([1, 2, 3, 4], epsilon=1), EstimateInt)
+    True
+    """
 
     def __str__(self) -> str:
         return int.__repr__(self)

@@ -35,12 +35,13 @@ from dither.mechanisms import NoisyMax
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve
 from dither.randomness.discrete import uniform_integer
-from dither.stats.column import Grid, NanPolicy, Values, read
+from dither.stats.column import Grid, NanPolicy, Values, listed, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 
 _BITS = 30
 _EDGE = math.log(1e6)
 _RARE = 28.0
+_LEAST = Fraction(1, 10**100)
 
 Selected = EstimateInt | EstimateFloat
 
@@ -160,6 +161,8 @@ class _Column:
     ) -> _Column:
         lower, upper = arguments.bounds(bounds)
         loss, words = arguments.epsilon(epsilon), resolve(source)
+        if loss < _LEAST:
+            raise InvalidArgument(message("epsilon", "at least 1e-100", epsilon, "pass a larger epsilon"))
         values = read(x, relation(neighbors), nan, lower)
         if neighbors is ReplaceOne and values.size < 1:
             raise InvalidArgument(
@@ -317,15 +320,21 @@ def mode(
     >>> mode(["tea"] * 500 + ["coffee"], categories=["tea", "coffee"], epsilon=1)
     'tea'
     """
-    labels = list(categories)
-    if not labels or len(set(labels)) != len(labels):
+    labels: list[Any] = []
+    with contextlib.suppress(TypeError):
+        given = [] if isinstance(categories, (str, bytes)) else list(categories)
+        labels = given if len(set(given)) == len(given) else []
+    if not labels:
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
     mechanism = NoisyMax.for_counts(epsilon, relation(neighbors), noise="exponential")  # type: ignore[arg-type]
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
-    for item in x.tolist() if hasattr(x, "tolist") else x:
+    column = listed(x)
+    if getattr(column, "ndim", 1) != 1 or hasattr(column, "columns"):
+        raise InvalidArgument(message("x", "one dimension", "a table", "pass one column"))
+    for item in column.tolist() if hasattr(column, "tolist") else column:
         with contextlib.suppress(TypeError):  # what has no hash is no category
             place = index.get(item)
             if place is not None:

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import pytest
+from divergence import budget, discrete_laplace, hockey_stick, number, refusal, rounded
+
+from dither import ApproxDP, Gaussian, Laplace, MixedNoise, NotPrivate, PureDP
+from dither.accounting import gaussian_delta
+
+CASES = [(s, e, d) for s in (1, 3) for e in (0.3, 1, 4) for d in (1e-9, 1e-3, 0.05, 0.3)]
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon", "delta"), CASES)
+def test_the_smaller_variance_is_chosen(sensitivity: float, epsilon: float, delta: float) -> None:
+    m = MixedNoise(sensitivity, epsilon, delta)
+    laplace, gaussian = Laplace(sensitivity, epsilon), Gaussian(sensitivity, epsilon, delta)
+    assert m.variance == min(laplace.variance, gaussian.variance)
+    assert m.mechanism in (laplace, gaussian)
+    assert m.guarantee == (PureDP(epsilon) if m.chosen == "Laplace" else ApproxDP(epsilon, delta))
+    assert m.guarantee <= ApproxDP(epsilon, delta)
+
+
+def test_both_laws_are_chosen_somewhere() -> None:
+    assert {MixedNoise(*case).chosen for case in CASES} == {"Laplace", "Gaussian"}
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon", "delta"), [(1, 1, 1e-3), (2, 1, 0.3), (3, 0.5, 0.2)])
+def test_integers_stay_below_the_curve_of_the_law_that_is_used(sensitivity: int, epsilon: float, delta: float) -> None:
+    m = MixedNoise(sensitivity, epsilon, delta)
+    reach = int(60 * m.scale)
+    if m.chosen == "Laplace":
+        p, q = (discrete_laplace(m.scale, k, reach) for k in (0, sensitivity))
+    else:
+        p, q = (rounded(lambda z: mp.erfc(z / number(m.scale) / mp.sqrt(2)), k, reach) for k in (0, sensitivity))
+    for at in (0, 0.5 * epsilon, epsilon):
+        assert hockey_stick(p, q, at) <= number(m.privacy_curve(at)) + mp.mpf(10) ** -18
+    assert hockey_stick(p, q, epsilon) <= budget(delta)
+
+
+def test_vectors_choose_by_the_largest_error() -> None:
+    m = MixedNoise(100, 1, 1e-6, l2_sensitivity=10, coordinates=100)
+    assert m.chosen == "Gaussian"
+    assert m.error() == Gaussian(10, 1, 1e-6).error(coordinates=100)
+    assert m.error(integer=False) <= Laplace(100, 1).error(coordinates=100, integer=False)
+    assert MixedNoise(1, 1, 1e-6, l2_sensitivity=1, coordinates=5).chosen == "Laplace"
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 2])
+@pytest.mark.parametrize("sensitivity", [1e-9, 1e-6, 1e-4])
+def test_theorem_10_is_refused_with_the_true_delta(sensitivity: float, epsilon: float) -> None:
+    """The seed's condition is sensitivity <= sqrt(pi) delta epsilon / 2: by units alone it can always be met."""
+    claimed = sensitivity * 2 / math.sqrt(math.pi) / epsilon * 1.001
+    r = mp.sqrt(2) / number(Fraction(str(epsilon)))
+    e = budget(epsilon)
+    true = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
+    with pytest.raises(NotPrivate, match=r"expected .*got .*Fix:") as refused:
+        MixedNoise.theorem_10(sensitivity, epsilon, claimed)
+    assert f"{float(true):.6g}" in str(refused.value)
+
+
+def test_theorem_10_s_true_delta_at_one_is_0396() -> None:
+    with pytest.raises(NotPrivate, match=r"0\.0396"):
+        MixedNoise.theorem_10(0.01, 1, 0.0113)
+
+
+def test_theorem_10_is_granted_where_it_is_true() -> None:
+    assert MixedNoise.theorem_10(1, 1, 0.01) == Laplace(1, 1)  # above the threshold: Laplace noise
+    granted = MixedNoise.theorem_10(0.01, 1, 0.1)
+    assert isinstance(granted, Gaussian)
+    assert granted.delta is not None
+    assert granted.delta <= 0.1
+    assert granted.privacy_curve(1) <= granted.delta
+    assert gaussian_delta(Fraction(1), Fraction(math.sqrt(2))) <= granted.delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.1, 0.3])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999, 0.999999])
+def test_for_error_keeps_to_the_error_with_the_law_it_uses(delta: float, confidence: float) -> None:
+    m = MixedNoise.for_error(3, sensitivity=1, delta=delta, confidence=confidence)
+    assert m.error(confidence, integer=False) <= 3
+    assert m.epsilon <= max(
+        Laplace.for_error(3, sensitivity=1, confidence=confidence).epsilon,
+        Gaussian.for_error(3, sensitivity=1, delta=delta, confidence=confidence).epsilon,
+    )
+
+
+def test_one_sensitivity_only() -> None:
+    refusal(lambda: MixedNoise([1, 2], 1, 1e-6))  # type: ignore[arg-type]
+    refusal(lambda: MixedNoise(1, 1, 1e-6, l2_sensitivity=[1]))  # type: ignore[arg-type]
+    refusal(lambda: MixedNoise(1, 1, 1e-6, coordinates=0))
+    refusal(lambda: MixedNoise(1, 1, 0))

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from divergence import budget, hockey_stick, largest_loss, number, refusal
+from hypothesis import given
+from hypothesis import strategies as st
+from support import surprise
+
+from dither import PureDP, RandomizedResponse
+from dither.randomness import SeededSource
+
+SECRET = 987654321
+
+
+def law(epsilon: float, k: int, category: int) -> dict[int, Any]:
+    p = 1 / (1 + (k - 1) * mp.exp(-budget(epsilon)))
+    return {i: p if i == category else (1 - p) / (k - 1) for i in range(k)}
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 5])
+def test_a_report_loses_exactly_epsilon_and_follows_the_curve(epsilon: float, k: int) -> None:
+    rr = RandomizedResponse(epsilon, k)
+    p, q = law(epsilon, k, 0), law(epsilon, k, 1)
+    assert abs(largest_loss(p, q) - budget(epsilon)) < mp.mpf(10) ** -12
+    assert rr.probability == pytest.approx(float(p[0]), rel=1e-14)
+    assert rr.guarantee == PureDP(epsilon)
+    for at in (0, 0.3 * epsilon, 0.9 * epsilon, epsilon, 2 * epsilon):
+        exact, claimed = hockey_stick(p, q, at), number(rr.privacy_curve(at))
+        assert claimed - mp.mpf(10) ** -9 <= exact <= claimed + mp.mpf(10) ** -18
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_reports_follow_the_law_one_by_one_and_together(k: int) -> None:
+    rr = RandomizedResponse(1, k)
+    together = np.array(rr.release([1] * 60_000))
+    alone = np.array([rr.release(1) for _ in range(120_000)])
+    for sample in (together, alone):
+        counts = np.bincount(sample, minlength=k)
+        for factor, fits in ((1, True), (0.9, False), (1.1, False)):
+            expected = np.array([float(v) for v in law(factor, k, 1).values()])
+            assert (surprise(counts, expected) > 1e-9) is fits
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_estimates_are_unbiased_and_their_error_is_honest(k: int) -> None:
+    rr, people = RandomizedResponse(1, k), 50_000
+    truth = np.arange(people) % 4 == 0
+    found = rr.estimate(rr.release(truth.astype(int)))
+    assert found.shares.sum() == pytest.approx(1)
+    assert found.responses == people
+    wide = rr.error(1 - 1e-10, people=people)  # Hoeffding
+    assert abs(found.shares[1] - 0.25) <= wide
+    assert abs(found.shares[0] - 0.75) <= wide
+    assert np.all(found.error(0.95) <= rr.error(0.95, people=people))
+
+
+def test_the_variance_is_that_of_a_share_that_is_zero() -> None:
+    rr = RandomizedResponse(1, 3)
+    q = float(law(1, 3, 0)[1])
+    assert rr.scale == pytest.approx(1 / (rr.probability - q))
+    assert rr.variance == pytest.approx(q * (1 - q) * rr.scale**2)
+
+
+def test_for_error_is_the_smallest_epsilon_that_does() -> None:
+    rr = RandomizedResponse.for_error(0.02, people=100_000, categories=4)
+    assert rr.error(people=100_000) <= 0.02
+    assert RandomizedResponse(rr.epsilon * (1 - 1e-3), 4).error(people=100_000) > 0.02
+    refusal(lambda: RandomizedResponse.for_error(1e-6, people=10))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, object])
+def test_reports_fit_the_array_they_come_back_in(dtype: Any) -> None:
+    out = RandomizedResponse(0.1, 1000).release(np.zeros(3000, dtype=dtype))
+    assert isinstance(out, np.ndarray)
+    assert max(out.tolist()) > 127
+    assert set(out.tolist()) <= set(range(1000))
+
+
+def test_labels_are_not_cut_to_the_width_of_those_in_the_data() -> None:
+    rr = RandomizedResponse(0.1, ["a", "bbb"])
+    assert set(rr.release(np.array(["a"] * 200)).tolist()) == {"a", "bbb"}
+    assert set(rr.release(["a"] * 200)) == {"a", "bbb"}
+    assert rr.release("a") in ("a", "bbb")
+
+
+def test_containers_keep_their_kind() -> None:
+    rr = RandomizedResponse(1)
+    assert isinstance(rr.release(True), bool)
+    assert isinstance(rr.release(np.True_), bool)
+    assert type(rr.release(1)) is int
+    assert rr.release(np.array([True, False])).dtype == bool
+    assert all(isinstance(x, bool) for x in rr.release([True, False]))
+    series = rr.release(pd.Series([0, 1], index=[5, 6], name="n"))
+    assert series.index.tolist() == [5, 6]
+    assert series.name == "n"
+    assert rr.release(pl.Series("n", [0, 1])).name == "n"
+    assert rr.release(pd.Series([True, False])).dtype == bool
+    assert len(rr.release(pd.Series([0, 1], dtype="Int64"))) == 2
+
+
+@pytest.mark.parametrize(
+    "value", [1, True, [1, 0], np.array([1, 0]), pd.Series([1, 0], name="n"), pl.Series("n", [1, 0])], ids=str
+)
+def test_seeded_reports_say_so(value: Any) -> None:
+    released = RandomizedResponse(1).release(value, source=SeededSource(1))
+    assert "seeded, not private" in repr(released)
+
+
+@pytest.mark.xfail(strict=True, reason="open: randomness.mark leaves strings unmarked")
+def test_seeded_labels_say_so() -> None:
+    assert "seeded" in repr(RandomizedResponse(1, ["a", "b"]).release("a", source=SeededSource(1)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2, -1, SECRET, 2**70, 1.0, "0", None, [0, SECRET], [0, 2**70], ["x"], [None], np.array([SECRET]), np.zeros((2, 2), int)]
+    + [[], np.array([], dtype=int), pd.Series([SECRET]), pd.Series([0, None]), pl.Series([0, None]), {0, 1}, {"a": 0}],
+    ids=repr,
+)
+def test_what_is_no_category_is_refused_without_naming_it(value: Any) -> None:
+    refusal(lambda: RandomizedResponse(1).release(value), SECRET, 2**70)
+
+
+def test_booleans_are_categories_only_of_two() -> None:
+    for value in (True, [True, False], np.array([True])):
+        refusal(lambda value=value: RandomizedResponse(1, 3).release(value))
+
+
+@pytest.mark.parametrize("categories", [1, 0, -2, 1.5, "ab", b"ab", None, True, [], ["a"], ["a", "a"], [{}, {1: 2}], 2**64, 2**70], ids=repr)
+def test_bad_categories_are_refused(categories: Any) -> None:
+    refusal(lambda: RandomizedResponse(1, categories))
+
+
+@pytest.mark.parametrize("responses", [5, "01", [], [SECRET], None, object()], ids=str)
+def test_bad_responses_are_refused(responses: Any) -> None:
+    refusal(lambda: RandomizedResponse(1).estimate(responses), SECRET)
+
+
+@given(st.floats(1e-300, 1e6))
+def test_parameters_are_finite_for_every_epsilon(epsilon: float) -> None:
+    rr = RandomizedResponse(epsilon)
+    assert 0.5 <= rr.probability <= 1
+    assert rr.scale >= 1
+    assert not math.isnan(rr.variance)
+    assert rr.release(1) in (0, 1)

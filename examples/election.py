@@ -56,9 +56,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         label = f"{draws} draws, ± 4 standard errors" if i == 2 else None
         axes.errorbar(x, seen[name], error, fmt="k.", capsize=3, label=label)
     axes.set_xticks(places, [f"{name}\n{votes} votes" for name, votes in VOTES.items()])
-    axes.set(
-        title=f"Who is named the winner, ε = {EPSILON:g}", ylabel="probability", ylim=(0, 1.1), xlabel="candidate"
-    )
+    axes.set(title=f"Who is named the winner, ε = {EPSILON:g}", ylabel="probability", ylim=(0, 1.1), xlabel="candidate")
     axes.legend(loc="upper left", fontsize=9)
     axes.grid(axis="y", alpha=0.3)
     folder = Path("out") if out is None else out

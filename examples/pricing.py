@@ -37,7 +37,7 @@ def earnings(payers: np.ndarray) -> np.ndarray:
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     """Print the expected revenue of three private prices, and plot it against epsilon."""
-    n, draws = 1000, 50 if quick else 1000
+    n, draws = 1000, 5000 if quick else 100_000
     scores = earnings(survey(n))
     best, widest = int(scores.max()), int(PRICES[-1])
     best_price = int(PRICES[scores.argmax()])
@@ -54,8 +54,10 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         promised.append(max(0.0, 1 - exponential.expected_score_bound(len(PRICES)) / best))
         drawn.append(int(flip.select(PRICES.tolist(), scores)))
 
-    print(f"{n} people asked; the best price is {best_price} cents and earns {best / 100:.2f}")
-    print(f"share of that earned: {'at least':>8} {'exponential':>12} {'perm.-and-flip':>15} {'noise on price':>15}  a draw")
+    print(f"{n} people asked; the best price is {best_price} cents and earns {best / 100:.2f} dollars")
+    print(
+        f"share of that earned: {'at least':>8} {'exponential':>12} {'perm.-and-flip':>15} {'noise on price':>15}  a draw"
+    )
     for i, epsilon in enumerate(EPSILONS):
         row = [expected[name][i] for name in expected]
         print(
@@ -66,7 +68,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(PRICES, scores / 100, color="black", label="revenue")
-    left.set(title="Revenue, and where the private price falls", xlabel="price (cents)", ylabel="revenue")
+    left.set(title="Revenue, and where the private price falls", xlabel="price (cents)", ylabel="revenue (dollars)")
     chances = left.twinx()
     for epsilon, color in ((0.1, "tab:orange"), (1.0, "tab:blue")):
         p = dp.PermuteAndFlip(sensitivity=widest, epsilon=epsilon).probabilities(scores)

@@ -113,7 +113,7 @@ def bounds(value: object, name: str = "bounds") -> tuple[int | float, int | floa
     fix = f"pass {name}=(lower, upper), chosen without looking at the data"
     if value is None:
         raise InvalidArgument(message(name, "public limits (lower, upper)", "none", fix))
-    if isinstance(value, str) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+    if isinstance(value, (str, dict)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
         raise WrongType(message(name, "a pair (lower, upper)", type(value).__name__, fix))
     if len(value) != 2:
         raise InvalidArgument(message(name, "a pair (lower, upper)", f"{len(value)} numbers", fix))

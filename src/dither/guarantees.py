@@ -28,6 +28,9 @@ class Guarantee:
     """A bound on what a release may reveal about one person. Use one of its three kinds.
 
     ``a <= b`` means: whatever satisfies a satisfies b.
+
+    >>> isinstance(PureDP(1), Guarantee)
+    True
     """
 
     __slots__ = ("_numbers",)

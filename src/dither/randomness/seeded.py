@@ -82,4 +82,5 @@ def is_seeded(value: object) -> bool:
     >>> is_seeded(SeededInt(1)), is_seeded(1)
     (True, False)
     """
-    return isinstance(value, (SeededInt, SeededFloat, SeededList, SeededArray))
+    marked = isinstance(value, (SeededInt, SeededFloat, SeededList, SeededArray))
+    return marked or getattr(value, "seeded", False) is True  # statistics and densities say it of themselves

@@ -18,8 +18,8 @@ from typing import Any
 
 from suite import Row, missed, number, table
 
-SUITES = ("noise", "import_time")
-PEERS = {"noise": "noise_peers"}
+SUITES = ("noise", "selection", "import_time")
+PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE.parent / ".venv-peers"
@@ -41,16 +41,9 @@ The machine may have had other work to do; ratios within one table are better th
 """
 
 PEER_NOTES = (
-    "CPU time of one release, best of {rounds} rounds of {repeats} in which the two interpreters take turns. {drift}",
+    "CPU time of one release, the best of {rounds} rounds in which the two interpreters take turns. NumPy's "
+    "*{yardstick}* took {ours} {unit} in ours and {others} {unit} in theirs, which shows how alike conditions were.",
     "*Best peer / dither* above 1 means that dither is faster than every peer in the row.",
-    "A vector call where the library has one: dither (1e6 values) and opendp (50,000 values; at 1e6 its cost per value "
-    "is the same); the others are called in a loop. Scale or sigma 10. A single release: built once, called often.",
-    "opendp is shown at its fastest: with a known length and on the lattice that dither uses for this noise, 2^-17. "
-    "*Finest lattice* is its default, 2^-1074.",
-    "What the figures buy is not the same. dither and opendp sample their laws exactly; diffprivlib's floats come from "
-    "floating-point formulas, and their low bits tell inputs apart; how python-dp samples was not examined. "
-    "For integers the Gaussian is the discrete one in dither, opendp and diffprivlib. "
-    "diffprivlib's takes whole sensitivities, so its sigma is 8.5.",
 )
 
 
@@ -83,32 +76,39 @@ def output(python: str, script: Path, *options: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Figures, list[float]]:
-    """The best figure of each library over all rounds, and numpy's smallest figure in either interpreter."""
+def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Figures, dict[str, Any]]:
+    """The best figure of each library over all rounds; and the unit, the notes, and numpy's time for the yardstick in
+    either interpreter.
+    """
     best: Figures = {}
-    yardsticks = [float("inf"), float("inf")]
+    about: dict[str, Any] = {"ours": float("inf"), "others": float("inf")}
     for _ in range(rounds):
-        for i, python in enumerate((project_python(), theirs)):
-            for library, found in output(python, script, *options).items():
-                kept = best.setdefault(library, {"version": found["version"], "ns": {}})["ns"]
-                for what, ns in found["ns"].items():
-                    kept[what] = min(ns, kept.get(what, float("inf")))
-                if library == "numpy":
-                    yardsticks[i] = min(yardsticks[i], *found["ns"].values())
-    return best, yardsticks
+        for who, python in (("ours", project_python()), ("others", theirs)):
+            found = output(python, script, *options)
+            libraries = found.pop("libraries")
+            about |= found
+            for library, figures in libraries.items():
+                kept = best.setdefault(library, {"version": figures["version"], "each": {}})["each"]
+                for what, figure in figures["each"].items():
+                    kept[what] = min(figure, kept.get(what, float("inf")))
+            about[who] = min(about[who], libraries["numpy"]["each"][found["yardstick"]])
+    return best, about
 
 
-def peer_table(best: Figures) -> str:
+def peer_table(best: Figures, unit: str) -> str:
     """One row for each task, one column for each library."""
     others = [library for library in best if library not in ("dither", "numpy")]
     columns = ["dither", *others, "numpy"]
-    tasks = list(dict.fromkeys(what for library in columns for what in best[library]["ns"]))
+    tasks = list(dict.fromkeys(what for library in columns for what in best[library]["each"]))
     titles = [
         f"{library} {best[library]['version']}" + (", not private" if library == "numpy" else "") for library in columns
     ]
-    lines = [f"| ns a release | {' | '.join(titles)} | best peer / dither |", "|---|" + "---:|" * (len(columns) + 1)]
+    lines = [
+        f"| {unit} a release | {' | '.join(titles)} | best peer / dither |",
+        "|---|" + "---:|" * (len(columns) + 1),
+    ]
     for what in tasks:
-        figures = {library: best[library]["ns"].get(what) for library in columns}
+        figures = {library: best[library]["each"].get(what) for library in columns}
         cells = [number(figure) if figure is not None else "" for figure in figures.values()]
         ours, rivals = figures["dither"], [figures[library] for library in others if figures[library] is not None]
         factor = f"{min(rivals) / ours:.1f}×" if ours is not None and rivals else ""
@@ -175,11 +175,10 @@ def peers(suite: str, theirs: str | None, rounds: int, quick: list[str]) -> str:
     if theirs is None:
         return "Not measured this time: `python benchmarks/run.py --with-peers` makes the environment they need.\n"
     print(f"{suite}: peers …", file=sys.stderr)
-    best, yardsticks = compared(HERE / "peers" / f"{PEERS[suite]}.py", theirs, rounds, *quick)
-    ours, others = (number(yardstick) for yardstick in yardsticks)
-    drift = f"NumPy's normal took {ours} ns in ours and {others} ns in theirs, which shows how alike conditions were."
-    lines = [line.format(repeats=1 if quick else 3, rounds=rounds, drift=drift) for line in PEER_NOTES]
-    return f"{peer_table(best)}\n\n{notes(lines)}\n"
+    best, about = compared(HERE / "peers" / f"{PEERS[suite]}.py", theirs, rounds, *quick)
+    facts = {**about, "ours": number(about["ours"]), "others": number(about["others"]), "rounds": rounds}
+    lines = [line.format(**facts) for line in PEER_NOTES] + about["notes"]
+    return f"{peer_table(best, about['unit'])}\n\n{notes(lines)}\n"
 
 
 if __name__ == "__main__":

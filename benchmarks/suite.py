@@ -9,21 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 Task = Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Time:
-    """Seconds: the best of CPU (all threads together), the best on the wall, and the mean of CPU."""
-
-    cpu: float
-    wall: float
-    mean: float
 
 
 @dataclass(frozen=True)
@@ -38,23 +30,48 @@ class Row:
     met: bool | None = None
 
 
-def interleaved(tasks: Mapping[str, Task], repeats: int) -> dict[str, Time]:
-    """The times of each task, all of them run in turn ``repeats`` times after one run to warm up.
+def interleaved(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
+    """The least CPU seconds (all threads together) of each task, all run in turn after one run to warm up.
 
     A busy machine slows whatever runs at the moment; taking turns lets it hit all tasks alike, and the best leaves
     it out.
     """
     for task in tasks.values():
         task()
-    cpu: dict[str, list[float]] = {name: [] for name in tasks}
-    wall: dict[str, list[float]] = {name: [] for name in tasks}
+    best = dict.fromkeys(tasks, float("inf"))
     for _ in range(repeats):
         for name, task in tasks.items():
-            wall_start, cpu_start = time.perf_counter(), time.process_time()
+            start = time.process_time()
             task()
-            cpu[name].append(time.process_time() - cpu_start)
-            wall[name].append(time.perf_counter() - wall_start)
-    return {name: Time(min(cpu[name]), min(wall[name]), sum(cpu[name]) / repeats) for name in tasks}
+            best[name] = min(best[name], time.process_time() - start)
+    return best
+
+
+def timely(task: Task, seconds: float) -> bool:
+    """Whether the task ends within so many seconds; if not, it is stopped (where the system has alarms)."""
+    if not hasattr(signal, "SIGALRM"):
+        task()
+        return True
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        task()
+    except TimeoutError:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return True
+
+
+def repeat(call: Callable[..., object], calls: int, *arguments: object) -> None:
+    """The loop that short calls are timed in."""
+    for _ in range(calls):
+        call(*arguments)
 
 
 def times(what: str, ours: float, reference: float, unit: str, at_most: float | None = None, named: str = "") -> Row:
@@ -74,6 +91,11 @@ def limited(what: str, ours: float, unit: str, at_most: float | None = None, ref
     """A row for ``ours`` in ``unit``, which is to be at most ``at_most``."""
     target = "" if at_most is None else f"≤ {number(at_most)} {unit}"
     return Row(what, f"{number(ours)} {unit}", reference, None, target, None if at_most is None else ours <= at_most)
+
+
+def late(what: str, seconds: float, target: str = "", reference: str = "") -> Row:
+    """A row for what was stopped."""
+    return Row(what, f"> {number(seconds)} s, stopped", reference, None, target, False if target else None)
 
 
 def number(value: float) -> str:

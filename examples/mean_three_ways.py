@@ -86,7 +86,7 @@ def errors(name: str, n: int, mean: float) -> tuple[float, float]:
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     """Print errors and true costs at n = 100, and plot the densities and the errors over n."""
-    n, draws = 100, 60 if quick else 1000
+    n, draws = 100, 40 if quick else 300
     data = np.rint(np.random.default_rng(4).beta(2, 3, n) * 1000).astype(int)  # simulated, in thousandths
     exact = Fraction(int(data.sum()), 1000 * n)
     mean = float(exact)

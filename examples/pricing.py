@@ -55,9 +55,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         drawn.append(int(flip.select(PRICES.tolist(), scores)))
 
     print(f"{n} people asked; the best price is {best_price} cents and earns {best / 100:.2f} dollars")
-    print(
-        f"share of that earned: {'at least':>8} {'exponential':>12} {'perm.-and-flip':>15} {'noise on price':>15}  a draw"
-    )
+    print("share of that earned: at least  exponential  perm.-and-flip  noise on price  a draw")
     for i, epsilon in enumerate(EPSILONS):
         row = [expected[name][i] for name in expected]
         print(

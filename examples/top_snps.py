@@ -65,7 +65,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     print(f"of the true top {TOP}, found (mean of {repeats}); scale of the noise on a score")
     print(f"{'epsilon':>8} {'pure':>6} {'scale':>7} {'with delta':>11} {'scale':>7}  accounted by")
     for i, epsilon in enumerate(EPSILONS):
-        (a, b), (s, t) = ((each[name][i] for name in ways) for each in (found, scale))
+        (a, s), (b, t) = ((found[name][i], scale[name][i]) for name in ways)
         print(f"{epsilon:>8g} {a:>6.2f} {s:>7.2f} {b:>11.2f} {t:>7.2f}  {used[i]}")
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")

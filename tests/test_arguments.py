@@ -87,13 +87,11 @@ def test_bounds_keep_integers_exact() -> None:
     assert arguments.bounds((np.int64(2**60), 2**60 + 1)) == (2**60, 2**60 + 1)
 
 
-@pytest.mark.xfail(strict=True, reason="open: np.bool_ is SupportsFloat and is read as 1.0 (exact/rational.py)")
 @pytest.mark.parametrize("check", [arguments.epsilon, arguments.sensitivity])
 def test_numpy_booleans_are_refused_like_booleans(check) -> None:
     refuses(check, np.True_)
 
 
-@pytest.mark.xfail(strict=True, raises=OverflowError, reason="open: float() of a huge rational (arguments.positive)")
 @pytest.mark.parametrize("junk", [10**400, Fraction(10**400, 3)], ids=["int", "fraction"])
 def test_an_error_too_large_for_a_float_is_refused(junk: object) -> None:
     refuses(arguments.positive, junk, "error")

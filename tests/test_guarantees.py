@@ -151,7 +151,9 @@ def test_what_is_shown_is_never_less_than_what_is_lost(one: Guarantee) -> None:
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1, 3.7, 30, 1000])
 def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: float) -> None:
     with mp.workdps(1000):
-        truth = max(mp.mpf(0), exact(epsilon) + mp.log(max(1 - exact(delta) * (1 + mp.exp(-exact(epsilon))), mp.mpf(0))))
+        truth = max(
+            mp.mpf(0), exact(epsilon) + mp.log(max(1 - exact(delta) * (1 + mp.exp(-exact(epsilon))), mp.mpf(0)))
+        )
         found = binary(PureDP(epsilon).to_approx(delta)._numbers[0])
         assert truth <= found <= truth + mp.mpf(10) ** -12
         assert found <= exact(epsilon)

@@ -82,9 +82,10 @@ def positive(value: object, name: str) -> float:
     >>> positive(5, "error")
     5.0
     """
-    number = float(exactly(value, name))
+    exact = exactly(value, name)
+    number = float(exact) if exact < 1 << 1000 else 0.0
     if not number > 0:
-        raise InvalidArgument(message(name, "a number above 0", value, f"pass a positive {name}"))
+        raise InvalidArgument(message(name, "a number above 0 and below 1e+300", value, f"pass a positive {name}"))
     return number
 
 

@@ -73,7 +73,9 @@ def test_epsilon_is_enough_and_no_larger_than_it_must_be(epsilon: float, delta: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-300), (1e-3, 1e-300), (1, 1e-300), (100, 1e-300), (1e-30, 1e-30)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-9, 1e-300), (1e-3, 1e-300), (1, 1e-300), (100, 1e-300), (1e-30, 1e-30)]
+)
 def test_ratio_at_the_edge_of_what_floats_hold(epsilon: float, delta: float) -> None:
     r = gaussian_ratio(Fraction(epsilon), Fraction(delta))
     assert truth(epsilon, r) <= exact(delta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -68,7 +69,7 @@ def hockey_stick_of_densities(p: Density, q: Density, breaks: Iterable[Any], eps
             return a(z) - grow * b(z)
 
         total = mp.mpf(0)
-        for left, right in zip(ends, ends[1:], strict=False):
+        for left, right in itertools.pairwise(ends):
             inset = (right - left) * mp.mpf(10) ** -30
             low, high = left + inset, right - inset
             at_low, at_high = excess(low), excess(high)

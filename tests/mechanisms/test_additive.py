@@ -16,7 +16,14 @@ from dither.mechanisms.additive import coordinates_of, plain, shares
 
 FALSE_ALARM = 1e-9
 TRIALS = 60_000
-FAST = [Laplace(1, 0.5), Laplace(0.1, 3), Laplace(3, 1), Gaussian(1, 1, 1e-6), Gaussian(2, rho=0.1), MixedNoise(1, 1, 0.3)]
+FAST = [
+    Laplace(1, 0.5),
+    Laplace(0.1, 3),
+    Laplace(3, 1),
+    Gaussian(1, 1, 1e-6),
+    Gaussian(2, rho=0.1),
+    MixedNoise(1, 1, 0.3),
+]
 SLOW = [Staircase(1, 1), Staircase(2, 0.7), Staircase(1, 0.2, gamma=0.9)]
 BOUNDED = [BoundedLaplace(1, 1, 0, 10), BoundedLaplace(1, 0.3, 0, 5)]
 
@@ -60,6 +67,7 @@ def test_the_error_of_integer_releases_is_honest_and_the_next_smaller_is_not(m: 
         assert stats.binom.sf((off <= w - 1).sum() - 1, TRIALS, level) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=repr)
 def test_the_default_error_holds_for_floats_and_for_integers(m: Any) -> None:
     w = m.error(0.95)
@@ -83,6 +91,7 @@ def test_the_variance_is_that_of_the_noise(m: Any) -> None:
     assert not fits(1.21 * m.variance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", [2, 20])
 @pytest.mark.parametrize("m", FAST, ids=repr)
 def test_all_coordinates_stay_within_the_joint_error_together(m: Any, coordinates: int) -> None:
@@ -119,7 +128,9 @@ def test_the_integer_error_of_laplace_is_the_smallest_that_holds(epsilon: float,
 def test_for_error_is_the_smallest_epsilon_that_does(sensitivity: float, target: float, level: float) -> None:
     less = 1 - 1e-3
     lap = Laplace.for_error(target, sensitivity=sensitivity, confidence=level)
-    assert lap.error(level, integer=False) <= target < Laplace(sensitivity, lap.epsilon * less).error(level, integer=False)
+    assert (
+        lap.error(level, integer=False) <= target < Laplace(sensitivity, lap.epsilon * less).error(level, integer=False)
+    )
     gauss = Gaussian.for_error(target, sensitivity=sensitivity, delta=1e-6, confidence=level)
     assert gauss.error(level, integer=False) <= target
     assert target < Gaussian(sensitivity, gauss.epsilon * less, 1e-6).error(level, integer=False)

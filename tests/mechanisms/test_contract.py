@@ -40,7 +40,12 @@ SCALARS = [
     BoundedLaplace(0.5, 0.3, np.float64(-50.25), 50.75, delta=0.01),
 ]
 VECTORS = [m for m in SCALARS if isinstance(m, (Laplace, Gaussian, MixedNoise))]
-SPLITS = [Laplace([1, 2], 1), Laplace(np.array([1.0, 2.0]), 1, split=[1, 3]), Gaussian((1, 2), 1, 1e-6), Staircase([1, 2], 1)]
+SPLITS = [
+    Laplace([1, 2], 1),
+    Laplace(np.array([1.0, 2.0]), 1, split=[1, 3]),
+    Gaussian((1, 2), 1, 1e-6),
+    Staircase([1, 2], 1),
+]
 RESPONSES = [RandomizedResponse(1), RandomizedResponse(np.float64(0.5), 5), RandomizedResponse(1, np.array(["a", "b"]))]
 EVERY = [*SCALARS, *SPLITS, *RESPONSES]
 INTEGER_TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -110,7 +115,12 @@ def test_vectors_come_back_in_their_container(m: Any) -> None:
 
 @pytest.mark.parametrize("m", [*VECTORS, *SPLITS], ids=repr)
 def test_series_keep_index_and_name(m: Any) -> None:
-    for dtype, kind in [("int64", "i"), ("uint8", "i"), ("float32", "f"), ("Int64", "i"), ("UInt8", "i")] + [
+    for dtype, kind in [
+        ("int64", "i"),
+        ("uint8", "i"),
+        ("float32", "f"),
+        ("Int64", "i"),
+        ("UInt8", "i"),
         ("Float64", "f"),
         ("boolean", "i"),
         ("bool", "i"),
@@ -138,7 +148,7 @@ def test_seeded_releases_say_so_and_repeat(m: Any) -> None:
         assert "seeded, not private" in repr(released)
         assert repr(released) == repr(m.release(value, source=SeededSource(7)))
         assert "seeded" not in repr(m.release(value))
-        if not type(value).__name__ == "Series":
+        if type(value).__name__ != "Series":
             assert is_seeded(released)
             assert not is_seeded(m.release(value))
 

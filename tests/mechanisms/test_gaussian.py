@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from divergence import budget, hockey_stick, hockey_stick_of_densities, number, refusal, rounded
 from scipy import stats
-from support import surprise
 
 from dither import ZCDP, ApproxDP, Gaussian, NotPrivate
+from support import surprise
 
 CASES = [(1, 1, 0.01), (2, 1, 1e-3), (3, 3, 0.05), (0.5, 0.3, 1e-2)]
 

@@ -12,7 +12,23 @@ from divergence import refusal
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
 
 BAD_EPSILON = [0, -1, math.nan, math.inf, -math.inf, 1e7, "1", None, True, 1 + 0j, [1], np.array([1.0, 2.0]), object()]
-BAD_SENSITIVITY = [0, -1, math.nan, math.inf, "1", None, True, 1 + 0j, [], [0], [1, None], [[1], [2]], {}, object(), 1e200]
+BAD_SENSITIVITY = [
+    0,
+    -1,
+    math.nan,
+    math.inf,
+    "1",
+    None,
+    True,
+    1 + 0j,
+    [],
+    [0],
+    [1, None],
+    [[1], [2]],
+    {},
+    object(),
+    1e200,
+]
 BAD_DELTA = [0, 1, -1, math.nan, 2, math.inf, "1e-6", True, 1j, [1e-6]]
 
 FROM_EPSILON = {
@@ -72,7 +88,9 @@ def test_delta_of_bounded_noise_which_may_be_zero(junk: Any) -> None:
 
 
 @pytest.mark.parametrize("make", SPLIT.values(), ids=SPLIT.keys())
-@pytest.mark.parametrize("junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]], ids=repr)
+@pytest.mark.parametrize(
+    "junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]], ids=repr
+)
 def test_split(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 

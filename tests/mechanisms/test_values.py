@@ -119,10 +119,10 @@ def test_large_integers_still_get_noise(m: Any, value: int) -> None:
     """diffprivlib: Geometric is a constant at 2^60."""
     n = len(m.scale) if isinstance(m.scale, tuple) else 1
     noise = {x - value for _ in range(200) for x in m.release([value] * n)}
-    assert len(noise) >= 5
+    assert len(noise) >= 3
     assert {x % 2 for x in noise} == {0, 1}
     if abs(value) < 2**63:
-        assert len({x - value for _ in range(200) for x in m.release(np.array([value] * n)).tolist()}) >= 5
+        assert len({x - value for _ in range(200) for x in m.release(np.array([value] * n)).tolist()}) >= 3
 
 
 @pytest.mark.parametrize("m", [m for m in MECHANISMS if not isinstance(m, BoundedLaplace)], ids=repr)

@@ -50,7 +50,8 @@ def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> 
     >>> float(smallest_theta(10, 1000, 50, Fraction(1))) < 0.34
     True
     """
-    growth = Fraction(exp(epsilon / points, _BITS)[0], 1 << _BITS) - 1
+    # beyond exp(64) there is nothing to gain, and exp(10^6) takes minutes
+    growth = Fraction(exp(min(epsilon / points, Fraction(64)), _BITS)[0], 1 << _BITS) - 1
     exact = Fraction(cells) / (cells + records * growth)
     return min(Fraction(1), Fraction(up(exact)))
 
@@ -69,16 +70,17 @@ def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, s
 
 
 def default_bins(records: int, epsilon: float) -> int:
-    """The number of bins that balances what a bin hides, 1/m, against the noise that adds up along the
-    cumulative shares.
+    """A number of bins that balances what a bin hides against the noise that adds up along the cumulative shares.
 
-    At the middle of m bins it is the sum of m/2 discrete Laplace numbers of scale 2/epsilon: ``2 sqrt(m) / (n
-    epsilon)``. Equal at ``m = (n epsilon / 2)^(2/3)``; from 2 to 4096.
+    At the middle of m bins the noise is the sum of m/2 numbers of scale 2/epsilon, about ``2 sqrt(m) / (n
+    epsilon)``. A bin hides about 1/m of a rough distribution, which balances at ``(n epsilon / 2)^(2/3)``, and
+    about 1/m^2 of a smooth one, which balances at ``(n epsilon)^(2/5)``. Between the two lies ``2 sqrt(n
+    epsilon)``; from 2 to 4096.
 
     >>> default_bins(1000, 1.0)
-    62
+    63
     """
-    return int(min(max((records * epsilon / 2) ** (2 / 3), 2), 4096))
+    return int(min(max(2 * math.sqrt(records * epsilon), 2), 4096))
 
 
 def default_smoothed(records: int, epsilon: float) -> tuple[int, int]:
@@ -98,13 +100,14 @@ def default_smoothed(records: int, epsilon: float) -> tuple[int, int]:
 
 
 def default_ks(records: int, epsilon: float) -> tuple[int, int]:
-    """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and V = k
-    up to 200.
+    """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and ``V = 4
+    sqrt(k)`` up to 200.
 
-    The release then is about ``n^(-1/3)`` from the data, and 200 cells hide at most half a per cent.
+    More cells show finer detail but leave the release more ways to wander; measured on smooth, skewed and
+    heaped data, this lies between what suits the first and the last.
 
     >>> default_ks(1000, 1.0), default_ks(100_000, 1.0)
-    ((100, 100), (200, 2154))
+    ((40, 100), (185, 2154))
     """
     k = max(2, math.floor((records * min(epsilon, 1.0)) ** (2 / 3) + 1e-9))
-    return min(k, 200), k
+    return max(2, min(int(4 * math.sqrt(k)), k, 200)), k

@@ -31,6 +31,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.errors import InvalidArgument, message
 from dither.randomness import Source, first_to_ring, geometric, uniform_integers
 
 Floats = NDArray[np.float64]
@@ -236,10 +237,18 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     weights = problem.log_weights()
     # sizes known beforehand: no logarithm in the recursion is larger than this
     size = float(np.abs(weights).max()) + points * (math.log(len(cumulative)) + 3) + 64
-    spare = 4 * rounding(problem, points + 1, size)
+    # and the logarithms of the blocks' weights, up to rate * n in size, and the scale of the geometric law
+    spare = 4 * (rounding(problem, points + 1, size) + 2.0**-51 * float(epsilon) * problem.records)
     loss = epsilon - Fraction(spare)
     if loss <= 0:
-        raise ArithmeticError("epsilon is smaller than the rounding error of the recursion")
+        raise InvalidArgument(
+            message(
+                "epsilon",
+                f"more than the rounding error of the recursion, {spare:.2g}",
+                f"{float(epsilon):.2g}",
+                "pass a larger epsilon or fewer points",
+            )
+        )
     rate = float(loss) / 2 * (1 - 2.0**-50)
     found = blocks(problem, rate, weights)
     uppers = np.array([block.upper for block in found])

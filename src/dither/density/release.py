@@ -24,6 +24,7 @@ Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 _METHODS = ("histogram", "perturbed", "smoothed", "ks")
 _PRIVATE_SIZE_BINS = 100
 _MOST_CELLS = 1 << 24
+_LARGEST = 1 << 996
 
 
 def release(
@@ -93,8 +94,12 @@ def release(
                 "pass neighbors=dither.AddRemove if that number is private",
             )
         )
+    if any(abs(end) > _LARGEST for pair in limits for end in pair):
+        raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
     shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)
     edges = tuple(np.linspace(low, high, cells + 1) for (low, high), cells in zip(limits, shape, strict=True))
+    if any(np.any(np.diff(line) <= 0) for line in edges):
+        raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(loss), neighbors, method, not words.private)
     if method == "ks":
@@ -119,7 +124,7 @@ def _columns(
 ) -> tuple[list[NDArray[np.float64]], list[tuple[float, float]]]:
     rows = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x) if not isinstance(x, (list, tuple)) else x
     if isinstance(rows, np.ndarray) and rows.ndim == 2:
-        if bounds is None or len(bounds) != rows.shape[1]:
+        if bounds is None or not hasattr(bounds, "__len__") or len(bounds) != rows.shape[1] or len(bounds) == 0:
             raise InvalidArgument(
                 message(
                     "bounds",

@@ -47,7 +47,8 @@ class Density:
             raise InvalidArgument(
                 message(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
             )
-        return self.edges[0], np.concatenate([[0.0], np.minimum(np.cumsum(self.weights), 1.0)])
+        total = np.cumsum(self.weights)
+        return self.edges[0], np.concatenate([[0.0], total / total[-1]])  # exactly 1 after the last bin with weight
 
     def cdf(self, t: Any) -> Any:
         """The probability of a value at most t.
@@ -57,7 +58,6 @@ class Density:
         array([0., 1.])
         """
         edges, total = self._line("cdf")
-        total[-1] = 1.0
         found = np.interp(np.asarray(t, dtype=np.float64), edges, total, left=0.0, right=1.0)
         return float(found) if np.ndim(t) == 0 else found
 
@@ -72,7 +72,6 @@ class Density:
         wanted = np.asarray(q, dtype=np.float64)
         if not np.all((wanted >= 0) & (wanted <= 1)):
             raise InvalidArgument(message("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median"))
-        total[-1] = 1.0
         right = np.clip(np.searchsorted(total, wanted, side="left"), 1, total.size - 1)
         rise = total[right] - total[right - 1]
         inside = np.where(rise > 0, (wanted - total[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
@@ -105,7 +104,8 @@ class Density:
         chosen = np.searchsorted(total, _unit(size, words) * total[-1], side="right").clip(max=total.size - 1)
         columns = []
         for edges, cell in zip(self.edges, np.unravel_index(chosen, self.weights.shape), strict=True):
-            columns.append(edges[cell] + _unit(size, words) * (edges[cell + 1] - edges[cell]))
+            places = edges[cell] + _unit(size, words) * (edges[cell + 1] - edges[cell])
+            columns.append(np.minimum(places, edges[cell + 1]))
         return columns[0] if self.dimensions == 1 else np.column_stack(columns)
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
@@ -139,6 +139,7 @@ def on_simplex(values: Floats) -> Floats:
     >>> on_simplex(np.array([0.8, 0.4, -0.2]))
     array([0.7, 0.3, 0. ])
     """
+    values = values - values.max()  # 1 less than the largest is less, however large that is
     falling = np.sort(values.ravel())[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
     kept = int(np.flatnonzero(falling > excess)[-1])

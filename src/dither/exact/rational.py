@@ -16,16 +16,17 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import SupportsFloat
 
+import numpy as np
+
 from dither.errors import InvalidArgument, WrongType, message
 
 Number = int | float | Fraction
 
 
 def _real(value: object, name: str) -> int | float | Fraction:
-    if isinstance(value, bool) or not isinstance(value, (Real, SupportsFloat)) or isinstance(value, str):
-        raise WrongType(
-            message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction")
-        )
+    wrong = WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
+    if isinstance(value, (bool, np.bool_, str)) or not isinstance(value, (Real, SupportsFloat)):
+        raise wrong
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Rational):
@@ -33,9 +34,7 @@ def _real(value: object, name: str) -> int | float | Fraction:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise WrongType(
-            message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction")
-        ) from None
+        raise wrong from None
     if not math.isfinite(number):
         raise InvalidArgument(message(name, "a finite number", number, f"pass a finite {name}"))
     return number

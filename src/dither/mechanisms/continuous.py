@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ from dither.mechanisms.selection import Selection
 from dither.randomness import Source, bernoulli_exp, first_to_ring, mark, resolve, spacing, uniform_integers
 
 _LATTICE_BITS = 30
-_CELLS = 128
+_CUTS = 128
+_NEGLIGIBLE = 5.0
+_FAR = Fraction(2) ** 1000
 
 Piece = tuple[float, float, Sequence[float]]
 
@@ -33,10 +35,10 @@ class ContinuousExponential(Selection):
     between start and end, that cover the interval.
 
     *How.* The interval is replaced by a public lattice of 2^30 to 2^31 points, on which the same theorem holds.
-    Each piece is cut into cells; a cell is chosen by a race with its number of points times ``exp(rate *
-    largest score in it)``, a point in it uniformly, and the point is kept with probability ``exp(rate * (its
-    score - the largest))``; otherwise all starts again. That is the exact law, since every point is kept in
-    proportion to its own weight. All numbers are rationals until the coin is tossed.
+    Each piece is cut into cells, the finer the more they weigh; a cell is chosen by a race with its number of
+    points times ``exp(rate * largest score in it)``, a point in it uniformly, and the point is kept with
+    probability ``exp(rate * (its score - the largest))``; otherwise all starts again. That is the exact law,
+    since every point is kept in proportion to its own weight. All numbers are rationals until the coin is tossed.
 
     Examples
     --------
@@ -49,7 +51,11 @@ class ContinuousExponential(Selection):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        arguments.bounds(self.bounds)
+        low, high = (exactly(end) for end in arguments.bounds(self.bounds))
+        if high - low > _FAR:
+            raise InvalidArgument(
+                message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units")
+            )
 
     @property
     def guarantee(self) -> PureDP:
@@ -62,20 +68,21 @@ class ContinuousExponential(Selection):
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         step = Fraction(spacing(float(high - low))) / (1 << (_LATTICE_BITS - 20))
         cells = self._cells(pieces, low, high, step)
-        scores = np.array([float(cell.top) for cell in cells])
+        best = max(cell.top for cell in cells)
+        scores = np.array([float(max(cell.top - best, -_FAR)) for cell in cells])
         counts = np.array([cell.points for cell in cells], dtype=np.int64)
         while True:
-            chosen = cells[first_to_ring(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top)]
+            chosen = cells[first_to_ring(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top - best)]
             k = chosen.first + int(uniform_integers(chosen.points, 1, words)[0])
             spare = (chosen.top - chosen.score(low + k * step)) * self.rate
-            if bool(bernoulli_exp(spare, 1, words)[0]):
-                return float(mark(float(min(low + k * step, high)), words))
+            if bool(bernoulli_exp(min(spare, _FAR), 1, words)[0]):
+                point: float = mark(float(min(low + k * step, high)), words)
+                return point
 
     def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
         last = math.floor((high - low) / step)
         cells: list[_Cell] = []
         reached = 0
-        each = max(1, _CELLS // max(len(pieces), 1))
         for number, (start, end, coefficients) in enumerate(pieces):
             values = tuple(exactly(c, "coefficients") for c in coefficients)
             if not 1 <= len(values) <= 3:
@@ -99,15 +106,41 @@ class ContinuousExponential(Selection):
                         "start each where the one before ends",
                     )
                 )
-            cut = 1 if len(values) == 1 else each
-            edges = sorted({reached + (stop - reached) * i // cut for i in range(cut + 1)})
-            cells += [_Cell.between(a, b, values, low, step) for a, b in itertools.pairwise(edges) if b > a]
+            if stop > reached:
+                cells.append(_Cell.between(reached, stop, values, low, step))
             reached = stop
         if not cells or reached != last + 1:
             raise InvalidData(
                 message("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
             )
-        return cells
+        return self._cut(cells, low, step)
+
+    def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
+        """Halve the heaviest cell in which the weight varies, until those left matter little or there are many cells."""
+        best, done, settled = max(cell.top for cell in cells), [], math.inf
+        heap: list[tuple[float, int, _Cell]] = []
+
+        def put(cell: _Cell) -> None:
+            nonlocal settled
+            ends = low + cell.first * step, low + (cell.first + cell.points - 1) * step
+            weight = math.log(cell.points) - float(min((best - cell.top) * self.rate, _FAR))
+            flat = len(cell.coefficients) == 1 or cell.points == 1
+            if flat or (cell.top - min(cell.score(t) for t in ends)) * self.rate <= 1:
+                done.append(cell)
+                settled = min(settled, -weight)
+            else:
+                heapq.heappush(heap, (-weight, cell.first, cell))
+
+        for cell in cells:
+            put(cell)
+        for _ in range(_CUTS):
+            if not heap or heap[0][0] > settled + _NEGLIGIBLE:
+                break
+            cell = heapq.heappop(heap)[2]
+            middle, end = cell.first + cell.points // 2, cell.first + cell.points
+            put(_Cell.between(cell.first, middle, cell.coefficients, low, step))
+            put(_Cell.between(middle, end, cell.coefficients, low, step))
+        return done + [cell for _, _, cell in heap]
 
 
 @dataclass(frozen=True)

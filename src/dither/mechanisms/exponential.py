@@ -16,9 +16,10 @@ from dither.errors import NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, read_scores, same_length
-from dither.randomness import Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
+from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
 
 _BITS = 80
+_NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Exponential(Selection):
         1
         """
         words, read = resolve(source), read_scores(scores)
-        return int(mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words))
+        index: int = mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words)
+        return index
 
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
         """The chosen candidate.
@@ -87,7 +89,7 @@ class Exponential(Selection):
         'yes'
         """
         same_length(candidates, scores)
-        return candidates[self.select_index(scores, source=source)]
+        return mark(candidates[self.select_index(scores, source=source)], resolve(source))
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The probability of each candidate, correct to a few units in the last place.
@@ -166,7 +168,7 @@ class Exponential(Selection):
                 )
             )
         middle = arguments.whole(center, "center", at_least=-(1 << 62))
-        width = up(1 / (self.rate * fall))
+        width = max(up(1 / (self.rate * fall)), MIN_SCALE)
         while True:
             step = discrete_laplace_one(width, words)
             found = exactly(score(middle + step), "score")
@@ -178,8 +180,9 @@ class Exponential(Selection):
                         "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"
                     )
                 )
-            if bool(bernoulli_exp(max(spare, Fraction(0)), 1, words)[0]):
-                return int(mark(middle + step, words))
+            if bool(bernoulli_exp(min(max(spare, Fraction(0)), _NEVER), 1, words)[0]):
+                found_place: int = mark(middle + step, words)
+                return found_place
 
     @staticmethod
     def continuous(*, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False) -> Any:

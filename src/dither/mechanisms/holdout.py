@@ -31,7 +31,8 @@ class ReusableHoldout:
 
     *Statement.* Each question is a function of one record with values in ``bounds``; its mean over the training
     data is answered unless it is farther than the threshold from the mean over the holdout, and then the
-    holdout's mean is given with noise, ``limit`` times at most. The holdout is used through a numeric
+    holdout's mean is given with noise, ``limit`` times at most. A value outside the bounds counts as the nearer
+    bound, NaN as the lower. The holdout is used through a numeric
     :class:`~dither.SparseVector` only, so all answers together are epsilon-DP for it (replacing one record).
 
     *Why.* The distance of the two means moves by width/n when one holdout record is replaced, and so does the
@@ -39,7 +40,7 @@ class ReusableHoldout:
 
     Examples
     --------
-    >>> holdout = ReusableHoldout([1.0, 2.0], [1.0, 2.0], bounds=(0, 1), epsilon=1, threshold=5.0, limit=1)
+    >>> holdout = ReusableHoldout([1.0, 2.0], [1.0, 2.0], bounds=(0, 1), epsilon=1, threshold=1e6, limit=1)
     >>> holdout.ask(lambda x: x > 1.5).value
     0.5
     """
@@ -82,15 +83,22 @@ class ReusableHoldout:
 
     def _mean(self, question: Callable[[NDArray[Any]], Any], records: NDArray[Any]) -> Fraction:
         values = np.asarray(question(records), dtype=np.float64)
-        if values.shape != (len(records),) or not np.all(np.isfinite(values)):
+        if values.shape != (len(records),):
             raise InvalidData(
                 message(
                     "question",
-                    "one finite number for each record",
+                    "one number for each record",
                     "something else",
                     "return an array as long as the data",
                 )
             )
         low, high = self._bounds
-        total = sum((min(max(Fraction(value), low), high) for value in values.tolist()), Fraction(0))
+        total = sum((_clipped(value, low, high) for value in values.tolist()), Fraction(0))
         return total / len(records)
+
+
+def _clipped(value: float, low: Fraction, high: Fraction) -> Fraction:
+    """Within the bounds; NaN is the lower one, since no record may decide between an answer and an error."""
+    if value >= high:
+        return high
+    return Fraction(value) if value > low else low

@@ -59,7 +59,7 @@ class Laplace(Additive):
     5.9915
     >>> from dither.randomness import SeededSource
     >>> m.release(42, source=SeededSource(1))
-    42 (seeded, not private)
+    43 (seeded, not private)
     """
 
     sensitivity: float | Sequence[float]

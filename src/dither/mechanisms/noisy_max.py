@@ -65,7 +65,8 @@ class NoisyMax(Selection):
         """
         words, read = resolve(source), read_scores(scores)
         law = _LAWS[self.noise]
-        return int(mark(first_to_ring(read.floats, words, self.rate, law=law, exact_score=read.exact), words))
+        index: int = mark(first_to_ring(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
+        return index
 
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
         """The winning candidate.
@@ -74,7 +75,7 @@ class NoisyMax(Selection):
         'yes'
         """
         same_length(candidates, scores)
-        return candidates[self.select_index(scores, source=source)]
+        return mark(candidates[self.select_index(scores, source=source)], resolve(source))
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
         """How far the winner's score is below the best at most, with this confidence.
@@ -116,14 +117,24 @@ class NoisyMax(Selection):
         return shares
 
 
-def PermuteAndFlip(sensitivity: float, epsilon: float, monotone: bool = False) -> NoisyMax:
-    """Permute-and-flip (McKenna and Sheldon 2020): report noisy max with exponential noise, never worse than
-    the exponential mechanism.
+@dataclass(frozen=True)
+class PermuteAndFlip(NoisyMax):
+    """Permute-and-flip (McKenna and Sheldon 2020): :class:`NoisyMax` with exponential noise.
+
+    *Statement.* epsilon-DP, and in expected score never worse than the exponential mechanism. Scores are
+    visited in random order and a coin of chance ``exp(rate * (score - best))`` is tossed for each until one
+    succeeds; that has the law of the largest score after exponential noise.
 
     >>> PermuteAndFlip(sensitivity=1, epsilon=1).probabilities([15, 20, 25]).round(4)
-    array([0.0032, 0.0405, 0.9563])
+    array([0.0033, 0.041 , 0.9558])
     """
-    return NoisyMax(sensitivity, epsilon, monotone, "exponential")
+
+    noise: Literal["gumbel", "laplace", "exponential"] = "exponential"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise != "exponential":
+            raise InvalidArgument(message("noise", "'exponential'", repr(self.noise), "use NoisyMax for other noise"))
 
 
 def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:

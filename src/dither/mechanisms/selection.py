@@ -16,34 +16,42 @@ from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.neighbors import AddRemove, Neighbors, relation
 
+_EXACT = 1 << 53
+_FAR = Fraction(2) ** 1000
 _FIX = "pass one number for each candidate; -inf for one that must not be chosen"
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as floats, and exactly: integers are kept as distances from the largest, so that none is too large
-    for a float.
+    """Scores as floats, and exactly where those are only near them: integers are kept as distances from the
+    largest, so that none is too large for a float.
     """
 
     floats: NDArray[np.float64]
-    exact: Callable[[int], Fraction]
+    exact: Callable[[int], Fraction] | None
 
 
 def read_scores(scores: Any) -> Scores:
     """One-dimensional scores: finite numbers or -inf, at least one of them finite.
 
     >>> read_scores([2**60, 2**60 - 3]).floats
-    array([ 0., -3.])
+    array([-0., -3.])
     """
     try:
-        found = np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+        found = np.asanyarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
     except (TypeError, ValueError, OverflowError):
         raise WrongType(message("scores", "numbers", type(scores).__name__, _FIX)) from None
     if found.ndim != 1:
         raise InvalidArgument(message("scores", "one dimension", f"{found.ndim} dimensions", _FIX))
     if found.size == 0:
         raise InvalidArgument(message("scores", "at least one candidate", "none", _FIX))
+    if isinstance(found, np.ma.MaskedArray):
+        if np.any(np.ma.getmaskarray(found)):
+            raise InvalidData(message("scores", "no masked values", "some", "pass -inf for them"))
+        found = found.data
     kind = found.dtype.kind
+    if kind in "fO" and isinstance(scores, (list, tuple)) and any(_large(item) for item in scores):
+        return _from_integers(scores)
     if kind in "biu":
         whole = found.astype(np.uint64) if kind == "u" else found.astype(np.int64).view(np.uint64)
         behind = (whole[int(np.argmax(found))] - whole).astype(np.uint64)
@@ -54,7 +62,25 @@ def read_scores(scores: Any) -> Scores:
     top = floats.max()
     if not -math.inf < top < math.inf:  # NaN fails as well
         raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))
-    return Scores(floats, lambda i: Fraction(float(floats[i])))
+    return Scores(floats, None)
+
+
+def _large(item: object) -> bool:
+    return isinstance(item, (int, np.integer)) and not -_EXACT <= item <= _EXACT
+
+
+def _from_integers(scores: Sequence[Any]) -> Scores:
+    """A list with integers that NumPy would round, or not take at all: their differences stay exact."""
+    if not all(isinstance(item, (int, float, np.integer, np.floating)) for item in scores):
+        raise WrongType(message("scores", "real numbers", "something else among them", _FIX))
+    if not all(_large(item) or -math.inf <= item < math.inf for item in scores):
+        raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))
+    finite = {i: Fraction(item) for i, item in enumerate(scores) if _large(item) or item > -math.inf}
+    top = max(finite.values())
+    floats = np.full(len(scores), -np.inf)
+    for i, value in finite.items():
+        floats[i] = float(max(value - top, -_FAR))
+    return Scores(floats, lambda i: max(finite[i] - top, -_FAR))
 
 
 def same_length(candidates: Sequence[Any], scores: Any) -> None:

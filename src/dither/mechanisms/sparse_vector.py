@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
@@ -15,6 +15,8 @@ from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
 
 _LAPLACE = Exponential(symmetric=True)
+_MOST = 10**15
+_FAR = Fraction(2) ** 1000
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class SparseVector:
             arguments.epsilon(self.epsilon),
             arguments.whole(self.limit, "limit"),
         )
+        for name, flag in (("numeric", self.numeric), ("monotone", self.monotone)):
+            if not isinstance(flag, bool):
+                raise WrongType(message(name, "True or False", type(flag).__name__, "leave it out if unsure"))
+        if c > _MOST:
+            raise InvalidArgument(message("limit", f"at most {_MOST}", "more", "ask for fewer answers"))
         for_answers = total / 3 if self.numeric else Fraction(0)
         weight = Fraction(float(c if self.monotone else 2 * c) ** (2 / 3))
         first = (total - for_answers) / (1 + weight)
@@ -147,8 +154,9 @@ class SparseVectorSession:
         mine, theirs = Variate(_LAPLACE, self._source.word(), self._source), self._noise
         gap = value - self._threshold
         own, other = self._mechanism.scale, self._mechanism.threshold_scale
-        guess = float(gap) + own * mine.approximate() - other * theirs.approximate()
-        if abs(guess) > (own + other) * 2.0**-36 + abs(float(gap)) * 2.0**-50:  # false for NaN
+        near = float(min(max(gap, -_FAR), _FAR))  # farther away no noise that floats hold can matter
+        guess = near + own * mine.approximate() - other * theirs.approximate()
+        if abs(guess) > (own + other) * 2.0**-36 + abs(near) * 2.0**-50:  # false for NaN
             return guess > 0
         while True:
             low, high = mine.enclose()

@@ -88,7 +88,8 @@ class TopK:
         if int((read.floats > -math.inf).sum()) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
         found = largest_keys(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
-        return list(mark(found, words))
+        indices: list[int] = mark(found, words)
+        return indices
 
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> list[Any]:
         """The k winning candidates, the best first.

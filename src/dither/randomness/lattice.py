@@ -234,7 +234,7 @@ def _to_float(number: int, step: float) -> float:
     try:
         return float(number * Fraction(step))
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def integer_steps(law: Law, scale: float, count: int, source: Source) -> NDArray[np.int64]:

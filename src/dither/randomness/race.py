@@ -31,6 +31,7 @@ from dither.randomness.source import Source, Words
 
 SLACK = 2.0**-38
 _WINDOW = 64.0
+_TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
 
@@ -176,8 +177,11 @@ def _kth(values: Floats, k: int) -> float:
 
 def _fixed(scores: Floats, middle: float, factor: Fraction, weights: Floats | None) -> Floats:
     """``factor * (score - middle)``, plus the logarithm of the count."""
-    fixed: Floats = scores - middle
-    fixed *= float(factor)
+    # a power of two changes sides where the difference would overflow or the factor underflow
+    power = 600 if factor < _TINY else 2
+    fixed: Floats = scores * 2.0**-power
+    fixed -= middle * 2.0**-power
+    fixed *= float(factor * 2**power)
     if weights is not None:
         fixed += weights
     return fixed

@@ -33,6 +33,19 @@ class SeededFloat(float):
         return f"{float(self)!r} ({NOTICE})"
 
 
+class SeededStr(str):
+    """A label that was released with a seeded source.
+
+    >>> SeededStr("yes")
+    'yes' (seeded, not private)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{str(self)!r} ({NOTICE})"
+
+
 class SeededList(list[Any]):
     """A list that was released with a seeded source.
 
@@ -73,6 +86,8 @@ def mark(value: Any, source: Source) -> Any:
         return SeededInt(value)
     if isinstance(value, (float, np.floating)):
         return SeededFloat(value)
+    if isinstance(value, str):
+        return SeededStr(value)
     return SeededList(value) if isinstance(value, list) else value
 
 
@@ -82,5 +97,5 @@ def is_seeded(value: object) -> bool:
     >>> is_seeded(SeededInt(1)), is_seeded(1)
     (True, False)
     """
-    marked = isinstance(value, (SeededInt, SeededFloat, SeededList, SeededArray))
+    marked = isinstance(value, (SeededInt, SeededFloat, SeededStr, SeededList, SeededArray))
     return marked or getattr(value, "seeded", False) is True  # statistics and densities say it of themselves

@@ -31,7 +31,7 @@ from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import decimal
 from dither.guarantees import PureDP
-from dither.mechanisms import NoisyMax
+from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve
 from dither.randomness.discrete import uniform_integer
@@ -328,7 +328,7 @@ def mode(
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
-    mechanism = NoisyMax.for_counts(epsilon, relation(neighbors), noise="exponential")  # type: ignore[arg-type]
+    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     column = listed(x)

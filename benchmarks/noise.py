@@ -36,7 +36,7 @@ NOTES = (
     "0.1 ms, and the best loop may have had none. 0.0 has rows of its own because it is a usual answer.",
     "Growth: the target is that time grows linearly from 1e4 draws to 1e8. The reference is the time per draw at 1e4, "
     "and no larger size may cost more than 1.2 times as much per draw. The fixed cost of a call is part of the "
-    "reference, so costs below 1 are no surprise.",
+    "reference, so ratios below 1 are no surprise.",
     "Extra memory: the peak that `tracemalloc` saw during the release, less the result; the input was there before. "
     "A pass of its own, not timed.",
     "Raw samplers have no target of their own. `HeavyTail` and `Gumbel` are rounded to integers at scale 10; the "

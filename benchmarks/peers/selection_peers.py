@@ -130,4 +130,4 @@ LIBRARIES: dict[str, Callable[[int], Tasks]] = {
 }
 
 if __name__ == "__main__":
-    main(LIBRARIES, calls=500, repeats=2, unit="µs", yardstick="exponential of 1e6", notes=NOTES)
+    main(LIBRARIES, calls=500, repeats=1, unit="µs", yardstick="exponential of 1e6", notes=NOTES)

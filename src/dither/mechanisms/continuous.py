@@ -116,7 +116,7 @@ class ContinuousExponential(Selection):
         return self._cut(cells, low, step)
 
     def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
-        """Halve the heaviest cell in which the weight varies, until those left matter little or there are many cells."""
+        """Halve the heaviest cell in which the weight varies, until the rest matters little or there are many."""
         best, done, settled = max(cell.top for cell in cells), [], math.inf
         heap: list[tuple[float, int, _Cell]] = []
 

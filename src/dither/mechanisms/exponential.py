@@ -15,7 +15,7 @@ from dither import arguments
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
-from dither.mechanisms.selection import Selection, read_scores, same_length
+from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
 
 _BITS = 80
@@ -88,8 +88,8 @@ class Exponential(Selection):
         >>> Exponential(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
         """
-        same_length(candidates, scores)
-        return mark(candidates[self.select_index(scores, source=source)], resolve(source))
+        names = paired(candidates, scores)
+        return mark(names[self.select_index(scores, source=source)], resolve(source))
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The probability of each candidate, correct to a few units in the last place.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, message
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
-from dither.mechanisms.selection import Selection, read_scores, same_length
+from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
 
@@ -74,8 +74,8 @@ class NoisyMax(Selection):
         >>> NoisyMax(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
         """
-        same_length(candidates, scores)
-        return mark(candidates[self.select_index(scores, source=source)], resolve(source))
+        names = paired(candidates, scores)
+        return mark(names[self.select_index(scores, source=source)], resolve(source))
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
         """How far the winner's score is below the best at most, with this confidence.

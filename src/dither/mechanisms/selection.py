@@ -83,15 +83,21 @@ def _from_integers(scores: Sequence[Any]) -> Scores:
     return Scores(floats, lambda i: max(finite[i] - top, -_FAR))
 
 
-def same_length(candidates: Sequence[Any], scores: Any) -> None:
-    """Refuse candidates that do not match their scores.
+def paired(candidates: Sequence[Any], scores: Any) -> Sequence[Any]:
+    """The candidates, to be taken by their place; refused if they do not match their scores.
 
-    >>> same_length("ab", [1, 2])
+    >>> paired("ab", [1, 2])
+    'ab'
     """
+    for name, value in (("candidates", candidates), ("scores", scores)):
+        if not hasattr(value, "__len__"):
+            raise WrongType(message(name, "a sequence", type(value).__name__, "pass a list"))
     if len(candidates) != len(scores):
         raise InvalidArgument(
             message("candidates", f"as many as there are scores, {len(scores)}", f"{len(candidates)}", "pair them up")
         )
+    # a Series would look labels up
+    return candidates if isinstance(candidates, (str, list, tuple, range, np.ndarray)) else list(candidates)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dither.errors import InvalidArgument, message
 from dither.exact import down, square_root
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
-from dither.mechanisms.selection import read_scores, same_length
+from dither.mechanisms.selection import paired, read_scores
 from dither.randomness import Source, largest_keys, mark, resolve
 
 _BITS = 96
@@ -97,8 +97,8 @@ class TopK:
         >>> TopK(1, sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         ['yes']
         """
-        same_length(candidates, scores)
-        return [candidates[i] for i in self.select_indices(scores, source=source)]
+        names = paired(candidates, scores)
+        return [names[i] for i in self.select_indices(scores, source=source)]
 
     def error(self, candidates: int, confidence: float = 0.95) -> float:
         """How far below the true k-th best every winner's score is at most, with this confidence (over all k

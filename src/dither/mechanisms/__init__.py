@@ -13,7 +13,10 @@ from dither.mechanisms.holdout import HoldoutAnswer, ReusableHoldout
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.mixed import MixedNoise
 from dither.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
+from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.randomized_response import Frequencies, RandomizedResponse
+from dither.mechanisms.sample_aggregate import SampleAndAggregate
+from dither.mechanisms.smooth import SmoothNoise
 from dither.mechanisms.sparse_vector import SparseVector, SparseVectorSession
 from dither.mechanisms.staircase import Staircase
 from dither.mechanisms.top_k import TopK
@@ -29,8 +32,11 @@ __all__ = [
     "MixedNoise",
     "NoisyMax",
     "PermuteAndFlip",
+    "ProposeTestRelease",
     "RandomizedResponse",
     "ReusableHoldout",
+    "SampleAndAggregate",
+    "SmoothNoise",
     "SparseVector",
     "SparseVectorSession",
     "Staircase",

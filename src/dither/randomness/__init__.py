@@ -26,7 +26,7 @@ from dither.randomness.lattice import (
     round_nearest_all,
     spacing,
 )
-from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, truncated_tail
+from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, Student, truncated_tail
 from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
 from dither.randomness.race import Variate, first_to_ring, largest_keys
@@ -48,6 +48,7 @@ __all__ = [
     "SeededSource",
     "Source",
     "Staircase",
+    "Student",
     "SystemSource",
     "Variate",
     "bernoulli",

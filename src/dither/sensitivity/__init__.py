@@ -6,5 +6,41 @@
 """
 
 from dither.sensitivity.known import count, histogram, maximum, mean, median, minimum, std, sum, variance
+from dither.sensitivity.smooth import (
+    distance_to_exceed,
+    linear,
+    local_median,
+    local_order,
+    smooth_iqr,
+    smooth_max,
+    smooth_mean,
+    smooth_median,
+    smooth_min,
+    smooth_order,
+    smooth_quantile,
+    smooth_trimmed_mean,
+)
 
-__all__ = ["count", "histogram", "maximum", "mean", "median", "minimum", "std", "sum", "variance"]
+__all__ = [
+    "count",
+    "distance_to_exceed",
+    "histogram",
+    "linear",
+    "local_median",
+    "local_order",
+    "maximum",
+    "mean",
+    "median",
+    "minimum",
+    "smooth_iqr",
+    "smooth_max",
+    "smooth_mean",
+    "smooth_median",
+    "smooth_min",
+    "smooth_order",
+    "smooth_quantile",
+    "smooth_trimmed_mean",
+    "std",
+    "sum",
+    "variance",
+]

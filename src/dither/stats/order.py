@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve
 from dither.randomness.discrete import uniform_integer
 from dither.stats.column import Grid, NanPolicy, Values, listed, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
+from dither.stats.smooth import smooth_quantile
 
 _BITS = 30
 _EDGE = math.log(1e6)
@@ -203,16 +204,26 @@ def quantile(
     q: float,
     bounds: tuple[float, float] | None = None,
     epsilon: float | None = None,
+    delta: float | None = None,
     *,
+    method: Literal["exponential", "smooth"] = "exponential",
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> Selected:
     """A value close in rank to the q-quantile.
 
+    ``method="smooth"`` adds noise of the size of the smooth sensitivity instead (:class:`~dither.SmoothNoise`).
+
     >>> 80 < quantile(list(range(101)) * 10, 0.9, bounds=(0, 100), epsilon=1) < 100
     True
     """
+    if method == "smooth":
+        return smooth_quantile(x, q, bounds, epsilon, delta, neighbors, nan, source)
+    if method != "exponential" or delta is not None:
+        raise InvalidArgument(
+            message("method", "'exponential' without a delta, or 'smooth'", repr(method), "leave delta out")
+        )
     share = _share(q)
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     wanted = _wanted(share, column.values.size, column.epsilon, neighbors)
@@ -224,7 +235,9 @@ def median(
     x: Any,
     bounds: tuple[float, float] | None = None,
     epsilon: float | None = None,
+    delta: float | None = None,
     *,
+    method: Literal["exponential", "smooth"] = "exponential",
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
@@ -234,7 +247,7 @@ def median(
     >>> 40 < median([48, 49, 50, 51, 52] * 100, bounds=(0, 100), epsilon=1) < 60
     True
     """
-    return quantile(x, 0.5, bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
+    return quantile(x, 0.5, bounds, epsilon, delta, method=method, neighbors=neighbors, nan=nan, source=source)
 
 
 def quantiles(

@@ -1,0 +1,239 @@
+"""What noise of a data-dependent scale guarantees, exactly, and how much of it is needed.
+
+A release ``f(x) + s S(x) Z``, S a beta-smooth bound on the local sensitivity, shifts by at most the smaller of
+S(x) and S(y) between neighbours x, y, and their scales differ by a factor within exp(+-beta). It is (epsilon,
+delta)-DP if the hockey-stick divergence ``E = integral of (p - e^epsilon q)_+`` of all such pairs P (at x), Q
+(at y) is at most delta.
+
+**The worst pair**, for Laplace and for normal Z, is a P that is wider by e^beta and shifted by the whole of the
+smaller S: in units of that, ``P = law of s e^beta Z`` and ``Q = law of 1 + s Z``, provided ``e^beta/s + 1/(2
+s^2) + beta < epsilon``, which is checked. Let A be the set where p > e^epsilon q, d the shift.
+
+* *E grows with d.* Its derivative is ``e^epsilon * integral over A of dq/dx``. If Q is the wider one, A is an
+  interval [a1, a2] whose middle lies to the left of 0, so a2 is nearer to d and q(a2) > q(a1); if P is, A is
+  the outside of an interval whose middle lies to the right of d, so a1 is nearer to d and q(a1) > q(a2). Either
+  way the derivative is positive.
+* *A P that is wider by e^b: E grows with b.* A is the outside of [a1, a2], which holds 0 and d, since the
+  log-ratio there is at most 1/s + 1/(2 s^2) < epsilon. The derivative by b is ``integral over A of -d(x p)/dx =
+  a2 p(a2) - a1 p(a1)``, positive as a1 < 0 < a2.
+* *A Q that is wider by e^b is no worse than b = 0.* Where ``|x - d| > s e^b`` a wider Q has the larger density,
+  so p - e^epsilon q falls with b; and nearer to d the log-ratio is at most e^beta/s + 1/(2 s^2) + beta <
+  epsilon, so A has no points there.
+
+At the worst pair A is the outside of an interval with explicit ends, and E is four tail probabilities:
+enclosed, the ends rounded outward.
+
+For the heavy-tailed laws, density proportional to ``(1 + z^2)^(-m)`` (m = 1: Cauchy; m = 2: Student's law with
+3 degrees of freedom, scaled), the loss is bounded: pure epsilon-DP. With Q wider by e^b (b may be negative) and
+shifted by d, ``p/q = e^b ((1 + (z-d)^2/v) / (1 + z^2))^m``, v = e^(2b), and the largest ratio of the two
+quadratics is the larger root R of ``v R^2 - R (1 + d^2 + v) + 1 = 0``, which rises with d and falls with b; d
+is at most min(1, e^b)/s. So on a piece b1 <= b <= b2 the loss is at most ``b2 + m ln R(b1, largest d)``: a fine
+cut of [-beta, beta] gives a rigorous bound. For m = 1 the loss is arcosh of ``cosh(b) + e^-|b| / (2 s^2)``,
+convex in |b|, so it is largest at 0 or at beta.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+from dither.exact import exp, exp_neg, log, normal_tail, square_root, up
+
+_BITS = 96
+_ONE = 1 << _BITS
+
+POWERS = {"cauchy": 1, "student": 2}
+
+
+def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
+    low, high = exp(x, _BITS)
+    return Fraction(low, _ONE), Fraction(high, _ONE)
+
+
+def _side_condition(epsilon: Fraction, s: Fraction, beta: Fraction) -> bool:
+    """That no point near d can belong to A for b >= 0."""
+    return _exp_ends(beta)[1] / s + 1 / (2 * s * s) + beta < epsilon
+
+
+def _half_tail(z: Fraction, upper: bool) -> Fraction:
+    """P(N > z), from above or below, for any z."""
+    low, high = (Fraction(end, 2 * _ONE) for end in normal_tail(abs(z), _BITS))
+    if z >= 0:
+        return high if upper else low
+    return 1 - low if upper else 1 - high
+
+
+def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
+    """An upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity; 1 if the argument
+    above does not apply.
+
+    >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
+    True
+    """
+    if not _side_condition(epsilon, s, beta):
+        return 1.0
+    wide = _exp_ends(beta)
+    ends = []
+    for shrink in _exp_ends(
+        -2 * beta
+    ):  # (1 - e^(-2 beta)) x^2 - 2 x + 1 - 2 s^2 (epsilon + beta) = 0; the roots are monotone in the first
+        h = 1 - shrink
+        root = [Fraction(end, _ONE) for end in square_root(1 - h * (1 - 2 * s * s * (epsilon + beta)), _BITS)]
+        ends.append(((1 - root[1]) / h, (1 - root[0]) / h, (1 + root[0]) / h, (1 + root[1]) / h))
+    first = min(e[0] for e in ends), max(e[1] for e in ends)
+    second = min(e[2] for e in ends), max(e[3] for e in ends)
+    p = _half_tail(-first[1] / (s * wide[1]), True) + _half_tail(second[0] / (s * wide[1]), True)
+    q = _half_tail((1 - first[0]) / s, False) + _half_tail((second[1] - 1) / s, False)
+    return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
+
+
+def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
+    """An upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity; 1 if the
+    argument above does not apply.
+
+    >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
+    True
+    """
+    if not _side_condition(epsilon, s, beta):
+        return 1.0
+    wide = _exp_ends(beta)[1]
+    gaps = [1 - shrink for shrink in _exp_ends(-beta)]
+    t = s * (epsilon + beta)  # above 1, by the condition
+    first = min((1 - t) / gap for gap in gaps), max((1 - t) / gap for gap in gaps)
+    second = min((1 + t) / gap for gap in gaps), max((1 + t) / gap for gap in gaps)
+
+    def tail(x: Fraction, end: int) -> Fraction:
+        """P(Lap > x) for x >= 0, from below (end=0) or above (end=1)."""
+        return Fraction(exp_neg(x, _BITS)[end], 2 * _ONE)
+
+    p = tail(-first[1] / (s * wide), 1) + tail(second[0] / (s * wide), 1)
+    q = tail((1 - first[0]) / s, 0) + tail((second[1] - 1) / s, 0)
+    return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
+
+
+def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
+    """An upper bound on the loss of noise with density ``(1 + z^2)^(-power)``, of scale s times a beta-smooth
+    sensitivity.
+
+    >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
+    0.2495
+    """
+    if power == 1:
+        low, high = _exp_ends(beta)
+        worst = max(1 + 1 / (2 * s * s), (high + 1 / low) / 2 + 1 / (2 * s * s * low))
+        root = Fraction(square_root(worst * worst - 1, _BITS)[1], _ONE)
+        return up(Fraction(log(worst + root, _BITS)[1], _ONE))
+    pieces, width = 256, float(beta)
+    cuts = [width * (2 * i / pieces - 1) for i in range(pieces + 1)]
+    found = max(
+        b2 + power * math.log(_largest_ratio(b1, math.exp(2 * min(b2, 0.0)) / float(s) ** 2))
+        for b1, b2 in itertools.pairwise(cuts)
+    )
+    return found * (1 + 1e-12) + 1e-13
+
+
+def _largest_ratio(b: float, d2: float) -> float:
+    v = math.exp(2 * b)
+    middle = 1 + d2 + v
+    return (middle + math.sqrt(max(middle * middle - 4 * v, 0.0))) / (2 * v)
+
+
+def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction:
+    """The smallest s, to a relative 2^-40, for which the bound holds: doubling, then bisection; what is
+    returned was checked.
+    """
+    high = Fraction(start)
+    while not holds(high):
+        high *= 2
+    low = high / 2
+    while holds(low):
+        high, low = low, low / 2
+    for _ in range(26):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return Fraction(up(high))
+
+
+@lru_cache(maxsize=256)
+def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fraction:
+    """The smallest scale for this law, guarantee and beta.
+
+    >>> float(smooth_scale("cauchy", Fraction(1), Fraction(0), Fraction(1, 6))) < 6
+    True
+    """
+    if kind in POWERS:
+        return _smallest_scale(
+            lambda s: Fraction(heavy_smooth_loss(s, beta, POWERS[kind])) <= epsilon, 2 / float(epsilon)
+        )
+    curve = laplace_smooth_delta if kind == "laplace" else gaussian_smooth_delta
+    return _smallest_scale(lambda s: Fraction(curve(epsilon, s, beta)) <= delta, 2 / float(epsilon))
+
+
+@lru_cache(maxsize=256)
+def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """The beta and scale for which ``scale / beta`` is smallest.
+
+    The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is
+    1/beta, and records k apart are k gaps apart), so this makes the noise smallest whatever the gaps. The
+    search is in floats; what it ends at is certified.
+
+    >>> beta, scale = smooth_calibration("cauchy", Fraction(1), Fraction(0))
+    >>> heavy_smooth_loss(scale, beta, 1) <= 1
+    True
+    """
+    quick = _float_scale(kind, float(epsilon), float(delta))
+    widest = {"cauchy": 0.95, "student": 0.95 / 3}.get(kind, 0.9)  # with d = 0 the loss is already (2m - 1) beta
+    low, high = math.log(1e-4 * float(epsilon)), math.log(widest * float(epsilon))
+
+    def cost(t: float) -> float:
+        return quick(math.exp(t)) / math.exp(t)
+
+    for _ in range(60):
+        a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
+        low, high = (low, b) if cost(a) < cost(b) else (a, high)
+    beta = Fraction(math.exp((low + high) / 2)).limit_denominator(10**9)
+    return beta, smooth_scale(kind, epsilon, delta, beta)
+
+
+def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], float]:
+    """The scale as a function of beta, in floats."""
+
+    def scale(beta: float) -> float:
+        low, high = 1e-3 / epsilon, 1e4 / epsilon
+        for _ in range(60):
+            s = math.sqrt(low * high)
+            if kind in POWERS:
+                fits = -beta + POWERS[kind] * math.log(_largest_ratio(-beta, math.exp(-2 * beta) / s**2)) <= epsilon
+            else:
+                fits = (
+                    math.exp(beta) / s + 1 / (2 * s * s) + beta < epsilon
+                    and _float_delta(kind, epsilon, s, beta) <= delta
+                )
+            low, high = (low, s) if fits else (s, high)
+        return high
+
+    return scale
+
+
+def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
+    t, wide = s * (epsilon + beta), s * math.exp(beta)
+    if kind == "laplace":
+        gap = -math.expm1(-beta)
+        first, second = (1 - t) / gap, (1 + t) / gap
+        p = math.exp(first / wide) + math.exp(-second / wide)
+        return 0.5 * (p - math.exp(epsilon) * (math.exp((first - 1) / s) + math.exp((1 - second) / s)))
+    h = -math.expm1(-2 * beta)
+    root = math.sqrt(1 - h * (1 - 2 * s * t))
+    first, second = (1 - root) / h, (1 + root) / h
+
+    def above(x: float) -> float:
+        return 0.5 * math.erfc(x / math.sqrt(2))
+
+    return (
+        above(-first / wide)
+        + above(second / wide)
+        - math.exp(epsilon) * (above((1 - first) / s) + above((second - 1) / s))
+    )

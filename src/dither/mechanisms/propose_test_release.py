@@ -1,0 +1,83 @@
+"""Propose-test-release: noise of a proposed size, if the data are far from any that would need more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dither import arguments
+from dither.exact import log, up
+from dither.guarantees import ApproxDP
+from dither.mechanisms.laplace import Laplace
+from dither.randomness import Source
+
+_BITS = 80
+
+
+@dataclass(frozen=True)
+class ProposeTestRelease:
+    """Release ``f(x) + Lap(bound / e2)`` if the noisy distance of x to tables of larger local sensitivity
+    allows it, nothing otherwise.
+
+    *Statement.* Let ``distance`` be the least number of records to replace until the local sensitivity of f
+    exceeds ``bound``. The outcome, a number or None, is (epsilon, delta)-DP (Dwork and Lei 2009), with e1 = e2
+    = epsilon/2.
+
+    *Why.* The distance has sensitivity 1, so releasing it with discrete ``Lap(1/e1)`` noise costs e1. If the
+    local sensitivity at x exceeds the bound the distance is 0 and the noise is above ``t = ln(1/delta)/e1``
+    with probability below delta; otherwise f moves by at most the bound, and Laplace noise costs e2.
+
+    Examples
+    --------
+    >>> m = ProposeTestRelease(bound=0.1, epsilon=1, delta=1e-6)
+    >>> m.release(5.0, distance=1000) is not None, m.release(5.0, distance=0) is None
+    (True, True)
+    """
+
+    bound: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        arguments.sensitivity(self.bound, "bound")
+        arguments.epsilon(self.epsilon)
+        arguments.delta(self.delta)
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """(epsilon, delta)-DP."""
+        return ApproxDP(self.epsilon, self.delta)
+
+    @property
+    def threshold(self) -> int:
+        """The noisy distance that must be exceeded.
+
+        >>> ProposeTestRelease(1, 1, 1e-6).threshold
+        28
+        """
+        half = arguments.epsilon(self.epsilon) / 2
+        return math.ceil(Fraction(-log(arguments.delta(self.delta), _BITS)[0], 1 << _BITS) / half)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise on the answer."""
+        return up(2 * arguments.sensitivity(self.bound) / arguments.epsilon(self.epsilon))
+
+    def chance(self, distance: int) -> float:
+        """The probability that an answer is given at this distance.
+
+        >>> ProposeTestRelease(1, 1, 1e-6).chance(28 + 20) > 0.99
+        True
+        """
+        q = math.exp(-float(arguments.epsilon(self.epsilon)) / 2)
+        gap = self.threshold - arguments.whole(distance, "distance", 0)
+        return q ** (gap + 1) / (1 + q) if gap >= 0 else 1 - q ** (-gap) / (1 + q)
+
+    def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
+        """The noisy value, or None; that it is None is itself private."""
+        half = arguments.epsilon(self.epsilon) / 2
+        noisy = Laplace(1, half).release(arguments.whole(distance, "distance", 0), source=source)  # type: ignore[arg-type]
+        answer: float = Laplace(self.bound, half).release(value, source=source)  # type: ignore[arg-type]
+        return answer if noisy > self.threshold else None

@@ -1,0 +1,232 @@
+"""Noise of the size of a smooth sensitivity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+from dither import arguments
+from dither.accounting import (
+    POWERS,
+    gaussian_smooth_delta,
+    heavy_smooth_loss,
+    laplace_smooth_delta,
+    smooth_calibration,
+    smooth_scale,
+)
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.exact import exactly, exp, log, square_root, up
+from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms.values import scalar
+from dither.randomness import (
+    Exponential,
+    HeavyTail,
+    Law,
+    Normal,
+    Source,
+    Student,
+    mark,
+    resolve,
+    round_nearest,
+    spacing,
+)
+
+_BITS = 96
+_LAWS: dict[str, Law] = {
+    "laplace": Exponential(symmetric=True),
+    "gaussian": Normal(),
+    "cauchy": HeavyTail(Fraction(2)),
+    "student": Student(),
+}
+_UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0, "cauchy": math.inf, "student": 1.0}
+
+Kind = Literal["laplace", "gaussian", "cauchy", "student"]
+
+
+@dataclass(frozen=True)
+class SmoothNoise:
+    """Release ``f(x) + scale * S(x) * Z``, S a beta-smooth bound on the local sensitivity of f
+    (:mod:`dither.sensitivity`), for one number f(x).
+
+    *Statement.* (epsilon, delta)-DP with Laplace or Gaussian Z, epsilon-DP with Cauchy or Student Z, when one
+    record is replaced.
+
+    *Why.* See :mod:`dither.accounting.smooth`: on neighbours the release is shifted by at most S and stretched
+    by a factor within exp(+-beta), and the worst such pair is known. ``calibration="exact"`` takes the beta and
+    scale for which scale/beta is smallest, so that the worst pair's divergence is delta (or its loss epsilon)
+    and no less; :meth:`certificate` recomputes it with rigorous bounds. ``calibration="textbook"`` takes the
+    constants of Nissim, Raskhodnikova and Smith 2007: Laplace 2/epsilon with ``beta = epsilon / (2 ln(2/d'))``,
+    where ``delta = d' (e^(epsilon/2) + 1)/2``; Gaussian ``5 sqrt(2 ln(2/delta)) / epsilon`` with ``beta =
+    epsilon / (2 ln(2/delta))``; Cauchy 6/epsilon with beta = epsilon/6. They hold, with delta to spare.
+
+    The lattice of the release must not depend on the data, and S does; it is set by ``width``, a public size of
+    the values, at 2^40 or more steps to it.
+
+    Examples
+    --------
+    >>> import dither as dp
+    >>> m = SmoothNoise("laplace", epsilon=1, delta=1e-6)
+    >>> m.scale / m.beta < SmoothNoise("laplace", 1, 1e-6, "textbook").scale / SmoothNoise("laplace", 1, 1e-6, "textbook").beta
+    True
+    >>> x = list(range(1, 1002))
+    >>> s = dp.sensitivity.smooth_median(x, bounds=(0, 2000), beta=m.beta)
+    >>> isinstance(m.release(501.0, s, width=2000), float)
+    True
+    """
+
+    kind: Kind
+    epsilon: float
+    delta: float | None = None
+    calibration: Literal["exact", "textbook"] = "exact"
+    beta: float = field(init=False)
+    """For which beta the smooth sensitivity must be computed."""
+    scale: float = field(init=False)
+    """The noise is this times the smooth sensitivity times Z."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _LAWS:
+            raise InvalidArgument(
+                message("kind", "'laplace', 'gaussian', 'cauchy' or 'student'", repr(self.kind), "choose one of them")
+            )
+        if self.calibration not in ("exact", "textbook"):
+            raise InvalidArgument(
+                message("calibration", "'exact' or 'textbook'", repr(self.calibration), "leave it out")
+            )
+        loss = arguments.epsilon(self.epsilon)
+        if not Fraction(1, 1000) <= loss <= 50:
+            raise InvalidArgument(
+                message(
+                    "epsilon",
+                    "a number from 0.001 to 50 for noise of a smooth sensitivity",
+                    self.epsilon,
+                    "choose one in between",
+                )
+            )
+        if self.kind in POWERS:
+            if self.delta:
+                raise InvalidArgument(
+                    message(
+                        "delta",
+                        f"none: {self.kind} noise is epsilon-DP",
+                        self.delta,
+                        "leave delta out, or choose kind='laplace'",
+                    )
+                )
+            failure = Fraction(0)
+        elif not self.delta:
+            raise NotPrivate(
+                message(
+                    "delta",
+                    f"a number in (0, 1), which {self.kind} noise of a private size needs",
+                    self.delta,
+                    "pass delta=1e-6, or kind='cauchy'",
+                )
+            )
+        else:
+            failure = arguments.delta(self.delta)
+        beta, scale = (smooth_calibration if self.calibration == "exact" else _textbook)(self.kind, loss, failure)
+        object.__setattr__(self, "beta", float(beta))
+        object.__setattr__(self, "scale", up(scale))
+
+    @classmethod
+    def for_beta(cls, kind: Kind, epsilon: float, delta: float | None, beta: float) -> SmoothNoise:
+        """The same with a beta of one's own choice, and the least scale for it.
+
+        >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.1).scale < SmoothNoise.for_beta("cauchy", 1, None, beta=0.5).scale
+        True
+        """
+        found = cls(kind, epsilon, delta)
+        own = exactly(arguments.positive(beta, "beta"))
+        most = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
+        if own > most:
+            raise InvalidArgument(
+                message(
+                    "beta",
+                    f"at most {float(most):g} for this epsilon",
+                    beta,
+                    "a smaller beta needs less noise for each unit of sensitivity",
+                )
+            )
+        object.__setattr__(found, "beta", float(own))
+        object.__setattr__(
+            found,
+            "scale",
+            up(smooth_scale(kind, arguments.epsilon(epsilon), arguments.delta(delta) if delta else Fraction(0), own)),
+        )
+        return found
+
+    @property
+    def guarantee(self) -> PureDP | ApproxDP:
+        """epsilon-DP for Cauchy and Student noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+
+    def certificate(self, epsilon: float | None = None) -> float:
+        """A rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
+        loss (Cauchy, Student).
+
+        >>> SmoothNoise("gaussian", 1, 1e-6).certificate() <= 1e-6, SmoothNoise("cauchy", 1).certificate() <= 1
+        (True, True)
+        """
+        loss, scale, beta = (
+            arguments.epsilon(self.epsilon if epsilon is None else epsilon),
+            Fraction(self.scale),
+            Fraction(self.beta),
+        )
+        if self.kind in POWERS:
+            return heavy_smooth_loss(scale, beta, POWERS[self.kind])
+        return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(loss, scale, beta)
+
+    def std(self, smooth_sensitivity: float) -> float:
+        """The standard deviation of the noise for this smooth sensitivity; infinite for Cauchy noise. Not to be
+        released: it depends on the data.
+
+        >>> SmoothNoise("cauchy", 1).std(1.0)
+        inf
+        """
+        return self.scale * smooth_sensitivity * math.sqrt(_UNIT_VARIANCE[self.kind])
+
+    def error(self, smooth_sensitivity: float, confidence: float = 0.95) -> float:
+        """The half-width for this smooth sensitivity, without the lattice. Not to be released: it depends on
+        the data.
+
+        >>> SmoothNoise("laplace", 1, 1e-6).error(1.0) > 3
+        True
+        """
+        z, slack = _LAWS[self.kind].quantile_one(1 - arguments.confidence(confidence))
+        return self.scale * smooth_sensitivity * (z + (slack if math.isfinite(slack) else 1e-9 * z))
+
+    def release(self, value: Any, smooth_sensitivity: float, *, width: float, source: Source | None = None) -> float:
+        """``value`` with noise; ``smooth_sensitivity`` must be computed for this mechanism's ``beta``,
+        ``width`` is public.
+        """
+        words, number = resolve(source), scalar(value)
+        if number is None:
+            raise WrongType(message("value", "one number", type(value).__name__, "release one number at a time"))
+        size = float(exactly(smooth_sensitivity, "smooth_sensitivity"))
+        if size < 0:
+            raise InvalidArgument(
+                message(
+                    "smooth_sensitivity", "a number from 0 on", "a negative one", "compute it with dither.sensitivity"
+                )
+            )
+        step = spacing(arguments.positive(width, "width")) * 2.0**-20
+        # a vanishing sensitivity gets noise of a thousandth of a step: S may be replaced by any larger smooth
+        # bound, and the maximum with a constant is one
+        scale = up(Fraction(self.scale) * max(exactly(size), Fraction(step) / 1000))
+        released: float = mark(round_nearest(Fraction(number), _LAWS[self.kind], scale, step, words), words)
+        return released
+
+
+def _textbook(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    if kind == "student":
+        raise InvalidArgument(message("calibration", "'exact' for kind='student'", "'textbook'", "leave it out"))
+    if kind == "cauchy":
+        return epsilon / 6, 6 / epsilon
+    one = 1 << _BITS
+    if kind == "laplace":
+        inner = 2 * delta / (Fraction(exp(epsilon / 2, _BITS)[1], one) + 1)
+        return epsilon / (2 * Fraction(log(2 / inner, _BITS)[1], one)), 2 / epsilon
+    logarithm = Fraction(log(2 / delta, _BITS)[1], one)
+    return epsilon / (2 * logarithm), 5 * Fraction(square_root(2 * logarithm, _BITS)[1], one) / epsilon

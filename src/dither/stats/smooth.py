@@ -1,0 +1,74 @@
+"""Quantiles with noise of the size of their smooth sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither import arguments, sensitivity
+from dither.errors import InvalidArgument, message
+from dither.mechanisms import SmoothNoise
+from dither.neighbors import Neighbors, ReplaceOne, relation
+from dither.randomness import Source, resolve
+from dither.sensitivity.smooth import rank_of
+from dither.stats.column import NanPolicy, read
+from dither.stats.estimate import EstimateFloat, Interval
+
+
+@dataclass(frozen=True)
+class WithinBounds(Interval):
+    """The size of the noise depends on the data, so nothing but the bounds can be said of the error."""
+
+    low: float
+    high: float
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The bounds."""
+        return self.low, self.high
+
+    def text(self, value: float) -> str:
+        """In words."""
+        return "with noise of a private size"
+
+
+def smooth_quantile(
+    x: Any,
+    q: float,
+    bounds: tuple[float, float] | None,
+    epsilon: float | None,
+    delta: float | None,
+    neighbors: Neighbors,
+    nan: NanPolicy,
+    source: Source | None,
+) -> EstimateFloat:
+    """The record of rank ``ceil(q n)`` with noise: Laplace where a delta is given, Student's otherwise; kept to
+    the bounds.
+
+    >>> answer = smooth_quantile(list(range(1001)), 0.5, (0, 1000), 1, None, ReplaceOne, "refuse", None)
+    >>> 0 <= answer <= 1000
+    True
+    """
+    lower, upper = arguments.bounds(bounds)
+    if relation(neighbors) is not ReplaceOne:
+        raise InvalidArgument(
+            message("neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'")
+        )
+    words = resolve(source)
+    mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)  # type: ignore[arg-type]
+    values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), float(lower), float(upper))
+    if values.size < 1:
+        raise InvalidArgument(
+            message("x", "at least 1 record under ReplaceOne, where the number of records is public", "0", "pass data")
+        )
+    rank = rank_of(q, values.size)
+    middle = float(np.partition(values, rank - 1)[rank - 1])
+    size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
+    noisy = mechanism.release(Fraction(middle), size, width=float(upper) - float(lower), source=words)
+    inside = min(max(float(noisy), float(lower)), float(upper))
+    interval = WithinBounds(float(lower), float(upper))
+    return EstimateFloat.of(
+        inside, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, words.private
+    )

@@ -60,8 +60,8 @@ def enumerated(x: tuple[int, ...], k: int, rate: Any) -> dict[Any, Any]:
 
 
 def rate_of(x: tuple[int, ...], k: int, epsilon: Fraction) -> tuple[float, float]:
-    """The rate that a release really uses, from what it says it set aside."""
-    _, spare = ks.release(np.array(x), k, epsilon, SeededSource(1))
+    """The rate that a release really uses, and what it sets aside."""
+    spare = ks.set_aside(ks.Problem(x, k), epsilon)
     return float(epsilon - Fraction(spare)) / 2 * (1 - 2.0**-50), spare
 
 
@@ -81,8 +81,7 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
                 law[z] += mass * chance * mp.exp(-late / scale)
             continue
         inner = block.inner
-        thresholds = range(block.start + 1, inner.threshold + 1)
-        falling = [mp.exp(-mp.mpf(rate) * i) for i in range(len(thresholds))]
+        ends = mp.exp(-mp.mpf(rate) * (inner.threshold - block.start))
         for z in law:
             if any(not low <= at <= high for at, (low, high) in zip(z, inner.band, strict=True)):
                 continue
@@ -95,8 +94,8 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
                 ]
                 chance *= terms[z[j - 1] - low] / mp.fsum(terms)
             t = problem.score(np.array(z))
-            kept = mp.fsum(w for T, w in zip(thresholds, falling, strict=True) if t <= T) / mp.fsum(falling)
-            law[z] += mass * chance * kept
+            kept = (mp.exp(-mp.mpf(rate) * max(0, t - block.start - 1)) - ends) / (1 - ends)
+            law[z] += mass * chance * max(kept, 0)
     total = mp.fsum(law.values())
     return {z: w / total for z, w in law.items()}
 
@@ -172,12 +171,12 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
     bound = ks.rounding(problem, k + 1, size)
     for threshold in (n // (2 * k) + 1, n // 10, n // 2, n):
         found = ks.forward(problem, threshold, weights)
-        state, at = {0: 1}, 0
+        state = {0: 1}
         for low, high in problem.band(threshold):
             state = {
-                z: sum(w * whole[z - before] for before, w in state.items() if before <= z) for z in range(low, high + 1)
+                z: sum(w * whole[z - before] for before, w in state.items() if before <= z)
+                for z in range(low, high + 1)
             }
-            at += 1
         if not state or not state[k]:
             assert found.total == -math.inf
             continue
@@ -201,7 +200,12 @@ def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
 @pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
 def test_no_data_make_it_hang(n: int, epsilon: float) -> None:
     for cells, k in ((2, 1), (2, 30), (5, 7), (12, 12)):
-        for shares in ([0.0] * (cells - 1), [1.0] * (cells - 1), [0.5] * (cells - 1), np.linspace(0, 1, cells + 1)[1:-1]):
+        for shares in (
+            [0.0] * (cells - 1),
+            [1.0] * (cells - 1),
+            [0.5] * (cells - 1),
+            np.linspace(0, 1, cells + 1)[1:-1],
+        ):
             x = (*(int(n * share) for share in shares), n)
             assert acceptance(x, k, epsilon) > 0.02
 

@@ -119,7 +119,7 @@ def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
     sensitivity.
 
     >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
-    0.2495
+    0.2261
     """
     if power == 1:
         low, high = _exp_ends(beta)

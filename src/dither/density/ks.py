@@ -225,6 +225,20 @@ def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
     return path
 
 
+def set_aside(problem: Problem, epsilon: Fraction) -> float:
+    """4 eta, from sizes known beforehand: the same for all data of as many records.
+
+    >>> set_aside(Problem((50, 100), 10), Fraction(1)) < 1e-9
+    True
+    """
+    points, cells = problem.points, len(problem.cumulative)
+    # no logarithm in the recursion is larger than this
+    size = float(np.abs(problem.log_weights()).max()) + points * (math.log(cells) + 3) + 64
+    # those of the blocks' weights go up to rate * n; so does what the rounded scale of the last block's law costs
+    blocks_too = 2.0**-51 * float(epsilon) * problem.records
+    return 4 * (rounding(problem, points + 1, size) + blocks_too)
+
+
 def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source) -> tuple[Integers, float]:
     """Cumulative counts of the release at the cells' right edges, and the 4 eta that was set aside.
 
@@ -235,10 +249,7 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     """
     problem = Problem(tuple(int(x) for x in cumulative), points)
     weights = problem.log_weights()
-    # sizes known beforehand: no logarithm in the recursion is larger than this
-    size = float(np.abs(weights).max()) + points * (math.log(len(cumulative)) + 3) + 64
-    # and the logarithms of the blocks' weights, up to rate * n in size, and the scale of the geometric law
-    spare = 4 * (rounding(problem, points + 1, size) + 2.0**-51 * float(epsilon) * problem.records)
+    spare = set_aside(problem, epsilon)
     loss = epsilon - Fraction(spare)
     if loss <= 0:
         raise InvalidArgument(

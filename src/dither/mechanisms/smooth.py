@@ -68,7 +68,8 @@ class SmoothNoise:
     --------
     >>> import dither as dp
     >>> m = SmoothNoise("laplace", epsilon=1, delta=1e-6)
-    >>> m.scale / m.beta < SmoothNoise("laplace", 1, 1e-6, "textbook").scale / SmoothNoise("laplace", 1, 1e-6, "textbook").beta
+    >>> textbook = SmoothNoise("laplace", epsilon=1, delta=1e-6, calibration="textbook")
+    >>> m.scale / m.beta < textbook.scale / textbook.beta
     True
     >>> x = list(range(1, 1002))
     >>> s = dp.sensitivity.smooth_median(x, bounds=(0, 2000), beta=m.beta)
@@ -134,7 +135,7 @@ class SmoothNoise:
     def for_beta(cls, kind: Kind, epsilon: float, delta: float | None, beta: float) -> SmoothNoise:
         """The same with a beta of one's own choice, and the least scale for it.
 
-        >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.1).scale < SmoothNoise.for_beta("cauchy", 1, None, beta=0.5).scale
+        >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
         """
         found = cls(kind, epsilon, delta)

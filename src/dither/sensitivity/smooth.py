@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
-from dither.exact import decimal
+from dither.exact import decimal, square_root, up
 
 Floats = NDArray[np.float64]
 
@@ -76,8 +77,8 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
     """The largest local sensitivity of the order statistic of this rank over tables at most ``distance``
     records away.
 
-    >>> local_order([1, 2, 4, 8, 16], 3, (0, 100)), local_order([1, 2, 4, 8, 16], 3, (0, 100), distance=1)
-    (4.0, 12.0)
+    >>> [round(local_order([1, 2, 4, 8, 16], 3, (0, 100), distance=k), 9) for k in (0, 1)]
+    [4.0, 12.0]
     """
     ordered, low, high = _sorted(x, bounds)
     m, k = _checked_rank(rank, ordered.size), arguments.whole(distance, "distance", 0)
@@ -105,8 +106,8 @@ def smooth_order(x: Any, rank: int, bounds: Any, beta: float) -> float:
     far apart that even the whole range, times exp(-beta (j - i - 1)), is below what adjacent records give need
     not be looked at.
 
-    >>> round(smooth_order([1, 2, 4, 8, 16], 3, (0, 100), 1.0), 6)      # one step: 4; two: 12/e; ...
-    12.642411
+    >>> round(smooth_order([1, 2, 4, 8, 16], 3, (0, 100), 1.0), 6)      # (100 - 4) exp(-2)
+    12.992187
     """
     ordered, low, high = _sorted(x, bounds)
     return _smooth(ordered, _checked_rank(rank, ordered.size), low, high, _beta(beta)) * _MORE
@@ -181,8 +182,8 @@ def local_median(x: Any, bounds: Any, distance: int = 0) -> float:
     """The local sensitivity of the median, over tables at most ``distance`` records away; releasing it, or
     noise of its size, leaks.
 
-    >>> local_median([1, 2, 4, 8, 16], (0, 100))
-    4.000000000000...
+    >>> round(local_median([1, 2, 4, 8, 16], (0, 100)), 9)
+    4.0
     """
     return local_order(x, rank_of(0.5, len(x)), bounds, distance)
 
@@ -300,12 +301,13 @@ def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -
     >>> linear([[1, 0], [1, 1]])
     2.0
     """
-    table = np.abs(np.asarray(matrix, dtype=np.float64))
-    if table.ndim != 2 or not np.all(np.isfinite(table)):
+    table = np.asarray(matrix, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0 or not np.all(np.isfinite(table)):
         raise InvalidArgument(
             message("matrix", "a two-dimensional table of finite numbers", "something else", "one row for each query")
         )
     if arguments.whole(norm, "norm") not in (1, 2):
         raise InvalidArgument(message("norm", "1 or 2", norm, "l1 for Laplace noise, l2 for Gaussian noise"))
-    columns = table.sum(axis=0) if norm == 1 else np.sqrt((table**2).sum(axis=0))
-    return float(columns.max()) * _MORE
+    sums = [sum((abs(Fraction(entry)) ** norm for entry in column), Fraction(0)) for column in table.T.tolist()]
+    largest = max(sums)
+    return up(largest) if norm == 1 else up(Fraction(square_root(largest, 96)[1], 1 << 96))

@@ -3,17 +3,17 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
-from support import FALSE_ALARM, surprise
 
 from dither import DitherError
 from dither.density import ks
 from dither.randomness import SeededSource
+from support import FALSE_ALARM, surprise
 
 mp.mp.dps = 40
 
@@ -39,7 +39,7 @@ def neighbours(x: tuple[int, ...]) -> set[tuple[int, ...]]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def true_score(x: tuple[int, ...], z: tuple[int, ...]) -> int:
     n, k = x[-1], z[-1]
     return math.ceil(n * max(abs(Fraction(a, n) - Fraction(b, k)) for a, b in zip(x, z, strict=True)))

@@ -31,6 +31,7 @@ from dither.randomness.source import Source, Words
 
 SLACK = 2.0**-38
 _WINDOW = 64.0
+_TAME = 1e150
 _TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
@@ -102,7 +103,31 @@ def first_to_ring(
     >>> first_to_ring(np.array([0.0, 50.0, -np.inf]), SeededSource(1))
     1
     """
-    return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
+    if counts is not None or exact_score is not None or not 0 < scores.size <= CHUNK:
+        return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
+    words = source.words(scores.size)
+    found = _clear_winner(scores, words, factor, law)
+    return largest_keys(scores, 1, source, factor, law=law, words=words)[0] if found is None else found
+
+
+@_QUIET
+def _clear_winner(scores: Floats, words: Words, factor: Fraction, law: Noise) -> int | None:
+    """The winner of a short race, if the floats leave no doubt; the same words are used again if they do.
+
+    The best score is in the race and all words are in the floats' range, so a key that matters is within 28 of it.
+    """
+    keys: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
+    top = scores.max()
+    if not (-_TAME < scores.min() and top < _TAME) or keys.min() < LOW or keys.max() > law.high:
+        return None
+    law.quantile(keys)
+    if law.symmetric:
+        np.copysign(keys, words.view(np.float64), out=keys)
+    keys += (scores - top) * (factor.numerator / factor.denominator)
+    winner = int(keys.argmax())
+    lead = float(keys[winner])
+    keys[winner] = -np.inf
+    return winner if lead - float(keys.max()) > 2 * SLACK else None  # false for NaN
 
 
 @_QUIET
@@ -114,8 +139,9 @@ def largest_keys(
     counts: NDArray[np.int64] | None = None,
     law: Noise = _GUMBEL,
     exact_score: Callable[[int], Fraction] | None = None,
+    words: Words | None = None,
 ) -> list[int]:
-    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first.
+    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first; from ``words``, if given.
 
     >>> from dither.randomness import SeededSource
     >>> largest_keys(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
@@ -144,8 +170,8 @@ def largest_keys(
         np.clip(fixed, -_WINDOW, _WINDOW, out=fixed)
         if some_never:
             fixed[scores[part] == -np.inf] = -np.inf
-        words = source.words(fixed.size)
-        keys, known = _keys(words, fixed, law)
+        drawn = source.words(fixed.size) if words is None else words[part]
+        keys, known = _keys(drawn, fixed, law)
         if behind is not None:
             known = np.where(behind, -np.inf, known)
         if ahead is not None:
@@ -154,12 +180,12 @@ def largest_keys(
         bar = float(best.min()) - 2 * slack
         if keys.max() >= bar:
             found = np.flatnonzero((keys >= bar) & (keys > -np.inf))
-            chosen.append((keys[found], start + found, words[found]))
+            chosen.append((keys[found], start + found, drawn[found]))
     bar = float(best.min()) - 2 * slack
     left: list[tuple[int, int]] = []
-    for keys, places, words in chosen:
+    for keys, places, kept in chosen:
         near = keys >= bar
-        left += zip(places[near].tolist(), words[near].tolist(), strict=True)
+        left += zip(places[near].tolist(), kept[near].tolist(), strict=True)
     if len(left) == 1 == k:
         return [left[0][0]]
     racing = {}

@@ -221,7 +221,7 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
         raise NotPrivate(
             message(
                 "bounds",
-                "finite bounds: without them one record makes the mean infinitely sensitive, and no smooth bound exists",
+                "finite bounds: without them one record moves the mean without limit, and no smooth bound exists",
                 "none",
                 "bound the population",
             )

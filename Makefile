@@ -27,10 +27,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/run.py --with-peers

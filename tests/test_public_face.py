@@ -18,14 +18,19 @@ from dither import errors
 NAMES = [
     "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "DitherError", "Exponential", "Gaussian", "Guarantee",
     "InvalidArgument", "InvalidData", "Laplace", "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
-    "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SparseVector", "Staircase", "TopK", "WrongType",
+    "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
+    "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
     "__version__", "density", "parallel", "sensitivity", "stats",
 ]  # fmt: skip
 STATISTICS = [
     "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",
     "min", "mode", "quantile", "quantiles", "std", "sum", "var", "variance",
 ]  # fmt: skip
-SENSITIVITIES = ["count", "histogram", "maximum", "mean", "median", "minimum", "std", "sum", "variance"]
+SENSITIVITIES = [
+    "count", "distance_to_exceed", "histogram", "linear", "local_median", "local_order", "maximum", "mean", "median",
+    "minimum", "smooth_iqr", "smooth_max", "smooth_mean", "smooth_median", "smooth_min", "smooth_order",
+    "smooth_quantile", "smooth_trimmed_mean", "std", "sum", "variance",
+]  # fmt: skip
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]
 
 

@@ -100,9 +100,80 @@ def reusable_holdout(found: dict[str, Any]) -> None:
         assert case["guarantee"].epsilon == 4
 
 
+def local_sensitivity_leaks(found: dict[str, Any]) -> None:
+    assert found["local"] == {"table 1": pytest.approx(100), "table 2": 0}
+    assert found["zero"]["table 2"] == 1  # no noise at all
+    assert found["zero"]["table 1"] <= 0.02  # 2^-20 or so each: ten of 500 do not happen
+    assert found["leak"] == pytest.approx(1 - math.e * math.tanh(1 / 200))
+    assert found["smooth"]["table 1"] == pytest.approx(100)
+    assert found["smooth"]["table 2"] == pytest.approx(100 * math.exp(-found["beta"]))
+    steps = np.abs(np.diff(np.log(found["path"]["smooth"])))
+    assert steps.max() <= found["beta"] * (1 + 1e-9)
+    assert sum(value > 0 for value in found["path"]["local"]) == 2
+    assert 0 < found["repaired"] <= found["certified"] <= 1e-6
+    assert "expected a positive number" in found["refused"]
+
+
+def pareto_noises(found: dict[str, Any]) -> None:
+    mean, median = ({name: row[0] for name, row in found["noise"][of].items()} for of in ("mean", "median"))
+    assert mean["Laplace"] == mean["mixed"] == pytest.approx(math.sqrt(2) * 49 / found["n"])
+    assert found["chosen"] == "Laplace"
+    assert min(mean, key=mean.__getitem__) == "Laplace"
+    assert median["Laplace"] == pytest.approx(math.sqrt(2) * 49)
+    for name in ("smooth Laplace", "smooth Gaussian", "smooth Student"):
+        assert median[name] < median["Laplace"] / 100
+        assert mean[name] > mean["Laplace"]
+    for rows in found["noise"].values():
+        for _, share in rows.values():
+            assert abs(share - 0.5) <= band(found["draws"], 12)
+    here, elsewhere = found["theorem_10"]
+    assert here == "Laplace noise"
+    assert "at least 0.0396326" in elsewhere
+
+
+def mars(found: dict[str, Any]) -> None:
+    for seen, exact in (("negative", "exact"), ("zeros", "exact_zeros")):
+        for name, share in found[seen].items():
+            assert abs(share - found[exact][name]) <= band(found["draws"], 6)
+    assert found["negative"]["clamped"] == found["negative"]["bounded Laplace"] == 0 <= found["least"]
+    assert found["cut_loss"] == pytest.approx(1 + math.log((2 - math.exp(-1) - math.exp(-9)) / (1 - math.exp(-10))))
+    assert found["scale"] == pytest.approx(1.61156, abs=1e-5)
+    assert found["bias"]["clamped"] == pytest.approx(1 / (math.e - 1 / math.e))
+    for name, total in found["sums"].items():  # ten deviations of a sum of a thousand
+        assert abs(total - 1000 * found["bias"][name]) <= 10 * found["sum_spread"]
+
+
+def noisy_std(found: dict[str, Any]) -> None:
+    root = math.sqrt(found["n"])
+    assert found["pair"] == [0, pytest.approx(100 / root)]
+    assert found["loss"] == pytest.approx(root)
+    assert found["delta"] == pytest.approx(1 - math.exp((1 - root) / 2))
+    assert found["told"][0] <= 0.05  # each with probability 7e-8: ten of 200 do not happen
+    assert found["told"][1] >= 0.95
+    assert found["direct"] == pytest.approx(math.sqrt(2) * 100 / root)
+    assert max(found["clamped"]) < found["direct"]
+    assert max(found["bounded"]) < found["direct"]
+    assert found["clamped"][0] == pytest.approx(math.sqrt(5), rel=1e-3)  # E max(0, Lap(10)) = 5
+    for seen, exact in zip(found["zero"], found["exact zero"], strict=True):
+        assert abs(seen - exact) <= band(found["draws"], 6)
+    assert min(found["least"]) > 0
+
+
 CHECKS = {
     check.__name__: check
-    for check in (heavy_hitter, pricing, election, mean_three_ways, density_four_ways, top_snps, reusable_holdout)
+    for check in (
+        heavy_hitter,
+        pricing,
+        election,
+        mean_three_ways,
+        density_four_ways,
+        top_snps,
+        reusable_holdout,
+        local_sensitivity_leaks,
+        pareto_noises,
+        mars,
+        noisy_std,
+    )
 }
 
 

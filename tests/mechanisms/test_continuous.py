@@ -10,11 +10,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 from divergence import number, refusal
-from support import FALSE_ALARM, surprise
 
 from dither import Exponential, PureDP
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.randomness import SeededSource, is_seeded
+from support import FALSE_ALARM, surprise
 
 SCORES: dict[str, tuple[tuple[float, float], list[Any]]] = {
     "constant": ((0.0, 1.0), piecewise_constant([0.0, 0.2, 0.25, 1.0], [0.0, 6.0, -1.0])),
@@ -43,6 +43,7 @@ def masses(bounds: Any, pieces: list[Any], rate: Fraction, edges: Any) -> Any:
     return np.array([float(m / mp.fsum(total)) for m in total])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCORES)
 def test_releases_follow_the_density(name: str) -> None:
     bounds, pieces = SCORES[name]

@@ -55,6 +55,7 @@ def test_probabilities_of_narrow_types(noise: Any) -> None:
     assert np.allclose(unsigned, m.probabilities([2, 0]), atol=0, rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", LAWS)
 def test_a_thousand_candidates(noise: Any) -> None:
     rates = [Fraction(-(i % 10), 4) for i in range(1000)]
@@ -91,6 +92,7 @@ def test_a_thousand_candidates(noise: Any) -> None:
         assert abs(found[i] / float(want) - 1) < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", LAWS)
 @pytest.mark.parametrize("scores", [[0, 1, 3], [0.0, 0.5, -math.inf, 0.5, 2.0], [2**62, 2**62 + 2]], ids=str)
 def test_draws_follow_the_probabilities(noise: Any, scores: Any) -> None:
@@ -159,3 +161,24 @@ def test_names_and_noises_are_checked() -> None:
     refusal(lambda: NoisyMax(1, 1, noise="gauss"))  # type: ignore[arg-type]
     assert PermuteAndFlip(1, 1).noise == "exponential"
     assert NoisyMax(1, 1).select(["no", "yes"], [0, 1000]) == "yes"
+
+
+@pytest.mark.parametrize("d", [2000, 10**5])
+def test_permute_and_flip_of_very_many(d: int) -> None:
+    """Half tied at the top, half one unit behind: both integrals by mpmath, in units of 1/d."""
+    m, half = PermuteAndFlip(1, 2), d // 2
+    found = m.probabilities(np.where(np.arange(d) < half, 0.0, -1.0))
+    e = mp.exp(-1)
+
+    def share(a: int, b: int) -> Any:
+        return mp.quad(lambda u: (1 - u / d) ** a * (1 - e * u / d) ** b / d, [0, 5, 20, 60, 150])
+
+    assert abs(found[0] / float(share(half - 1, half)) - 1) < 1e-12
+    assert abs(found[-1] / float(e * share(half, half - 1)) - 1) < 1e-12
+
+
+@pytest.mark.slow
+def test_laplace_probabilities_of_many_fit_into_memory() -> None:
+    found = NoisyMax(1, 2, noise="laplace").probabilities(-np.arange(3000) / 100)
+    assert np.all(np.diff(found) < 0)
+    assert abs(math.fsum(found.tolist()) - 1) < 1e-15

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dither import AddRemove, DitherError, ReplaceOne, stats
+from dither import AddRemove, DitherError, InvalidArgument, ReplaceOne, stats
 from dither.stats import order
 from support import FALSE_ALARM, surprise
 
@@ -300,6 +300,6 @@ def test_a_wrong_share_is_refused(q):
             ask()
 
 
-def test_order_statistics_have_no_delta():
-    with pytest.raises(TypeError):
+def test_a_delta_is_for_the_smooth_method_only() -> None:
+    with pytest.raises(InvalidArgument, match="leave delta out"):
         stats.median([1.0], bounds=(0, 1), epsilon=1, delta=1e-6)

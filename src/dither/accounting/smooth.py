@@ -6,19 +6,20 @@ delta)-DP if the hockey-stick divergence ``E = integral of (p - e^epsilon q)_+``
 (at y) is at most delta.
 
 **The worst pair**, for Laplace and for normal Z, is a P that is wider by e^beta and shifted by the whole of the
-smaller S: in units of that, ``P = law of s e^beta Z`` and ``Q = law of 1 + s Z``, provided ``e^beta/s + 1/(2
-s^2) + beta < epsilon``, which is checked. Let A be the set where p > e^epsilon q, d the shift.
+smaller S: in units of that, ``P = law of s e^beta Z`` and ``Q = law of 1 + s Z``, provided, for normal Z,
+``e^beta/s + 1/(2 s^2) + beta < epsilon``, for Laplace Z ``1/s + beta < epsilon``, which is checked. Let A be the
+set where p > e^epsilon q, d the shift.
 
 * *E grows with d.* Its derivative is ``e^epsilon * integral over A of dq/dx``. If Q is the wider one, A is an
   interval [a1, a2] whose middle lies to the left of 0, so a2 is nearer to d and q(a2) > q(a1); if P is, A is
   the outside of an interval whose middle lies to the right of d, so a1 is nearer to d and q(a1) > q(a2). Either
   way the derivative is positive.
 * *A P that is wider by e^b: E grows with b.* A is the outside of [a1, a2], which holds 0 and d, since the
-  log-ratio there is at most 1/s + 1/(2 s^2) < epsilon. The derivative by b is ``integral over A of -d(x p)/dx =
+  log-ratio there is at most 1/(2 s^2), respectively 1/s. The derivative by b is ``integral over A of -d(x p)/dx =
   a2 p(a2) - a1 p(a1)``, positive as a1 < 0 < a2.
 * *A Q that is wider by e^b is no worse than b = 0.* Where ``|x - d| > s e^b`` a wider Q has the larger density,
-  so p - e^epsilon q falls with b; and nearer to d the log-ratio is at most e^beta/s + 1/(2 s^2) + beta <
-  epsilon, so A has no points there.
+  so p - e^epsilon q falls with b; and nearer to d the log-ratio is at most e^b/s + b, respectively 1/s + b,
+  which is below epsilon, so A has no points there.
 
 At the worst pair A is the outside of an interval with explicit ends, and E is four tail probabilities:
 enclosed, the ends rounded outward.
@@ -40,9 +41,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from dither.errors import InvalidArgument, message
 from dither.exact import exp, exp_neg, log, normal_tail, square_root, up
 
-_BITS = 96
+_BITS = 192  # e^50 takes 72 of them, and a delta of 1e-20 another 66
 _ONE = 1 << _BITS
 
 POWERS = {"cauchy": 1, "student": 2}
@@ -51,11 +53,6 @@ POWERS = {"cauchy": 1, "student": 2}
 def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
     low, high = exp(x, _BITS)
     return Fraction(low, _ONE), Fraction(high, _ONE)
-
-
-def _side_condition(epsilon: Fraction, s: Fraction, beta: Fraction) -> bool:
-    """That no point near d can belong to A for b >= 0."""
-    return _exp_ends(beta)[1] / s + 1 / (2 * s * s) + beta < epsilon
 
 
 def _half_tail(z: Fraction, upper: bool) -> Fraction:
@@ -73,9 +70,9 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
     >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
     True
     """
-    if not _side_condition(epsilon, s, beta):
-        return 1.0
     wide = _exp_ends(beta)
+    if not wide[1] / s + 1 / (2 * s * s) + beta < epsilon:
+        return 1.0
     ends = []
     for shrink in _exp_ends(
         -2 * beta
@@ -97,7 +94,7 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
     >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
     True
     """
-    if not _side_condition(epsilon, s, beta):
+    if not 1 / s + beta < epsilon:
         return 1.0
     wide = _exp_ends(beta)[1]
     gaps = [1 - shrink for shrink in _exp_ends(-beta)]
@@ -142,11 +139,20 @@ def _largest_ratio(b: float, d2: float) -> float:
 
 
 def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction:
-    """The smallest s, to a relative 2^-40, for which the bound holds: doubling, then bisection; what is
-    returned was checked.
+    """The smallest s, to a relative 2^-26, for which the bound holds: doubling, then bisection; what is
+    returned was checked. Where beta alone, without a shift, costs more than epsilon and delta, there is none.
     """
-    high = Fraction(start)
+    high, most = Fraction(start), Fraction(start) * 2**120
     while not holds(high):
+        if high > most:
+            raise InvalidArgument(
+                message(
+                    "beta",
+                    "one for which some amount of noise is enough for this epsilon and delta",
+                    "a larger one",
+                    "pass a smaller beta, or take the one of dither.SmoothNoise",
+                )
+            )
         high *= 2
     low = high / 2
     while holds(low):
@@ -194,7 +200,7 @@ def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[F
     for _ in range(60):
         a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
         low, high = (low, b) if cost(a) < cost(b) else (a, high)
-    beta = Fraction(math.exp((low + high) / 2)).limit_denominator(10**9)
+    beta = Fraction(math.exp((low + high) / 2))
     return beta, smooth_scale(kind, epsilon, delta, beta)
 
 
@@ -209,7 +215,7 @@ def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], f
                 fits = -beta + POWERS[kind] * math.log(_largest_ratio(-beta, math.exp(-2 * beta) / s**2)) <= epsilon
             else:
                 fits = (
-                    math.exp(beta) / s + 1 / (2 * s * s) + beta < epsilon
+                    (1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)) + beta < epsilon
                     and _float_delta(kind, epsilon, s, beta) <= delta
                 )
             low, high = (low, s) if fits else (s, high)

@@ -17,6 +17,8 @@ from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
 
+_TABLE = 1 << 20
+
 _LAWS: dict[str, Gumbel | ExponentialLaw] = {
     "gumbel": Gumbel(),
     "laplace": ExponentialLaw(symmetric=True),
@@ -138,28 +140,45 @@ class PermuteAndFlip(NoisyMax):
 
 
 def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    nodes, weights = np.polynomial.legendre.leggauss(min(p.size // 2 + 1, 200))
-    t, weights = (nodes + 1) / 2, weights / 2
-    logs = np.log1p(-np.multiply.outer(t, p).clip(max=1 - 1e-16))
-    others = np.exp(logs.sum(axis=1)[:, None] - logs)
-    found: NDArray[np.float64] = p * (weights @ others)
-    return found
+    """Up to 400 candidates one rule is exact; for more, rules between powers of two down to 1 / size."""
+    if p.size <= 400:
+        knots, nodes = np.array([0.0, 1.0]), p.size // 2 + 1
+    else:
+        knots, nodes = np.concatenate([[0.0], 0.5 ** np.arange(math.ceil(math.log2(p.size)), -1, -1)]), 40
+    t, weights = _rule(knots, nodes)
+    found = np.zeros(p.size)
+    for part in _parts(t.size, p.size):
+        logs = np.log1p(-np.multiply.outer(t[part], p).clip(max=1 - 1e-16))
+        found += weights[part] @ np.exp(logs.sum(axis=1)[:, None] - logs)
+    return p * found
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(i has the largest rate + noise), by Gauss-Legendre between the rates and 40 units beyond them."""
+    """P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
     alive = rates > -np.inf
     centers = rates[alive]
     knots = np.unique(np.concatenate([centers[centers > -80], [-45.0], np.linspace(0.0, 45.0, 46)]))
     knots = np.unique(np.concatenate([knots, np.arange(math.floor(knots[0]), 45.0)]))
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    half = np.diff(knots) / 2
-    z = (knots[:-1] + half)[:, None] + half[:, None] * nodes
-    w = (half[:, None] * weights).ravel()
-    shift = z.ravel()[:, None] - centers
-    below = np.where(shift < 0, 0.5 * np.exp(np.minimum(shift, 0)), 1 - 0.5 * np.exp(-np.maximum(shift, 0)))
-    logs = np.log(np.maximum(below, 1e-300))
-    density = 0.5 * np.exp(-np.abs(shift))
+    z, weights = _rule(knots, 20)
+    sums = np.zeros(centers.size)
+    for part in _parts(z.size, centers.size):
+        shift = z[part, None] - centers
+        below = np.where(shift < 0, 0.5 * np.exp(np.minimum(shift, 0)), 1 - 0.5 * np.exp(-np.maximum(shift, 0)))
+        logs = np.log(np.maximum(below, 1e-300))
+        sums += weights[part] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
     found = np.zeros(rates.size)
-    found[alive] = w @ (density * np.exp(logs.sum(axis=1)[:, None] - logs))
+    found[alive] = sums
     return found
+
+
+def _rule(knots: NDArray[np.float64], nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and weights of Gauss-Legendre between each two knots."""
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    half = np.diff(knots)[:, None] / 2
+    return (knots[:-1, None] + half + half * x).ravel(), (half * w).ravel()
+
+
+def _parts(rows: int, columns: int) -> list[slice]:
+    """Rows in blocks that keep a table of so many columns small."""
+    size = max(1, _TABLE // columns)
+    return [slice(start, start + size) for start in range(0, rows, size)]

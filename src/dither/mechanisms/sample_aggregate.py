@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly
 from dither.randomness import Source, resolve
 
@@ -49,7 +49,7 @@ class SampleAndAggregate:
         """One bounded number for each block; not private, but each record moves one of them only: aggregate
         them privately.
         """
-        rows = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+        rows = _rows(x)
         if rows.ndim == 0 or rows.shape[0] < self.blocks:
             raise InvalidArgument(
                 message("x", f"at least as many rows as blocks, {self.blocks}", "fewer", "use fewer blocks")
@@ -64,3 +64,15 @@ class SampleAndAggregate:
                 value = low
             found.append(min(max(value, low), high) if np.isfinite(value) else low)
         return np.array(found)
+
+
+def _rows(x: Any) -> NDArray[Any]:
+    """The rows, of a type that is declared and does not depend on a record: a list holds floats."""
+    if isinstance(x, np.ndarray) or hasattr(x, "to_numpy"):
+        return np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise WrongType(
+            message("x", "an array, a Series or a list of numbers", "something else", "pass a NumPy array")
+        ) from None

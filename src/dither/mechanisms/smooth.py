@@ -59,7 +59,8 @@ class SmoothNoise:
     and no less; :meth:`certificate` recomputes it with rigorous bounds. ``calibration="textbook"`` takes the
     constants of Nissim, Raskhodnikova and Smith 2007: Laplace 2/epsilon with ``beta = epsilon / (2 ln(2/d'))``,
     where ``delta = d' (e^(epsilon/2) + 1)/2``; Gaussian ``5 sqrt(2 ln(2/delta)) / epsilon`` with ``beta =
-    epsilon / (2 ln(2/delta))``; Cauchy 6/epsilon with beta = epsilon/6. They hold, with delta to spare.
+    epsilon / (2 ln(2/delta))``; Cauchy 6/epsilon with beta = epsilon/6. They hold, with delta to spare, for
+    small epsilon; where the certificate says otherwise (Gaussian from epsilon = 5 on) they are refused.
 
     The lattice of the release must not depend on the data, and S does; it is set by ``width``, a public size of
     the values, at 2^40 or more steps to it.
@@ -127,9 +128,22 @@ class SmoothNoise:
             )
         else:
             failure = arguments.delta(self.delta)
+            if failure < Fraction(1, 10**20):
+                raise InvalidArgument(
+                    message("delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'")
+                )
         beta, scale = (smooth_calibration if self.calibration == "exact" else _textbook)(self.kind, loss, failure)
         object.__setattr__(self, "beta", float(beta))
         object.__setattr__(self, "scale", up(scale))
+        if failure and self.calibration == "textbook" and (true := self.certificate()) > failure:
+            raise NotPrivate(
+                message(
+                    "calibration",
+                    "'exact' for this epsilon: the textbook's constants are for small ones",
+                    f"'textbook', whose true delta is up to {true:.3g}",
+                    "leave calibration out",
+                )
+            )
 
     @classmethod
     def for_beta(cls, kind: Kind, epsilon: float, delta: float | None, beta: float) -> SmoothNoise:
@@ -141,11 +155,11 @@ class SmoothNoise:
         found = cls(kind, epsilon, delta)
         own = exactly(arguments.positive(beta, "beta"))
         most = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
-        if own > most:
+        if not 2.0**-40 < own <= most:
             raise InvalidArgument(
                 message(
                     "beta",
-                    f"at most {float(most):g} for this epsilon",
+                    f"above 1e-12 and at most {float(most):g} for this epsilon",
                     beta,
                     "a smaller beta needs less noise for each unit of sensitivity",
                 )
@@ -205,17 +219,25 @@ class SmoothNoise:
         words, number = resolve(source), scalar(value)
         if number is None:
             raise WrongType(message("value", "one number", type(value).__name__, "release one number at a time"))
-        size = float(exactly(smooth_sensitivity, "smooth_sensitivity"))
-        if size < 0:
+        size = exactly(smooth_sensitivity, "smooth_sensitivity")
+        if not 0 <= size < 1 << 900:
             raise InvalidArgument(
                 message(
-                    "smooth_sensitivity", "a number from 0 on", "a negative one", "compute it with dither.sensitivity"
+                    "smooth_sensitivity",
+                    "a number from 0 to 1e+270",
+                    "a negative or larger one",
+                    "compute it with dither.sensitivity",
                 )
             )
-        step = spacing(arguments.positive(width, "width")) * 2.0**-20
+        public = arguments.positive(width, "width")
+        if not 2.0**-500 < public < 2.0**900:
+            raise InvalidArgument(
+                message("width", "a number from 1e-150 to 1e+270", width, "pass upper - lower of the bounds")
+            )
+        step = spacing(public) * 2.0**-20
         # a vanishing sensitivity gets noise of a thousandth of a step: S may be replaced by any larger smooth
         # bound, and the maximum with a constant is one
-        scale = up(Fraction(self.scale) * max(exactly(size), Fraction(step) / 1000))
+        scale = up(Fraction(self.scale) * max(size, Fraction(step) / 1000))
         released: float = mark(round_nearest(Fraction(number), _LAWS[self.kind], scale, step, words), words)
         return released
 

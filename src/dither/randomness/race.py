@@ -118,7 +118,7 @@ def _clear_winner(scores: Floats, words: Words, factor: Fraction, law: Noise) ->
     """
     keys: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
     top = scores.max()
-    if not (-_TAME < scores.min() and top < _TAME) or keys.min() < LOW or keys.max() > law.high:
+    if not (scores.min() > -_TAME and top < _TAME) or keys.min() < LOW or keys.max() > law.high:
         return None
     law.quantile(keys)
     if law.symmetric:

@@ -13,7 +13,9 @@ For an order statistic of rank m, ``A_k = max over t = 0..k+1 of x_(m+t) - x_(m+
 ends being the bounds. For others a bound with the same two properties will do, and is given with each.
 
 Rounding: floats are off by less than a relative 2^-44. S is computed for a beta that is 2^-42 smaller and
-raised by 2^-43, so what is returned is an upper bound, and smooth for the beta that was asked for.
+raised by 2^-43, so what is returned is an upper bound, and smooth for the beta that was asked for. It is never
+below 2^-500 of the width of the bounds, where exp(-k beta) would lose its digits and vanish for x but not for
+its neighbour: the maximum with a constant is smooth too.
 """
 
 from __future__ import annotations
@@ -28,17 +30,18 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
-from dither.exact import decimal, square_root, up
+from dither.exact import decimal, exactly, square_root, up
 
 Floats = NDArray[np.float64]
 
 _LESS = 2.0**-42
 _MORE = 1 + 2.0**-43
+_LEAST = 2.0**-500
 
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
     """The records in order, clipped to the bounds, with the bounds."""
-    low, high = (float(end) for end in arguments.bounds(bounds))
+    low, high = _ends(bounds)
     values = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise InvalidArgument(message("x", "one column of numbers", "something else", "pass a one-dimensional array"))
@@ -50,6 +53,15 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
     if np.any(np.isnan(floats)):
         raise InvalidData(message("x", "no NaN", "some", "replace them by a bound before"))
     return np.sort(np.clip(floats, low, high)), low, high
+
+
+def _ends(bounds: Any) -> tuple[float, float]:
+    lower, upper = arguments.bounds(bounds)
+    if not (max(abs(lower), abs(upper)) < 2.0**900 and float(upper) - float(lower) > 2.0**-500):
+        raise InvalidArgument(
+            message("bounds", "bounds below 1e+270, more than 1e-150 apart", "others", "measure in another unit")
+        )
+    return float(lower), float(upper)
 
 
 def _beta(beta: object) -> float:
@@ -88,7 +100,16 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
     if k + 1 > reach:
         return high - low
     t = np.arange(k + 2)
-    return float((padded[center + t] - padded[center + t - k - 1]).max()) * _MORE if k >= 0 else 0.0
+    return float(_difference(padded[center + t], padded[center + t - k - 1]).max())
+
+
+def _difference(a: Floats, b: Floats) -> Floats:
+    """a - b, rounded up: where it is exact, no more than that, so that a limit that is just met is not exceeded."""
+    found = a - b
+    back = found - a
+    lost = (a - (found - back)) - (b + back)  # the rounding error, exactly
+    rounded: Floats = np.where(lost > 0, np.nextafter(found, np.inf), found)
+    return rounded
 
 
 def _checked_rank(rank: int, n: int) -> int:
@@ -125,7 +146,7 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
     reach = min(n + 1, int(math.log(whole / floor) / beta) + 2) if floor > whole * 1e-300 else n + 1
     first, last = max(0, m - reach), min(n + 1, m + reach)
     left, right = np.arange(first, m + 1), np.arange(m, last + 1)
-    return _best_pair(padded, left, right, beta)
+    return max(_best_pair(padded, left, right, beta), whole * _LEAST)
 
 
 def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64], beta: float) -> float:
@@ -217,7 +238,7 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
     >>> round(smooth_mean([4.0, 6.0], (0, 10), 10.0), 6)
     3.0
     """
-    if bounds is None or any(math.isinf(float(end)) for end in bounds):
+    if bounds is None or (isinstance(bounds, (tuple, list)) and any(end in (math.inf, -math.inf) for end in bounds)):
         raise NotPrivate(
             message(
                 "bounds",
@@ -242,8 +263,9 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     True
     """
     ordered, low, high = _sorted(x, bounds)
-    n, share = ordered.size, float(arguments.positive(trim, "trim"))
-    if share >= 0.5 or math.floor(share * n) < 1:
+    n, share = ordered.size, arguments.positive(trim, "trim")
+    cuts = {math.floor(share * n), math.floor(decimal(trim) * n)}  # 0.29 of 100: 28 in floats, 29 in decimals
+    if share >= 0.5 or min(cuts) < 1:
         raise InvalidArgument(
             message(
                 "trim",
@@ -252,11 +274,13 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
                 "pass trim=0.1 and enough records",
             )
         )
-    cut = math.floor(share * n)
-    padded = np.concatenate([[low], ordered, [high]])
-    k = np.arange(cut + 1)
-    spread = padded[np.minimum(n - cut + 1 + k, n + 1)] - padded[np.maximum(cut - k, 0)]
-    return float((spread * np.exp(-_beta(beta) * k)).max()) / (n - 2 * cut) * _MORE
+    padded, less = np.concatenate([[low], ordered, [high]]), _beta(beta)
+    found = []
+    for cut in cuts:
+        k = np.arange(cut + 1)
+        spread = padded[n - cut + 1 + k] - padded[cut - k]
+        found.append(max(float((spread * np.exp(-less * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
+    return max(found) * _MORE
 
 
 def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
@@ -281,7 +305,7 @@ def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:
     1
     """
     ordered, low, high = _sorted(x, bounds)
-    n = ordered.size
+    n, limit = ordered.size, float(exactly(limit, "limit"))
     if high - low <= limit:
         return n + 1
     below, above = -1, n
@@ -301,7 +325,10 @@ def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -
     >>> linear([[1, 0], [1, 1]])
     2.0
     """
-    table = np.asarray(matrix, dtype=np.float64)
+    try:
+        table = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.zeros(0)
     if table.ndim != 2 or table.size == 0 or not np.all(np.isfinite(table)):
         raise InvalidArgument(
             message("matrix", "a two-dimensional table of finite numbers", "something else", "one row for each query")

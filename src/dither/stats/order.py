@@ -206,9 +206,9 @@ def quantile(
     epsilon: float | None = None,
     delta: float | None = None,
     *,
-    method: Literal["exponential", "smooth"] = "exponential",
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
+    method: Literal["exponential", "smooth"] = "exponential",
     source: Source | None = None,
 ) -> Selected:
     """A value close in rank to the q-quantile.
@@ -237,9 +237,9 @@ def median(
     epsilon: float | None = None,
     delta: float | None = None,
     *,
-    method: Literal["exponential", "smooth"] = "exponential",
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
+    method: Literal["exponential", "smooth"] = "exponential",
     source: Source | None = None,
 ) -> Selected:
     """A value close in rank to the median.

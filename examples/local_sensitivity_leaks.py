@@ -97,13 +97,14 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     for name, zeros in pair.items():
         left.axvline(zeros, color="k", linewidth=0.6, linestyle=":")
         before = zeros == MIDDLE
-        left.text(zeros - 0.5 if before else zeros + 0.5, 60, name, ha="right" if before else "left", fontsize=9)
+        left.text(zeros - 0.5 if before else zeros + 0.5, 106, name, ha="right" if before else "left", fontsize=9)
     left.set(
         title="Each step to the right replaces one record",
         xlabel=f"records that are 0, out of {N}",
         ylabel="sensitivity of the median",
     )
-    left.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 0.5))
+    left.set_ylim(-5, 155)
+    left.legend(fontsize=8, loc="upper left")
     t = np.linspace(-400, 400, 1601)
     below = [np.where(t < 0, np.exp(t / b) / 2, 1 - np.exp(-t / b) / 2) for b in (WIDTH / EPSILON, *scales)]
     right.plot(t, below[0], color="tab:red", label="local, table 1")

@@ -9,6 +9,7 @@ half because 0 has a probability of its own). What can be done:
 * cut the density at 0 and renormalise, with the same scale. That is not epsilon-DP: what it is divided by depends on
   the data. The true loss is epsilon + ln(C_1/C_0), almost 1.5 at epsilon = 1.
 * dp.BoundedLaplace: the same with the scale that makes it epsilon-DP: always inside, but larger noise, and a bias too.
+  Of whole numbers 1 is the most likely: what rounds to 0 is [0, 1/2] only, since nothing is below the limit.
 
 So: publish the unclamped count where it will be added up, clamp where it will be looked at.
 """

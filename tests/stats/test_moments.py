@@ -14,7 +14,8 @@ from scipy import stats as scipy_stats
 
 from dither import AddRemove, ReplaceOne, stats
 from dither.mechanisms import Laplace
-from dither.stats.moments import RatioInterval, _pair_tail, noise
+from dither.stats.intervals import RatioInterval, _pair_tail
+from dither.stats.moments import noise
 
 FALSE_ALARM = 1e-9
 BOTH = [AddRemove, ReplaceOne]

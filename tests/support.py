@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -175,3 +176,8 @@ def assert_uniform(cells: NDArray[Any], count: int) -> None:
     if count > 1:
         tilted = even * np.where(np.arange(count) % 2, 0.9, 1.1)
         assert surprise(counts, tilted / tilted.sum()) < FALSE_ALARM
+
+
+def label(value: object) -> str:
+    """A name for a parameter that is the same in every process: its repr without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

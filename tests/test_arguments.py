@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import DitherError, arguments
+from support import label
 
 NOT_NUMBERS = ["1", None, True, 1 + 0j, object(), [1], b"1", math.nan, math.inf, -math.inf, Decimal("nan")]
 
@@ -24,32 +25,32 @@ def refuses(check, *args: object) -> None:
     assert "Fix:" in text
 
 
-@pytest.mark.parametrize("junk", [0, -1, -0.0, 1e7, 1_000_001, *NOT_NUMBERS], ids=repr)
+@pytest.mark.parametrize("junk", [0, -1, -0.0, 1e7, 1_000_001, *NOT_NUMBERS], ids=label)
 def test_epsilon_refuses(junk: object) -> None:
     refuses(arguments.epsilon, junk)
 
 
-@pytest.mark.parametrize("junk", [0, 1, -1, 2, 1.0, 0.0, *NOT_NUMBERS], ids=repr)
+@pytest.mark.parametrize("junk", [0, 1, -1, 2, 1.0, 0.0, *NOT_NUMBERS], ids=label)
 def test_delta_refuses(junk: object) -> None:
     refuses(arguments.delta, junk)
 
 
-@pytest.mark.parametrize("junk", [0, -1, 1e121, 10**400, -0.0, 5e-324, *NOT_NUMBERS], ids=lambda x: repr(x)[:20])
+@pytest.mark.parametrize("junk", [0, -1, 1e121, 10**400, -0.0, 5e-324, *NOT_NUMBERS], ids=label)
 def test_sensitivity_refuses(junk: object) -> None:
     refuses(arguments.sensitivity, junk)
 
 
-@pytest.mark.parametrize("junk", [0, 1, -1, 95, *NOT_NUMBERS], ids=repr)
+@pytest.mark.parametrize("junk", [0, 1, -1, 95, *NOT_NUMBERS], ids=label)
 def test_confidence_refuses(junk: object) -> None:
     refuses(arguments.confidence, junk)
 
 
-@pytest.mark.parametrize("junk", [0, -1, *NOT_NUMBERS], ids=repr)
+@pytest.mark.parametrize("junk", [0, -1, *NOT_NUMBERS], ids=label)
 def test_positive_refuses(junk: object) -> None:
     refuses(arguments.positive, junk, "error")
 
 
-@pytest.mark.parametrize("junk", [0, -1, 1.0, 2.5, "2", None, True, math.nan, [2]], ids=repr)
+@pytest.mark.parametrize("junk", [0, -1, 1.0, 2.5, "2", None, True, math.nan, [2]], ids=label)
 def test_whole_refuses(junk: object) -> None:
     refuses(arguments.whole, junk, "categories")
 
@@ -57,7 +58,7 @@ def test_whole_refuses(junk: object) -> None:
 @pytest.mark.parametrize(
     "junk",
     [None, 1, "01", (1,), (0, 1, 2), (1, 1), (2, 1), (0, math.inf), (math.nan, 1), ("0", "1"), (None, 1), {0, 1}],
-    ids=repr,
+    ids=label,
 )
 def test_bounds_refuse(junk: object) -> None:
     refuses(arguments.bounds, junk)

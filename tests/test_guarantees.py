@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from dither import ZCDP, ApproxDP, DitherError, Guarantee, PureDP, parallel
+from support import label
 
 DIGITS = 60
 DELTAS = [1e-300, 1e-40, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.3]
@@ -61,7 +62,7 @@ def test_parallel_takes_the_largest_of_each_number() -> None:
     assert parallel(PureDP(2)) == PureDP(2)
 
 
-@pytest.mark.parametrize("junk", [(), (1,), ("x", PureDP(1)), (PureDP(1), 0), (None,), ([PureDP(1)],)], ids=repr)
+@pytest.mark.parametrize("junk", [(), (1,), ("x", PureDP(1)), (PureDP(1), 0), (None,), ([PureDP(1)],)], ids=label)
 def test_parallel_refuses(junk: tuple[Any, ...]) -> None:
     with pytest.raises((ValueError, TypeError), match=r"expected .* Fix:") as refused:
         parallel(*junk)
@@ -111,7 +112,7 @@ def test_other_things_neither_add_nor_compare(other: Any) -> None:
     assert PureDP(1) != other
 
 
-@pytest.mark.parametrize("one", [PureDP(Fraction(1, 3)), ApproxDP(0, 0.1), ApproxDP(0.1, 1e-9), ZCDP(1e-12)], ids=repr)
+@pytest.mark.parametrize("one", [PureDP(Fraction(1, 3)), ApproxDP(0, 0.1), ApproxDP(0.1, 1e-9), ZCDP(1e-12)], ids=label)
 def test_guarantees_are_frozen_values(one: Guarantee) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(one, protocol)) == one

@@ -12,6 +12,7 @@ import dither as dp
 from dither import AddRemove, DitherError, NotPrivate, PureDP, ReplaceOne
 from dither.density import Density, release
 from dither.randomness import SeededSource
+from support import label
 
 METHODS: list[Any] = ["histogram", "perturbed", "smoothed", "ks"]
 SENTINEL = 987654.321
@@ -168,7 +169,7 @@ REFUSED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("positional", "named"), REFUSED, ids=lambda a: str(a)[:60])
+@pytest.mark.parametrize(("positional", "named"), REFUSED, ids=lambda a: label(a)[:60])
 def test_refusals(positional: Any, named: Any) -> None:
     with pytest.raises((ValueError, TypeError)) as refused:
         release(*positional, **named)

@@ -13,6 +13,7 @@ from scipy import stats
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, Staircase
 from dither.mechanisms.additive import coordinates_of, plain, shares
+from support import label
 
 FALSE_ALARM = 1e-9
 TRIALS = 60_000
@@ -46,7 +47,7 @@ def judge(covered: int, trials: int, level: float) -> float:
     return 2 * min(stats.binom.cdf(covered, trials, level), stats.binom.sf(covered - 1, trials, level))
 
 
-@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=repr)
+@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=label)
 @pytest.mark.parametrize("value", [0.0, 5.0])
 def test_the_error_of_real_releases_is_honest_and_not_wasteful(m: Any, value: float) -> None:
     if m in BOUNDED and value:
@@ -57,7 +58,7 @@ def test_the_error_of_real_releases_is_honest_and_not_wasteful(m: Any, value: fl
     assert judge(int((off <= 1.1 * w).sum()), TRIALS, 0.95) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=repr)
+@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=label)
 @pytest.mark.parametrize("level", [0.3, 0.95])
 def test_the_error_of_integer_releases_is_honest_and_the_next_smaller_is_not(m: Any, level: float) -> None:
     off, w = errors(m, 0), width(m, level, integer=True)
@@ -68,7 +69,7 @@ def test_the_error_of_integer_releases_is_honest_and_the_next_smaller_is_not(m: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=repr)
+@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=label)
 def test_the_default_error_holds_for_floats_and_for_integers(m: Any) -> None:
     w = m.error(0.95)
     assert stats.binom.cdf((errors(m, 0.0) <= w).sum(), TRIALS, 0.95) > FALSE_ALARM
@@ -76,7 +77,7 @@ def test_the_default_error_holds_for_floats_and_for_integers(m: Any) -> None:
         assert stats.binom.cdf((errors(m, 0) <= w).sum(), TRIALS, 0.95) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("m", [*FAST, *SLOW], ids=repr)
+@pytest.mark.parametrize("m", [*FAST, *SLOW], ids=label)
 def test_the_variance_is_that_of_the_noise(m: Any) -> None:
     """Nine standard deviations of the mean square: below 1e-9 for these tails, above nothing that 10 % would do."""
     trials = 200_000 if m in FAST else 60_000
@@ -93,7 +94,7 @@ def test_the_variance_is_that_of_the_noise(m: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("coordinates", [2, 20])
-@pytest.mark.parametrize("m", FAST, ids=repr)
+@pytest.mark.parametrize("m", FAST, ids=label)
 def test_all_coordinates_stay_within_the_joint_error_together(m: Any, coordinates: int) -> None:
     off = errors(m, 0.0, 40_000 * coordinates).reshape(-1, coordinates).max(axis=1)
     w = m.error(0.9, coordinates=coordinates, integer=False)

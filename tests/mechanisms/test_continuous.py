@@ -14,7 +14,7 @@ from divergence import number, refusal
 from dither import Exponential, PureDP
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.randomness import SeededSource, is_seeded
-from support import FALSE_ALARM, surprise
+from support import FALSE_ALARM, label, surprise
 
 SCORES: dict[str, tuple[tuple[float, float], list[Any]]] = {
     "constant": ((0.0, 1.0), piecewise_constant([0.0, 0.2, 0.25, 1.0], [0.0, 6.0, -1.0])),
@@ -140,7 +140,7 @@ GAPS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("pieces", GAPS, ids=str)
+@pytest.mark.parametrize("pieces", GAPS, ids=label)
 def test_pieces_must_cover_the_bounds(pieces: Any) -> None:
     refusal(lambda: ContinuousExponential(1, 1, bounds=(0.0, 1.0)).release(pieces), "987654")
 

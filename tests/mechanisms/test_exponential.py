@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dither import AddRemove, Exponential, PureDP, ReplaceOne
 from dither.randomness import SeededSource, is_seeded
-from support import FALSE_ALARM, surprise
+from support import FALSE_ALARM, label, surprise
 
 EDGES: list[Any] = [[4.0], [0, 0, 0], [15, 20, 25], [0.0, -1e-300, -700.0, -744.0], [1e308, -1e308], [0.1, -math.inf]]
 
 
-@pytest.mark.parametrize("scores", EDGES, ids=str)
+@pytest.mark.parametrize("scores", EDGES, ids=label)
 def test_probabilities_agree_with_mpmath(scores: Any) -> None:
     m = Exponential(1, 1)
     found = m.probabilities(scores)

@@ -10,7 +10,7 @@ from divergence import budget, hockey_stick, hockey_stick_of_densities, number, 
 from scipy import stats
 
 from dither import ZCDP, ApproxDP, Gaussian, NotPrivate
-from support import surprise
+from support import label, surprise
 
 CASES = [(1, 1, 0.01), (2, 1, 1e-3), (3, 3, 0.05), (0.5, 0.3, 1e-2)]
 
@@ -146,7 +146,7 @@ def test_coordinates_with_their_own_sensitivities_stay_within_the_whole() -> Non
         {"epsilon": 1, "delta": 1e-6, "method": "bogus"},
         {"rho": 1, "method": "bogus"},
     ],
-    ids=str,
+    ids=label,
 )
 def test_incomplete_or_contradictory_arguments_are_refused(arguments: dict[str, Any]) -> None:
     refusal(lambda: Gaussian(1, **arguments))

@@ -12,7 +12,7 @@ from divergence import number
 
 from dither import AddRemove, Exponential, NoisyMax, PermuteAndFlip, PureDP, ReplaceOne
 from dither.randomness import SeededSource
-from support import FALSE_ALARM, surprise
+from support import FALSE_ALARM, label, surprise
 
 CASES: list[Any] = [
     [3.0],
@@ -34,7 +34,7 @@ def exact_scores(scores: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("scores", CASES, ids=str)
+@pytest.mark.parametrize("scores", CASES, ids=label)
 @pytest.mark.parametrize("monotone", [False, True])
 def test_probabilities_agree_with_mpmath(noise: Any, scores: list[Any], monotone: bool) -> None:
     m = NoisyMax(1, 0.7, monotone, noise)
@@ -94,7 +94,7 @@ def test_a_thousand_candidates(noise: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("scores", [[0, 1, 3], [0.0, 0.5, -math.inf, 0.5, 2.0], [2**62, 2**62 + 2]], ids=str)
+@pytest.mark.parametrize("scores", [[0, 1, 3], [0.0, 0.5, -math.inf, 0.5, 2.0], [2**62, 2**62 + 2]], ids=label)
 def test_draws_follow_the_probabilities(noise: Any, scores: Any) -> None:
     m, words = NoisyMax(1, 1, noise=noise), SeededSource(5)
     counts = frequencies([m.select_index(scores, source=words) for _ in range(12_000)], len(scores))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither import PureDP, RandomizedResponse
 from dither.randomness import SeededSource
-from support import surprise
+from support import label, surprise
 
 SECRET = 987654321
 
@@ -107,7 +107,7 @@ def test_containers_keep_their_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [1, True, [1, 0], np.array([1, 0]), pd.Series([1, 0], name="n"), pl.Series("n", [1, 0])], ids=str
+    "value", [1, True, [1, 0], np.array([1, 0]), pd.Series([1, 0], name="n"), pl.Series("n", [1, 0])], ids=label
 )
 def test_seeded_reports_say_so(value: Any) -> None:
     released = RandomizedResponse(1).release(value, source=SeededSource(1))
@@ -142,7 +142,7 @@ def test_seeded_labels_say_so() -> None:
         {0, 1},
         {"a": 0},
     ],
-    ids=repr,
+    ids=label,
 )
 def test_what_is_no_category_is_refused_without_naming_it(value: Any) -> None:
     refusal(lambda: RandomizedResponse(1).release(value), SECRET, 2**70)
@@ -154,13 +154,13 @@ def test_booleans_are_categories_only_of_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "categories", [1, 0, -2, 1.5, "ab", b"ab", None, True, [], ["a"], ["a", "a"], [{}, {1: 2}], 2**64, 2**70], ids=repr
+    "categories", [1, 0, -2, 1.5, "ab", b"ab", None, True, [], ["a"], ["a", "a"], [{}, {1: 2}], 2**64, 2**70], ids=label
 )
 def test_bad_categories_are_refused(categories: Any) -> None:
     refusal(lambda: RandomizedResponse(1, categories))
 
 
-@pytest.mark.parametrize("responses", [5, "01", [], [SECRET], None, object()], ids=str)
+@pytest.mark.parametrize("responses", [5, "01", [], [SECRET], None, object()], ids=label)
 def test_bad_responses_are_refused(responses: Any) -> None:
     refusal(lambda: RandomizedResponse(1).estimate(responses), SECRET)
 

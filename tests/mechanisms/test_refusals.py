@@ -10,6 +10,7 @@ import pytest
 from divergence import refusal
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
+from support import label
 
 BAD_EPSILON = [0, -1, math.nan, math.inf, -math.inf, 1e7, "1", None, True, 1 + 0j, [1], np.array([1.0, 2.0]), object()]
 BAD_SENSITIVITY = [
@@ -65,31 +66,31 @@ SPLIT = {
 
 
 @pytest.mark.parametrize("make", FROM_EPSILON.values(), ids=FROM_EPSILON.keys())
-@pytest.mark.parametrize("junk", BAD_EPSILON, ids=repr)
+@pytest.mark.parametrize("junk", BAD_EPSILON, ids=label)
 def test_epsilon(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
 
 @pytest.mark.parametrize("make", FROM_SENSITIVITY.values(), ids=FROM_SENSITIVITY.keys())
-@pytest.mark.parametrize("junk", BAD_SENSITIVITY, ids=repr)
+@pytest.mark.parametrize("junk", BAD_SENSITIVITY, ids=label)
 def test_sensitivity(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
 
 @pytest.mark.parametrize("make", FROM_DELTA.values(), ids=FROM_DELTA.keys())
-@pytest.mark.parametrize("junk", BAD_DELTA, ids=repr)
+@pytest.mark.parametrize("junk", BAD_DELTA, ids=label)
 def test_delta(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
 
-@pytest.mark.parametrize("junk", [d for d in BAD_DELTA if d != 0 or d is True], ids=repr)
+@pytest.mark.parametrize("junk", [d for d in BAD_DELTA if d != 0 or d is True], ids=label)
 def test_delta_of_bounded_noise_which_may_be_zero(junk: Any) -> None:
     refusal(lambda: BoundedLaplace(1, 1, 0, 10, junk))
 
 
 @pytest.mark.parametrize("make", SPLIT.values(), ids=SPLIT.keys())
 @pytest.mark.parametrize(
-    "junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]], ids=repr
+    "junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]], ids=label
 )
 def test_split(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))

@@ -10,7 +10,7 @@ import pytest
 from divergence import budget, hockey_stick, largest_loss, number, refusal, rounded
 
 from dither import Laplace, Staircase
-from support import surprise
+from support import label, surprise
 
 GAMMAS = [None, 0.05, 0.5, 0.95]
 
@@ -128,7 +128,7 @@ def test_a_split_stays_below_the_bound_of_pure_privacy() -> None:
         assert hockey_stick(both, moved, at) <= number(m.privacy_curve(at)) + mp.mpf(10) ** -9
 
 
-@pytest.mark.parametrize("gamma", [0, 1, -0.1, 1.5, math.nan, "x", True], ids=repr)
+@pytest.mark.parametrize("gamma", [0, 1, -0.1, 1.5, math.nan, "x", True], ids=label)
 def test_a_bad_gamma_is_refused(gamma: object) -> None:
     refusal(lambda: Staircase(1, 1, gamma))  # type: ignore[arg-type]
 

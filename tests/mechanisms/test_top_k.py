@@ -13,7 +13,7 @@ from divergence import budget, hockey_stick, number, refusal
 
 from dither import AddRemove, ApproxDP, PureDP, ReplaceOne, TopK
 from dither.randomness import SeededSource, is_seeded
-from support import FALSE_ALARM, surprise
+from support import FALSE_ALARM, label, surprise
 
 
 def peeling(scores: Any, rate: Fraction, k: int) -> dict[Any, Any]:
@@ -83,7 +83,7 @@ def test_the_cheaper_way_is_taken() -> None:
 @pytest.mark.parametrize(
     ("scores", "k"),
     [([0, 1, 2], 2), ([0.5, 0.5, -math.inf, 3.0], 3), ([2**60, 2**60 + 3, 0, 2**60 + 1], 2), ([1, 1, 1, 1], 3)],
-    ids=str,
+    ids=label,
 )
 def test_draws_follow_peeling(scores: Any, k: int) -> None:
     m, words = TopK(k, 1, 3), SeededSource(2)

@@ -29,7 +29,7 @@ from dither.randomness import (
     spacing,
 )
 from dither.randomness.lattice import draw
-from support import FALSE_ALARM, ScriptedSource
+from support import FALSE_ALARM, ScriptedSource, label
 
 LAPLACE = Exponential(symmetric=True)
 LAWS: list[Any] = [LAPLACE, Normal(), Staircase(Fraction(1), Fraction(1, 2)), HeavyTail(Fraction(2)), Gumbel()]
@@ -62,7 +62,7 @@ def release(x: float, law: Any, scale: float, count: int, source: Any = SYSTEM) 
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize("x", INPUTS, ids=repr)
+@pytest.mark.parametrize("x", INPUTS, ids=label)
 @pytest.mark.parametrize("scale", [1.0, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.3, 1e5))])
 def test_every_output_is_a_point_of_one_public_lattice(law: Any, x: float, scale: float) -> None:
     """Mironov 2012: the set of possible outputs must not depend on the input."""

@@ -12,7 +12,7 @@ from dither.errors import InvalidArgument
 from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, first_to_ring
 from dither.randomness.lattice import CHUNK
 from dither.randomness.race import Variate, largest_keys
-from support import FALSE_ALARM, ScriptedSource, real, surprise
+from support import FALSE_ALARM, ScriptedSource, label, real, surprise
 
 TRIALS = 10_000
 
@@ -120,7 +120,7 @@ def test_the_first_and_the_last_words(words: tuple[int, int]) -> None:
         assert winner == int(script[3] < script[2])
 
 
-@pytest.mark.parametrize("law", [Gumbel(), Exponential(), Exponential(symmetric=True)], ids=repr)
+@pytest.mark.parametrize("law", [Gumbel(), Exponential(), Exponential(symmetric=True)], ids=label)
 @pytest.mark.parametrize("word", [0, 1, 2, 12345, 1 << 44, 1 << 62, (1 << 63) - 2, (1 << 63) - 1])
 def test_variates_enclose_the_truth(law: Gumbel | Exponential, word: int) -> None:
     more = SeededSource(4).words(8).tolist()
@@ -185,7 +185,7 @@ def test_exact_scores_count_where_floats_cannot_hold_them(k: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=repr)
+@pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=label)
 def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
     gap = 1.0
     wins = np.bincount([first_to_ring(np.array([gap, 0.0]), SYSTEM, law=law) for _ in range(TRIALS)], minlength=2)

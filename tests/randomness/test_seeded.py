@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dither.randomness import SYSTEM, SeededSource, is_seeded, mark
+from support import label
 
 VALUES: list[Any] = [
     3,
@@ -25,7 +26,7 @@ VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=label)
 def test_values_from_a_seed_are_marked_and_equal(value: Any) -> None:
     marked = mark(value, SeededSource(1))
     assert is_seeded(marked)
@@ -35,7 +36,7 @@ def test_values_from_a_seed_are_marked_and_equal(value: Any) -> None:
         assert "seeded, not private" in shown
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=label)
 def test_values_from_the_system_are_left_alone(value: Any) -> None:
     assert mark(value, SYSTEM) is value
     assert "seeded" not in repr(mark(value, SYSTEM))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as arrays
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
+from support import label
 
 SENTINEL = 987654.321
 BOTH = [AddRemove, ReplaceOne]
@@ -81,7 +82,7 @@ def refused(call: Any) -> DitherError:
         [[0], [1]],
         slice(0, 1),
     ],
-    ids=repr,
+    ids=label,
 )
 def test_wrong_bounds(name, bounds):
     for relation in BOTH:

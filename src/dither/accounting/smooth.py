@@ -44,7 +44,7 @@ from functools import lru_cache
 from dither.errors import InvalidArgument, message
 from dither.exact import exp, exp_neg, log, normal_tail, square_root, up
 
-_BITS = 192  # e^50 takes 72 of them, and a delta of 1e-20 another 66
+_BITS = 160  # e^50 takes 72 of them, and a delta of 1e-20 another 66
 _ONE = 1 << _BITS
 
 POWERS = {"cauchy": 1, "student": 2}
@@ -197,7 +197,7 @@ def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[F
     def cost(t: float) -> float:
         return quick(math.exp(t)) / math.exp(t)
 
-    for _ in range(60):
+    for _ in range(32):
         a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
         low, high = (low, b) if cost(a) < cost(b) else (a, high)
     beta = Fraction(math.exp((low + high) / 2))
@@ -208,15 +208,17 @@ def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], f
     """The scale as a function of beta, in floats."""
 
     def scale(beta: float) -> float:
-        low, high = 1e-3 / epsilon, 1e4 / epsilon
-        for _ in range(60):
+        low, high = 1e-3 / epsilon * math.exp(-epsilon), 1e4 / epsilon
+        for _ in range(36):
             s = math.sqrt(low * high)
             if kind in POWERS:
-                fits = -beta + POWERS[kind] * math.log(_largest_ratio(-beta, math.exp(-2 * beta) / s**2)) <= epsilon
+                fits = all(
+                    b + POWERS[kind] * math.log(_largest_ratio(b, math.exp(2 * min(b, 0.0)) / s**2)) <= epsilon
+                    for b in (-beta, -beta / 2, 0.0)
+                )
             else:
-                fits = (
-                    1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)
-                ) + beta < epsilon and _float_delta(kind, epsilon, s, beta) <= delta
+                near = 1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)
+                fits = near + beta < epsilon and _float_delta(kind, epsilon, s, beta) <= delta
             low, high = (low, s) if fits else (s, high)
         return high
 

@@ -9,7 +9,6 @@ half because 0 has a probability of its own). What can be done:
 * cut the density at 0 and renormalise, with the same scale. That is not epsilon-DP: what it is divided by depends on
   the data. The true loss is epsilon + ln(C_1/C_0), almost 1.5 at epsilon = 1.
 * dp.BoundedLaplace: the same with the scale that makes it epsilon-DP: always inside, but larger noise, and a bias too.
-  Of whole numbers 1 is the most likely: what rounds to 0 is [0, 1/2] only, since nothing is below the limit.
 
 So: publish the unclamped count where it will be added up, clamp where it will be looked at.
 """
@@ -35,10 +34,12 @@ def counts_law(epsilon: float) -> np.ndarray:
     return (1 - q) / (1 + q) * q ** np.abs(np.arange(-UPPER, UPPER + 1))
 
 
-def cut_law(scale: float) -> np.ndarray:
-    """Probabilities at 0..UPPER of the density exp(-v/scale), cut to [0, UPPER] and rounded to whole numbers."""
-    edges = np.concatenate([[0.0], np.arange(UPPER) + 0.5, [UPPER]])
-    return -np.diff(np.exp(-edges / scale)) / -math.expm1(-UPPER / scale)
+def cut_law(epsilon: float) -> np.ndarray:
+    """Probabilities at 0..UPPER of whole-number answers: exp(-|v|/b) cut half a step beyond 0 and UPPER, and rounded."""
+    b = dp.BoundedLaplace(1, epsilon, 0, UPPER + 1).scale  # the limits are 1 farther apart
+    edges = np.arange(UPPER + 1) + 0.5
+    masses = np.concatenate([[-2 * math.expm1(-0.5 / b)], -np.diff(np.exp(-edges / b))])
+    return masses / masses.sum()
 
 
 def cut_loss(epsilon: float) -> float:
@@ -59,7 +60,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     laplace = dp.Laplace(sensitivity=1, epsilon=EPSILON)
     bounded = dp.BoundedLaplace(sensitivity=1, epsilon=EPSILON, lower=0, upper=UPPER)
     q = math.exp(-EPSILON)
-    inside = cut_law(bounded.scale)
+    inside = cut_law(EPSILON)
     answers = {
         "Laplace, real numbers": np.asarray(laplace.release(np.zeros(draws))),
         "Laplace, whole numbers": np.asarray(laplace.release(np.zeros(draws, dtype=np.int64))),
@@ -106,10 +107,14 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     left.set_xlim(-6.6, 8.6)
     left.legend(fontsize=8)
     epsilons = np.geomspace(0.1, 5, 40)
-    scales = [dp.BoundedLaplace(1, float(epsilon), 0, UPPER).scale for epsilon in epsilons]
     many = [DISTRICTS * clamp_bias(float(epsilon)) for epsilon in epsilons]
     right.loglog(epsilons, many, color="tab:blue", label="clamped: bias")
-    right.loglog(epsilons, [DISTRICTS * cut_law(b) @ places for b in scales], color="tab:orange", label="bounded: bias")
+    right.loglog(
+        epsilons,
+        [DISTRICTS * cut_law(float(epsilon)) @ places for epsilon in epsilons],
+        color="tab:orange",
+        label="bounded: bias",
+    )
     spread = [math.sqrt(2 * DISTRICTS * math.exp(-e)) / (1 - math.exp(-e)) for e in epsilons]
     right.loglog(epsilons, spread, color="tab:gray", label="not clamped: no bias, standard deviation")
     right.set(title=f"Martians in {DISTRICTS} districts together (truth: 0)", xlabel="ε", ylabel="people")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class TruncatedLaplace:
     high = 1 - 2.0**-12
     error = 2.0**-40
 
-    def __init__(self, value: Fraction | float, lower: float, upper: float, scale: float) -> None:
+    def __init__(self, value: Fraction | float, lower: Fraction | float, upper: Fraction | float, scale: float) -> None:
         self._ends = (value, lower, upper, scale)
         if lower >= -_EXACT and upper <= _EXACT and not any(isinstance(x, Fraction) for x in (value, lower, upper)):
             self._floats = ((lower - value) / scale, (upper - value) / scale)
@@ -97,6 +98,7 @@ class BoundedLaplace:
     scale: float = field(init=False, repr=False, compare=False)
     """The fixed point b."""
     _step: float = field(init=False, repr=False, compare=False)
+    _allowed: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ends = arguments.bounds((self.lower, self.upper), "(lower, upper)")
@@ -122,6 +124,7 @@ class BoundedLaplace:
             extra = Fraction(-log(1 - failure, _BITS)[1], 1 << _BITS)
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain(value))
+        object.__setattr__(self, "_allowed", loss + extra)
         object.__setattr__(self, "scale", _fixed_point(part, width, loss + extra))
         object.__setattr__(self, "_step", spacing(min(self.scale, float(width))))
 
@@ -220,18 +223,29 @@ class BoundedLaplace:
         return values.release(value, words, lambda x: self._noisy(x, words), no_vector)
 
     def _noisy(self, x: Scalar, source: Source) -> int | float:
-        inside = min(max(x, self.lower), self.upper)
-        law = TruncatedLaplace(inside, self.lower, self.upper, self.scale)
         if not isinstance(x, int):
+            inside = min(max(x, self.lower), self.upper)
+            law = TruncatedLaplace(inside, self.lower, self.upper, self.scale)
             return float(min(max(round_nearest(inside, law, self.scale, self._step, source), self.lower), self.upper))
+        return self._noisy_integer(x, source)
+
+    def _noisy_integer(self, x: int, source: Source) -> int:
+        """The same law half a step beyond the first and last integer, rounded: each of them keeps its whole cell."""
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
             raise InvalidArgument(
                 message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)")
             )
-        nearest = round(inside)
-        rest = Fraction(inside) - nearest
-        return min(max(nearest + draw_one(law, self.scale, source, float(rest), rest), first), last)
+        inside, half = min(max(x, first), last), Fraction(1, 2)
+        law = TruncatedLaplace(inside, first - half, last + half, self._integer_scale)
+        return min(max(inside + draw_one(law, self._integer_scale, source), first), last)
+
+    @cached_property
+    def _integer_scale(self) -> float:
+        """The fixed point for the wider limits of integers."""
+        width = Fraction(math.floor(self.upper) - math.ceil(self.lower) + 1)
+        part = min(arguments.sensitivity(self.sensitivity), width)
+        return _fixed_point(part, width, self._allowed)
 
 
 def _loss(part: Fraction, width: Fraction, b: Fraction) -> Fraction:

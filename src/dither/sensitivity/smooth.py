@@ -41,7 +41,7 @@ _LEAST = 2.0**-500
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
     """The records in order, clipped to the bounds, with the bounds."""
-    low, high = _ends(bounds)
+    low, high = ends(bounds)
     values = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise InvalidArgument(message("x", "one column of numbers", "something else", "pass a one-dimensional array"))
@@ -55,7 +55,12 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
     return np.sort(np.clip(floats, low, high)), low, high
 
 
-def _ends(bounds: Any) -> tuple[float, float]:
+def ends(bounds: Any) -> tuple[float, float]:
+    """The bounds as floats whose difference has all its digits.
+
+    >>> ends((0, 120))
+    (0.0, 120.0)
+    """
     lower, upper = arguments.bounds(bounds)
     if not (max(abs(lower), abs(upper)) < 2.0**900 and float(upper) - float(lower) > 2.0**-500):
         raise InvalidArgument(

@@ -274,6 +274,8 @@ def quantiles(
     if not shares:
         raise InvalidArgument(message("qs", "at least one number from 0 to 1", "none", "pass qs=[0.25, 0.5, 0.75]"))
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
+    if len(shares) == 2 and neighbors is ReplaceOne:
+        return _pair(column, shares, qs)
     levels = (len(shares)).bit_length()
     loss = column.epsilon / (levels * (1 if neighbors is AddRemove or len(shares) == 1 else 2))
     found: dict[Fraction, Selected] = {}
@@ -295,6 +297,16 @@ def quantiles(
         split(inner[len(inner) // 2 + 1 :], values[~cut], place, last, q, above)
 
     split(shares, column.values, 0, column.grid.span, Fraction(0), Fraction(1))
+    return [found[_share(q)] for q in qs]
+
+
+def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
+    """Two quantiles in order, each with half of epsilon: less than two levels cost where a record is replaced."""
+    wanted = [_wanted(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
+    places = sorted(
+        select_place(column.values, column.grid, column.lower, column.upper, each, column.source) for each in wanted
+    )
+    found = {q: column.estimate(place, each.rate) for q, place, each in zip(shares, places, wanted, strict=True)}
     return [found[_share(q)] for q in qs]
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dither import arguments, sensitivity
+from dither import sensitivity
 from dither.errors import InvalidArgument, message
 from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.sensitivity.smooth import rank_of
+from dither.sensitivity.smooth import ends, rank_of
 from dither.stats.column import NanPolicy, read
 from dither.stats.estimate import EstimateFloat, Interval
 
@@ -51,14 +51,14 @@ def smooth_quantile(
     >>> 0 <= answer <= 1000
     True
     """
-    lower, upper = arguments.bounds(bounds)
+    lower, upper = ends(bounds)
     if relation(neighbors) is not ReplaceOne:
         raise InvalidArgument(
             message("neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'")
         )
     words = resolve(source)
     mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)  # type: ignore[arg-type]
-    values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), float(lower), float(upper))
+    values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), lower, upper)
     if values.size < 1:
         raise InvalidArgument(
             message("x", "at least 1 record under ReplaceOne, where the number of records is public", "0", "pass data")
@@ -66,9 +66,9 @@ def smooth_quantile(
     rank = rank_of(q, values.size)
     middle = float(np.partition(values, rank - 1)[rank - 1])
     size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
-    noisy = mechanism.release(Fraction(middle), size, width=float(upper) - float(lower), source=words)
-    inside = min(max(float(noisy), float(lower)), float(upper))
-    interval = WithinBounds(float(lower), float(upper))
+    noisy = mechanism.release(Fraction(middle), size, width=upper - lower, source=words)
+    inside = min(max(float(noisy), lower), upper)
+    interval = WithinBounds(lower, upper)
     return EstimateFloat.of(
         inside, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, words.private
     )

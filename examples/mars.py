@@ -35,7 +35,7 @@ def counts_law(epsilon: float) -> np.ndarray:
 
 
 def cut_law(epsilon: float) -> np.ndarray:
-    """Probabilities at 0..UPPER of whole-number answers: exp(-|v|/b) cut half a step beyond 0 and UPPER, and rounded."""
+    """Probabilities of whole-number answers 0..UPPER: exp(-|v|/b), cut half a step beyond them, and rounded."""
     b = dp.BoundedLaplace(1, epsilon, 0, UPPER + 1).scale  # the limits are 1 farther apart
     edges = np.arange(UPPER + 1) + 0.5
     masses = np.concatenate([[-2 * math.expm1(-0.5 / b)], -np.diff(np.exp(-edges / b))])

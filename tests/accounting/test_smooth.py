@@ -129,10 +129,11 @@ def divergence(kind: str, epsilon: float, sp: Any, sq: Any, d: Any) -> Any:
     return np.maximum(found, 0.0)
 
 
+@pytest.mark.slow
 def test_the_oracles_agree() -> None:
     rng = np.random.default_rng(5)
     for kind in CURVES:
-        for _ in range(6):
+        for _ in range(4):
             s, b, d = rng.uniform(1.5, 4), rng.uniform(0.01, 0.3), rng.uniform(0.1, 1)
             epsilon = rng.uniform(0.05, 0.6)
             for q_wider in (False, True):
@@ -141,6 +142,7 @@ def test_the_oracles_agree() -> None:
                 assert divergence(kind, epsilon, sp, sq, d) == pytest.approx(slow, rel=1e-6, abs=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CURVES)
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 50])
 def test_the_worst_pair_by_quadrature(kind: str, epsilon: float) -> None:
@@ -234,6 +236,7 @@ def test_the_textbook_gaussian_fails_for_large_epsilon_and_is_refused(epsilon: f
         SmoothNoise("gaussian", epsilon, delta, "textbook")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CURVES, *POWERS])
 @pytest.mark.parametrize("epsilon", [1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.001, 0.1, 3, 10, 50))])
 def test_calibration_is_certified_and_no_larger_than_needed(kind: str, epsilon: float) -> None:

@@ -181,6 +181,7 @@ def test_every_example_is_checked():
     assert {path.stem for path in FILES} == set(CHECKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else []) for path in FILES],

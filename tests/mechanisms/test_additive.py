@@ -58,6 +58,7 @@ def test_the_error_of_real_releases_is_honest_and_not_wasteful(m: Any, value: fl
     assert judge(int((off <= 1.1 * w).sum()), TRIALS, 0.95) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=label)
 @pytest.mark.parametrize("level", [0.3, 0.95])
 def test_the_error_of_integer_releases_is_honest_and_the_next_smaller_is_not(m: Any, level: float) -> None:

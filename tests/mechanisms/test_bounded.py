@@ -142,6 +142,7 @@ def test_limits_of_every_kind(kind: type) -> None:
     assert 0 <= m.release(3.5) <= 10
 
 
+@pytest.mark.slow
 def test_the_error_holds_at_every_value_and_the_variance_at_the_worst() -> None:
     m = BoundedLaplace(1, 1, 0, 10)
     b = number(m.scale)

@@ -90,6 +90,7 @@ def test_no_rate_makes_it_slow(power: int) -> None:
     assert time.perf_counter() - start < 20
 
 
+@pytest.mark.slow
 def test_the_squared_mean_is_the_truncated_normal() -> None:
     """-(t - mean)^2 at sensitivity 1/n: variance 1/(n epsilon) before truncation; rounding of mean^2 cancels."""
     mean, n = 0.1, 40
@@ -108,6 +109,7 @@ def test_the_squared_mean_is_the_truncated_normal() -> None:
     assert surprise(counts, normal(0.5 / n)) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_the_true_sensitivity_of_the_squared_mean_is_private(n: int) -> None:
     sensitivity = (2 - Fraction(1, n)) / n

@@ -62,6 +62,7 @@ def test_many_large_scores_are_settled_in_one_pass() -> None:
     assert Exponential(1, 1).select_index(scores) == scores.size - 1
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law_and_no_other() -> None:
     m, words, scores = Exponential(2, 3), SeededSource(1), [0, 1, 1, 4, -2]
     counts = frequencies([m.select_index(scores, source=words) for _ in range(20_000)], 5)
@@ -139,6 +140,7 @@ def integer_law(score: Any, rate: Fraction, reach: int) -> Any:
     return weights / weights.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "center", "ceiling", "slope"),
     [

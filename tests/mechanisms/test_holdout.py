@@ -58,6 +58,7 @@ def test_one_numeric_release_for_each_answer_above() -> None:
     assert again.value == value  # all randomness is of the source that was given
 
 
+@pytest.mark.slow
 def test_the_numeric_answer_has_the_stated_scale() -> None:
     data = {"train": TRAIN[:4], "held": HELD[:4]}
     scale = float(make(**data)._mechanism.answer.scale)  # type: ignore[union-attr,arg-type]

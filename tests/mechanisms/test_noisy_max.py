@@ -163,6 +163,7 @@ def test_names_and_noises_are_checked() -> None:
     assert NoisyMax(1, 1).select(["no", "yes"], [0, 1000]) == "yes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2000, 10**5])
 def test_permute_and_flip_of_very_many(d: int) -> None:
     """Half tied at the top, half one unit behind: both integrals by mpmath, in units of 1/d."""

@@ -64,6 +64,7 @@ def test_the_inequality_over_all_neighbouring_distances(epsilon: float, delta: f
             assert number_part <= tiny * chances[d], (d, e)
 
 
+@pytest.mark.slow
 def test_the_answers_themselves() -> None:
     m = ProposeTestRelease(0.5, 2, 1e-6)
     assert m.scale == 0.5
@@ -73,7 +74,7 @@ def test_the_answers_themselves() -> None:
 
     assert hockey_stick_of_densities(density(0), density(0.5), [-40, 0, 0.5, 40], 1) < mp.mpf(10) ** -25
     source = SeededSource(5)
-    far = [m.release(3.0, 10**6, source=source) for _ in range(8000)]
+    far = [m.release(3.0, 10**6, source=source) for _ in range(20000)]
     sample = (np.array(far, dtype=float) - 3.0) * 64
 
     def cdf_for(scale: float) -> Any:
@@ -82,6 +83,7 @@ def test_the_answers_themselves() -> None:
     assert_distribution(sample, cdf_for, m.scale * 64)
 
 
+@pytest.mark.slow
 def test_frequencies_follow_the_chance() -> None:
     m = ProposeTestRelease(1, 1, 1e-3)
     source = SeededSource(6)

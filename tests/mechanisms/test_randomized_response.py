@@ -37,6 +37,7 @@ def test_a_report_loses_exactly_epsilon_and_follows_the_curve(epsilon: float, k:
         assert claimed - mp.mpf(10) ** -9 <= exact <= claimed + mp.mpf(10) ** -18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_reports_follow_the_law_one_by_one_and_together(k: int) -> None:
     rr = RandomizedResponse(1, k)

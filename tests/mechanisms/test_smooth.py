@@ -154,7 +154,8 @@ def test_seeded_releases_are_marked() -> None:
         assert not is_seeded(m.release(1.0, 1.0, width=10))
 
 
-@pytest.mark.parametrize("kind", [k if k != "cauchy" else pytest.param(k, marks=pytest.mark.slow) for k in KINDS])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*KINDS[:2], *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[2:])])
 def test_the_law_of_the_release(kind: Any) -> None:
     m, size, value = mechanism(kind), 0.7, 20.3
     source = SeededSource(11)

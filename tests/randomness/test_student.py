@@ -96,6 +96,7 @@ def test_a_word_beside_a_boundary_is_settled_by_more_words() -> None:
             assert source.used == 3
 
 
+@pytest.mark.slow
 def test_releases_follow_the_law() -> None:
     source, scale = SeededSource(8), 30.0
     sample = np.array([round_nearest(0.0, LAW, scale, 1.0, source) for _ in range(5000)])

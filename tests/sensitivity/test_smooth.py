@@ -146,6 +146,7 @@ def within(x: Table, k: int) -> frozenset[Table]:
     return frozenset(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_local_order_at_a_distance_and_the_distance_itself(n: int) -> None:
     for x in itertools.combinations_with_replacement(DOMAIN, n):

@@ -73,7 +73,6 @@ def test_threads_have_their_own_streams() -> None:
     assert_disjoint(*batches, child_words(COUNT))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_starts_anew() -> None:
     SYSTEM.word()  # leaves words in the buffer that a child must not use
     SYSTEM.words(COUNT)
@@ -106,10 +105,8 @@ def test_a_changed_process_id_alone_starts_anew(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_multiprocessing_children_differ(method: str) -> None:
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"no {method} here")
     SYSTEM.word()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,12 +1,13 @@
 # make demo   set up what is needed and run the main job
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
+# make which-noise   measure docs/which-noise.md again
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
 
-.PHONY: demo test check lint bench lock clean
+.PHONY: demo test check lint bench which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,6 +35,10 @@ test: lint
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/run.py --with-peers
+
+which-noise: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'
+	$(BIN)/python benchmarks/which_noise.py
 
 lock: $(VENV)/dev.stamp
 	$(BIN)/python -m pip freeze --exclude-editable --exclude dither > $(LOCK)

@@ -237,7 +237,7 @@ class BoundedLaplace:
                 message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)")
             )
         inside = min(max(x, first), last)
-        half = 0.5 if -(1 << 51) < first and last < 1 << 51 else Fraction(1, 2)  # beyond, a float has no halves
+        half = 0.5 if first > -(1 << 51) and last < 1 << 51 else Fraction(1, 2)  # beyond, a float has no halves
         law = TruncatedLaplace(inside, first - half, last + half, self._integer_scale)
         return min(max(inside + draw_one(law, self._integer_scale, source), first), last)
 

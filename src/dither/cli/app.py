@@ -55,7 +55,8 @@ def main() -> None:
 
 
 def _stop(reason: str, status: int) -> NoReturn:
-    typer.echo(f"dither: {reason}", err=True)
+    if reason:  # none where the help was shown instead
+        typer.echo(f"dither: {reason}", err=True)
     sys.exit(status)
 
 

@@ -17,8 +17,7 @@ proposals are kept.
 *Rounding.* The recursion runs on logarithms in floats. Each of its sums is off by a relative ``eta_j`` at most
 (:func:`rounding`), and everything drawn from it is drawn exactly in proportion to those floats
 (:func:`~dither.randomness.first_to_ring`). So each z has its weight up to a factor exp(+-eta), eta the sum, the
-ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta. Weights of cells are
-the same for all data, so their rounding costs nothing.
+ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta.
 """
 
 from __future__ import annotations

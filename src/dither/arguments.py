@@ -31,6 +31,15 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     return exact
 
 
+def loss(value: object, name: str = "epsilon") -> Fraction:
+    """A privacy loss to ask about: as :func:`epsilon`, or 0.
+
+    >>> loss(0)
+    Fraction(0, 1)
+    """
+    return Fraction(0) if value == 0 else epsilon(value, name)
+
+
 def delta(value: object, name: str = "delta") -> Fraction:
     """A failure probability: strictly between 0 and 1.
 

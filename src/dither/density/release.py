@@ -17,7 +17,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.stats.column import NanPolicy, read
+from dither.stats.column import NanPolicy, known_size, read
 
 Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 
@@ -85,15 +85,8 @@ def release(
             )
         )
     n = columns[0].size
-    if neighbors is ReplaceOne and n < 1:
-        raise InvalidArgument(
-            message(
-                "x",
-                "at least 1 record under ReplaceOne, where the number of records is public",
-                "0",
-                "pass neighbors=dither.AddRemove if that number is private",
-            )
-        )
+    if neighbors is ReplaceOne:
+        known_size(n)
     if any(abs(end) > _LARGEST for pair in limits for end in pair):
         raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
     shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)

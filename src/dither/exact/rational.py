@@ -20,8 +20,6 @@ import numpy as np
 
 from dither.errors import InvalidArgument, WrongType, message
 
-Number = int | float | Fraction
-
 
 def _real(value: object, name: str) -> int | float | Fraction:
     wrong = WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))

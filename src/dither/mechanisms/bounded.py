@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import pure_delta
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.guarantees import ApproxDP, PureDP
@@ -191,14 +192,11 @@ class BoundedLaplace:
         >>> m.privacy_curve(1)
         0.0
         """
-        at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
+        at = arguments.loss(epsilon)
         own = _loss(
             arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale)
         )
-        if at >= own:
-            return 0.0
-        one = 1 << _BITS
-        return up((1 - Fraction(exp_neg(own - at, _BITS)[0], one)) / (1 + Fraction(exp_neg(own, _BITS)[0], one)))
+        return up(pure_delta(own, at))
 
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A value inside the limits, near ``value``; an int for an int."""

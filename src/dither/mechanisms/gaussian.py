@@ -151,7 +151,7 @@ class Gaussian(Additive):
         >>> Gaussian(sensitivity=1, epsilon=1, delta=1e-6).privacy_curve(1) <= 1e-6
         True
         """
-        at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
+        at = arguments.loss(epsilon)
         loss = sum(
             ((part / Fraction(scale)) ** 2 for part, scale in zip(self._parts, self._scales, strict=True)), Fraction(0)
         )

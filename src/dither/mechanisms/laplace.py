@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import pure_delta
 from dither.exact import exp_neg, up
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
@@ -119,20 +120,17 @@ class Laplace(Additive):
         >>> round(m.privacy_curve(0, integer=False), 6), round(m.privacy_curve(0), 6), m.privacy_curve(1)
         (0.393469, 0.462117, 0.0)
         """
-        at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
+        at = arguments.loss(epsilon)
         losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
         own = sum(losses, Fraction(0))
         if at >= own:
             return 0.0
-        one = 1 << _BITS
-        real = 1 - Fraction(exp_neg((own - at) / 2, _BITS)[0], one)
+        real = 1 - Fraction(exp_neg((own - at) / 2, _BITS)[0], 1 << _BITS)
         shift = math.floor(self._parts[0])
         if integer is False or (len(losses) == 1 and shift == 0):
             return up(real)
-        if len(losses) > 1:  # every coordinate may move at once: the bound of all epsilon-DP releases
-            whole = (1 - Fraction(exp_neg(own - at, _BITS)[0], one)) / (1 + Fraction(exp_neg(own, _BITS)[0], one))
-        else:
-            whole = self._discrete_curve(at, shift)
+        # with several sensitivities every coordinate may move at once: the bound of all epsilon-DP releases
+        whole = pure_delta(own, at) if len(losses) > 1 else self._discrete_curve(at, shift)
         return up(whole if integer else max(real, whole))
 
     def _discrete_curve(self, at: Fraction, shift: int) -> Fraction:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither import arguments
+from dither.accounting import pure_delta
 from dither.errors import InvalidArgument, message
 from dither.exact import exactly, exp_neg, up
 from dither.guarantees import PureDP
@@ -113,13 +114,13 @@ class Staircase(Additive):
         >>> Staircase(sensitivity=1, epsilon=1).privacy_curve(1)
         0.0
         """
-        at = arguments.epsilon(epsilon) if epsilon != 0 else Fraction(0)
+        at = arguments.loss(epsilon)
         own = arguments.epsilon(self.epsilon)
         if at >= own:
             return 0.0
+        if len(self._laws) > 1:
+            return up(pure_delta(own, at))
         one = 1 << _BITS
         gap = 1 - Fraction(exp_neg(own - at, _BITS)[0], one)
-        if len(self._laws) > 1:
-            return up(gap / (1 + Fraction(exp_neg(own, _BITS)[0], one)))
         inside = 1 - Fraction(self._laws[0].tail(Fraction(1, 2), _BITS)[0], one)
         return up(min(Fraction(1), gap * inside / (1 - Fraction(exp_neg(own, _BITS)[1], one))))

@@ -151,6 +151,22 @@ def _float(item: Any) -> float:
         return sys.float_info.max if item > 0 else -sys.float_info.max
 
 
+def known_size(size: int, at_least: int = 1) -> None:
+    """Refuse too few records where their number is public, under ReplaceOne.
+
+    >>> known_size(1)
+    """
+    if size < at_least:
+        raise InvalidArgument(
+            message(
+                "x",
+                f"at least {at_least} record(s) under ReplaceOne, where the number of records is public",
+                f"{size}",
+                "pass neighbors=dither.AddRemove if that number is private",
+            )
+        )
+
+
 @dataclass(frozen=True)
 class Grid:
     """The points ``step * k``, ``first <= k <= last``, on which values are counted: sums become sums of integers.

@@ -28,7 +28,7 @@ from dither.errors import InvalidArgument, message
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.stats.column import Grid, NanPolicy, Values, listed, read, total
+from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read, total
 from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Root
 from dither.stats.intervals import AroundBounded, BernsteinInterval, RatioInterval
 
@@ -61,18 +61,6 @@ def _payable(reach: Any) -> None:
 
 def _name(mechanism: Laplace | MixedNoise) -> str:
     return mechanism.chosen if isinstance(mechanism, MixedNoise) else "Laplace"
-
-
-def _known_size(size: int, at_least: int) -> None:
-    if size < at_least:
-        raise InvalidArgument(
-            message(
-                "x",
-                f"at least {at_least} record(s) under ReplaceOne, where the number of records is public",
-                f"{size}",
-                "pass neighbors=dither.AddRemove if that number is private",
-            )
-        )
 
 
 def count(
@@ -186,7 +174,7 @@ def mean(
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
     if neighbors is ReplaceOne:
-        _known_size(values.size, 1)
+        known_size(values.size, 1)
         mechanism = noise(grid.span * grid.step / values.size, epsilon, delta)
         exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.first) * grid.step
         released = mechanism.release(exact, source=words)
@@ -248,7 +236,7 @@ def variance(
         return _variance_of_private_size(
             n, first, second, grid, noise(grid.span**2, epsilon, delta, coordinates=3), words
         )
-    _known_size(n, 2)
+    known_size(n, 2)
     exact = Fraction(n * second - first * first, n * (n - 1)) * grid.step**2
     reach = grid.span**2 * grid.step**2 / n
     largest = grid.span**2 * Fraction((n // 2) * (n - n // 2), n * (n - 1)) * grid.step**2

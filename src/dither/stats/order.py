@@ -34,7 +34,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
-from dither.stats.column import Grid, NanPolicy, Values, listed, read
+from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile
 
@@ -164,15 +164,8 @@ class _Column:
         if loss < _LEAST:
             raise InvalidArgument(message("epsilon", "at least 1e-100", epsilon, "pass a larger epsilon"))
         values = read(x, relation(neighbors), nan, lower)
-        if neighbors is ReplaceOne and values.size < 1:
-            raise InvalidArgument(
-                message(
-                    "x",
-                    "at least 1 record under ReplaceOne, where the number of records is public",
-                    "0",
-                    "pass neighbors=dither.AddRemove if that number is private",
-                )
-            )
+        if neighbors is ReplaceOne:
+            known_size(values.size)
         grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i" and upper - lower < 1 << 62)
         return cls(values, grid, lower, upper, neighbors, loss, words)
 

@@ -14,7 +14,7 @@ from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.sensitivity.smooth import ends, rank_of
-from dither.stats.column import NanPolicy, read
+from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, Interval
 
 
@@ -59,10 +59,7 @@ def smooth_quantile(
     words = resolve(source)
     mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)  # type: ignore[arg-type]
     values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), lower, upper)
-    if values.size < 1:
-        raise InvalidArgument(
-            message("x", "at least 1 record under ReplaceOne, where the number of records is public", "0", "pass data")
-        )
+    known_size(values.size)
     rank = rank_of(q, values.size)
     middle = float(np.partition(values, rank - 1)[rank - 1])
     size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)

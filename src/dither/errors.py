@@ -6,7 +6,9 @@
     ├── InvalidArgument (also ValueError)   a parameter is out of its range
     ├── WrongType (also TypeError)          a parameter or the data has the wrong type
     ├── InvalidData (also ValueError)       the data cannot be used as declared
-    └── NotPrivate (also ValueError)        the request cannot be shown to be private
+    ├── NotPrivate (also ValueError)        the request cannot be shown to be private
+    ├── BudgetExceeded                      the request would spend more than an account has left
+    └── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
 
 A message has three parts, what was expected, what was got and how to mend it, and never holds a
 value taken from the data: messages are seen by people who may not see the data.
@@ -58,6 +60,22 @@ class NotPrivate(DitherError, ValueError):
     """What was asked for cannot be shown to be private, so it is refused.
 
     >>> issubclass(NotPrivate, ValueError)
+    True
+    """
+
+
+class BudgetExceeded(DitherError):
+    """The request would spend more than an account has left. Nothing was charged and no data was read.
+
+    >>> issubclass(BudgetExceeded, DitherError)
+    True
+    """
+
+
+class LedgerError(DitherError):
+    """The ledger cannot be used: it is not one, newer, damaged, rolled back, full, read-only or locked.
+
+    >>> issubclass(LedgerError, DitherError)
     True
     """
 

@@ -1,0 +1,222 @@
+"""Accounts: whose budget, how much of it, and how much is left."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.ledger import chain, schema
+from dither.ledger.answers import canonical
+from dither.ledger.store import Store
+from dither.ledger.units import Amount, Filter, Limit, Unit, cost, guarantee_of
+
+Kind = Literal["dataset", "analyst", "people"]
+_KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account as it stands. What people have spent is private, and never shown: their account has a limit only.
+
+    ``spent`` and ``left`` are in the unit the account adds up: epsilon
+    and delta, or rho.
+    """
+
+    owner: str
+    kind: Kind
+    name: str
+    stated: str = field(repr=False)
+    unit: Unit
+    room: Amount | None
+    used: Amount
+    population: str = ""
+    checksum: int = 0
+
+    @property
+    def limit(self) -> Guarantee | None:
+        """The promise as it was stated."""
+        return promised(self._told)
+
+    @property
+    def filter(self) -> Filter:
+        """How the promise is kept; see :mod:`dither.ledger.units`."""
+        found: Filter = self._told["filter"]
+        return found
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        try:
+            told: dict[str, Any] = json.loads(self.stated)
+            return {"kind": told["kind"], "numbers": told["numbers"], "filter": told["filter"]}
+        except (ValueError, KeyError, TypeError):
+            raise LedgerError(
+                message("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
+            ) from None
+
+    @property
+    def spent(self) -> Guarantee | None:
+        """What was charged so far; None for nothing, and for people."""
+        return None if self.kind == "people" else guarantee_of(self.used, self.unit)
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What may still be charged; None for nothing, for people, and where there is no limit."""
+        if self.room is None or self.kind == "people":
+            return None
+        return guarantee_of(self.room - self.used, self.unit)
+
+    @property
+    def share(self) -> float | None:
+        """The part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
+        if self.room is None or self.kind == "people":
+            return None
+        parts = [Fraction(used, room) for used, room in zip(*map(_both, (self.used, self.room)), strict=True) if room]
+        return float(max(parts, default=Fraction(0)))
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it is found by."""
+        return self.owner, self.kind, self.name
+
+    @property
+    def where(self) -> dict[str, object]:
+        """The same, for a statement."""
+        return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
+
+    def charged(self, guarantee: Guarantee) -> Amount:
+        """What a release costs this account, if it has that left."""
+        found = cost(guarantee, self.unit)
+        if self.room is not None and not (self.used + found).within(self.room):
+            raise BudgetExceeded(
+                message(
+                    "cost",
+                    f"at most what {self} has left, {'nothing' if self.left is None else self.left}",
+                    str(guarantee),
+                    "ask for less, or have the limit raised and signed off",
+                )
+            )
+        return found
+
+    def __str__(self) -> str:
+        return {
+            "dataset": f"dataset {self.owner!r}",
+            "analyst": f"analyst {self.name!r} in dataset {self.owner!r}",
+            "people": f"each person in {self.owner!r}",
+        }[self.kind]
+
+
+def _both(amount: Amount) -> tuple[int, int]:
+    return amount.loss, amount.delta
+
+
+def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
+    """A limit as the history says it.
+
+    >>> state(PureDP(0.5), "sum")
+    {'kind': 'PureDP', 'numbers': ['1/2'], 'filter': 'sum'}
+    """
+    if limit is None:
+        return {"kind": None, "numbers": [], "filter": filter}
+    return {"kind": type(limit).__name__, "numbers": [str(number) for number in limit._numbers], "filter": filter}
+
+
+def promised(told: dict[str, Any]) -> Guarantee | None:
+    """The limit that :func:`state` wrote down."""
+    if told["kind"] is None:
+        return None
+    return _KINDS[told["kind"]](*(Fraction(number) for number in told["numbers"]))
+
+
+def opened(
+    place: tuple[str, Kind, str],
+    limit: Guarantee | None,
+    filter: Filter,
+    *,
+    population: str = "",
+    unit: Unit = "epsilon",
+) -> Account:
+    """A new account. Without a limit of its own it still adds up what is spent, in the unit given."""
+    found = None if limit is None else Limit.of(limit, filter)
+    return Account(
+        *place,
+        canonical(state(limit, filter)),
+        unit if found is None else found.unit,
+        None if found is None else found.amount,
+        Amount(0, 0),
+        population,
+    )
+
+
+def add(store: Store, account: Account) -> None:
+    """Write down a new account, in the transaction that is under way."""
+    store.run(
+        schema.OPEN,
+        {
+            "owner": account.owner,
+            "kind": account.kind,
+            "name": account.name,
+            "stated": account.stated,
+            "unit": account.unit,
+            "limit_loss": None if account.room is None else account.room.loss,
+            "limit_delta": None if account.room is None else account.room.delta,
+            "spent_loss": account.used.loss,
+            "spent_delta": account.used.delta,
+            "population": account.population,
+            "checksum": account.checksum,
+        },
+    )
+
+
+def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
+    """An account, if there is one."""
+    row = store.run(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name}).fetchone()
+    return None if row is None else read(row)
+
+
+def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
+    """An account that has to be there."""
+    found = find(store, owner, kind, name)
+    if found is None:
+        raise unknown(kind)
+    return found
+
+
+def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
+    """Open accounts and say so in the history, in the transaction that is under way."""
+    for account in new:
+        add(store, account)
+    told = [
+        {
+            "account": list(account.place),
+            "limit": account._told,
+            "unit": account.unit,
+            "population": account.population,
+        }
+        for account in new
+    ]
+    return chain.append(store, "open", dataset, {"accounts": told})
+
+
+_UNKNOWN = {
+    "dataset": ("dataset", "create it with ledger.create(name, limit=…)"),
+    "analyst": ("analyst", "admit the analyst first"),
+    "people": ("population", "create the dataset with each_person="),
+}
+
+
+def unknown(kind: Kind) -> InvalidArgument:
+    """There is no such account."""
+    what, fix = _UNKNOWN[kind]
+    return InvalidArgument(message(what, f"a {what} with an account in this ledger", "one without", fix))
+
+
+def read(row: Any) -> Account:
+    """An account from its row."""
+    owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, checksum = row
+    room = None if limit_loss is None else Amount(limit_loss, limit_delta)
+    used = Amount(spent_loss, spent_delta)
+    return Account(owner, kind, name, text, unit, room, used, population, checksum)

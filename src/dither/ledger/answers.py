@@ -1,0 +1,111 @@
+"""Answers as bytes: what is stored, so that a replay returns the very same answer.
+
+JSON, with a tag for what JSON does not know: tuples, bytes and NumPy arrays. No pickle: reading a ledger must not
+be able to run code.
+
+>>> decode(encode({"n": 3, "mean": 1.5})) == {"n": 3, "mean": 1.5}
+True
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from dither.errors import WrongType, message
+
+_TAG = "dither"
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and nothing superfluous: equal values have equal text.
+
+    >>> canonical({"b": 1, "a": [True, None]})
+    '{"a":[true,null],"b":1}'
+    """
+    return _CANONICAL.encode(value)
+
+
+def encode(value: Any) -> bytes:
+    """The answer as bytes.
+
+    >>> encode(0)
+    b'0'
+    """
+    return canonical(_plain(value)).encode("utf-8", "surrogatepass")
+
+
+def decode(stored: bytes) -> Any:
+    """The answer that was stored.
+
+    >>> decode(b'[]')
+    []
+    """
+    return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
+
+
+def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
+    return {_TAG: kind, **parts}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic) and not isinstance(value, (np.void, np.datetime64, np.timedelta64)):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else _tagged("float", value=str(float(value)))
+    if isinstance(value, tuple):
+        return _tagged("tuple", items=[_plain(item) for item in value])
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        found = {str(key): _plain(item) for key, item in value.items()}
+        return _tagged("dict", items=found) if _TAG in found else found
+    if isinstance(value, bytes):
+        return _tagged("bytes", data=base64.b64encode(value).decode())
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufSU":
+        plain = np.ascontiguousarray(value)
+        return _tagged(
+            "array",
+            dtype=plain.dtype.str,
+            shape=list(value.shape),
+            data=base64.b64encode(plain.tobytes()).decode(),
+        )
+    raise WrongType(
+        message(
+            "answer",
+            "numbers, text, bytes, None, lists, tuples, dicts with text keys or NumPy arrays of these",
+            type(value).__name__,
+            "turn it into one of these inside compute",
+        )
+    )
+
+
+def _rich(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rich(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = value.get(_TAG)
+    if kind is None:
+        return {key: _rich(item) for key, item in value.items()}
+    if kind == "float":
+        return float(value["value"])
+    if kind == "tuple":
+        return tuple(_rich(item) for item in value["items"])
+    if kind == "dict":
+        return {key: _rich(item) for key, item in value["items"].items()}
+    data = base64.b64decode(value["data"])
+    if kind == "bytes":
+        return data
+    return np.frombuffer(data, dtype=np.dtype(value["dtype"])).reshape(value["shape"]).copy()

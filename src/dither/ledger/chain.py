@@ -1,0 +1,186 @@
+"""The history: entries in a row, each hashed together with the one before.
+
+Whoever changes, removes or inserts an entry has to change every later hash as well; whoever kept one later receipt
+(a number and a hash) finds out. Order is that of the numbers: clocks are written down and decide nothing, so one that
+goes backwards, or another host's, harms nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dither.errors import InvalidArgument, LedgerError, WrongType, message
+from dither.ledger import schema
+from dither.ledger.answers import canonical
+from dither.ledger.store import Store
+
+START = bytes(32)
+_PAGE = 10_000
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The place of an entry in the history and its hash. Keep the last one: it finds a ledger that was rolled back.
+
+    >>> Receipt.read(str(Receipt(3, "ab" * 32))) == Receipt(3, "ab" * 32)
+    True
+    """
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash}"
+
+    @classmethod
+    def read(cls, text: str) -> Receipt:
+        """A receipt from what it prints as."""
+        seq, _, digest = str(text).partition(":")
+        if not seq.isdigit() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+            raise InvalidArgument(
+                message("receipt", "a number, a colon and 64 hexadecimal digits", "other text", "pass str(receipt)")
+            )
+        return cls(int(seq), digest)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the history."""
+
+    seq: int
+    at: str
+    kind: str
+    dataset: str
+    key: str | None
+    charge: int | None
+    text: str
+    answer: bytes | None = field(repr=False)
+    hash: bytes = field(repr=False)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What it says."""
+        try:
+            told = json.loads(self.text)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise broken(self.seq, "its text cannot be read")
+        return told
+
+    @property
+    def receipt(self) -> Receipt:
+        """Its place and hash."""
+        return Receipt(self.seq, self.hash.hex())
+
+
+def _digest(before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
+    told = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
+    return hashlib.sha256(before + told.encode("utf-8", "surrogatepass")).digest()
+
+
+def now() -> str:
+    """The time, as written down."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def append(
+    store: Store,
+    kind: str,
+    dataset: str,
+    body: dict[str, Any],
+    *,
+    last: tuple[int, bytes] | None = None,
+    key: str | None = None,
+    charge: int | None = None,
+    answer: bytes | None = None,
+) -> Receipt:
+    """Add an entry, in the transaction that is under way."""
+    seq, before = last or head(store)
+    seq, at, text = seq + 1, now(), canonical(body)
+    digest = _digest(before, (seq, at, kind, dataset, key, charge, text), answer)
+    store.run(
+        schema.APPEND,
+        {
+            "seq": seq,
+            "at": at,
+            "kind": kind,
+            "dataset": dataset,
+            "key": key,
+            "charge": charge,
+            "body": text,
+            "answer": answer,
+            "hash": digest,
+        },
+    )
+    return Receipt(seq, digest.hex())
+
+
+def head(store: Store, asked: Any = None) -> tuple[int, bytes]:
+    """Number and hash of the last entry, from ``store.run(schema.LAST)``, asked now or earlier."""
+    row = (asked or store.run(schema.LAST)).fetchone()
+    return (row[0], bytes(row[1])) if row else (0, START)
+
+
+def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
+    """The history in order, a page at a time."""
+    after, statement = 0, schema.ENTRIES if dataset is None else schema.ENTRIES_OF
+    while True:
+        values: dict[str, object] = {"after": after, "most": _PAGE}
+        rows = store.rows(statement, values if dataset is None else {**values, "dataset": dataset})
+        for row in rows:
+            yield _entry(row)
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1][0]
+
+
+def _entry(row: Any) -> Entry:
+    seq, at, kind, dataset, key, charge, text, answer, digest = row
+    return Entry(seq, at, kind, dataset, key, charge, text, None if answer is None else bytes(answer), bytes(digest))
+
+
+def check(entry: Entry, before: bytes) -> None:
+    """Refuse an entry that is not what was written after the one before."""
+    fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, entry.text)
+    if _digest(before, fields, entry.answer) != entry.hash:
+        raise broken(entry.seq, "it, or the one before, was changed")
+
+
+def check_last(store: Store) -> None:
+    """Check the last entry only, which is what opening a ledger affords."""
+    seq, _ = head(store)
+    if seq == 0:
+        return
+    found = [row for n in (seq - 1, seq) for row in store.run(schema.ENTRY, {"seq": n}).fetchall()]
+    if seq > 1 and len(found) < 2:
+        raise broken(seq - 1, "it is missing")
+    check(_entry(found[-1]), START if seq == 1 else bytes(found[0][-1]))
+
+
+def check_receipt(store: Store, receipt: Receipt) -> None:
+    """Refuse a ledger that does not hold the entry a receipt was given for."""
+    if not isinstance(receipt, Receipt):
+        raise WrongType(message("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)"))
+    rows = store.rows(schema.ENTRY, {"seq": receipt.seq})
+    if not rows or bytes(rows[0][-1]).hex() != receipt.hash:
+        raise LedgerError(
+            message(
+                "ledger",
+                f"the entry {receipt.seq} that the receipt was given for",
+                "another, or none: this is an older copy, or was rewritten",
+                "use the ledger the receipt came from",
+            )
+        )
+
+
+def broken(seq: int, what: str) -> LedgerError:
+    """An entry that is not as it was written."""
+    return LedgerError(
+        message("ledger", "a history as it was written", f"a break at entry {seq}: {what}", "restore it from a copy")
+    )

@@ -1,0 +1,392 @@
+"""Who has spent what, for life: charge, then compute, then record, then release."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Self
+
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.guarantees import Guarantee
+from dither.ledger import accounts, chain, charging, schema
+from dither.ledger import people as _people
+from dither.ledger.accounts import Account
+from dither.ledger.answers import canonical, decode, encode
+from dither.ledger.chain import Entry, Receipt
+from dither.ledger.charging import Charge
+from dither.ledger.scope import Allowance, Scope
+from dither.ledger.secret import Secret
+from dither.ledger.store import Store
+from dither.ledger.units import Filter, Limit, Unit, check_guarantee
+from dither.randomness import is_seeded
+from dither.spending import kept_by
+
+_LONGEST = 200
+_SHOWN = 10_000
+
+
+@dataclass(frozen=True)
+class Released:
+    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same."""
+
+    value: Any
+    stored: bytes = field(repr=False)
+    key: str
+    receipt: Receipt = field(repr=False)
+    replayed: bool
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; people's accounts or not."""
+
+    entries: int
+    head: Receipt
+    people: bool
+
+
+class Ledger:
+    """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`."""
+
+    def __init__(self, place: str | PathLike[str], *, secret: bytes | None = None, create: bool = True) -> None:
+        self._store = Store(place, create=create)
+        self._secret = Secret(self._store, secret)
+        with self._store.snapshot():
+            chain.check_last(self._store)
+
+    # -- accounts ---------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        dataset: str,
+        *,
+        limit: Guarantee | None = None,
+        each_analyst: Guarantee | None = None,
+        each_person: Guarantee | None = None,
+        population: str | None = None,
+        filter: Filter = "sum",
+    ) -> Receipt:
+        """Open the accounts of a dataset, once.
+
+        Parameters
+        ----------
+        dataset
+            Its name.
+        limit
+            What all releases from it together may ever cost.
+        each_analyst
+            What the releases asked for by one analyst may ever cost; every charge then has to name the analyst.
+        each_person
+            What the releases that one person took part in may ever cost; every charge then has to say whom it
+            touches. This, or ``limit``, or both, is needed.
+        population
+            Whose people these are. Datasets of the same population share each person's account; the first of them
+            states the limit, and the others leave it out. By default the dataset's own.
+        filter
+            How the limits are kept when every question may depend on the answers so far; see
+            :mod:`dither.ledger.units`.
+        """
+        name = _name(dataset, "dataset")
+        whose = _name(population, "population") if population is not None else (name if each_person else "")
+        with self._store.transaction():
+            if accounts.find(self._store, name, "dataset") is not None:
+                raise InvalidArgument(
+                    message("dataset", "a new name", "one that has accounts already", "choose another, or use those")
+                )
+            shared = accounts.find(self._store, whose, "people") if whose else None
+            if whose and shared is None and each_person is None:
+                raise InvalidArgument(
+                    message("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
+                )
+            if shared is not None and each_person is not None and each_person != shared.limit:
+                raise InvalidArgument(
+                    message(
+                        "each_person", "the limit that this population has", "another", "leave it out, or change_limit"
+                    )
+                )
+            if limit is None and not whose:
+                raise InvalidArgument(
+                    message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
+                )
+            new: list[Account] = []
+            if whose and shared is None:
+                new.append(accounts.opened((whose, "people", ""), each_person, filter))
+            people = shared or (new[0] if new else None)
+            unit: Unit = people.unit if limit is None and people is not None else "epsilon"
+            new.append(accounts.opened((name, "dataset", ""), limit, filter, population=whose, unit=unit))
+            if each_analyst is not None:
+                new.append(accounts.opened((name, "analyst", ""), each_analyst, filter))
+            return accounts.open_all(self._store, name, new)
+
+    def admit(self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum") -> Receipt:
+        """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
+        has one, or for whom ``each_analyst`` opens one.
+        """
+        name, who = _name(dataset, "dataset"), _name(analyst, "analyst")
+        with self._store.transaction():
+            accounts.known(self._store, name)
+            if accounts.find(self._store, name, "analyst", who) is not None:
+                raise InvalidArgument(
+                    message("analyst", "one without an account", "one who has it", "use change_limit to change it")
+                )
+            return accounts.open_all(self._store, name, [accounts.opened((name, "analyst", who), limit, filter)])
+
+    def change_limit(
+        self,
+        dataset: str,
+        limit: Guarantee,
+        *,
+        signed_by: str,
+        reason: str,
+        analyst: str | None = None,
+        each_person: bool = False,
+    ) -> Receipt:
+        """Change the limit of a dataset, of one analyst, or of each person. Nothing that was spent comes back; who
+        signed and why stays in the history.
+        """
+        name, by, why = _name(dataset, "dataset"), _name(signed_by, "signed_by"), _name(reason, "reason", 2000)
+        with self._store.transaction():
+            whole = accounts.known(self._store, name)
+            found = whole
+            if analyst is not None:
+                found = accounts.known(self._store, name, "analyst", _name(analyst, "analyst"))
+            elif each_person:
+                found = accounts.known(self._store, whole.population, "people")
+            new = Limit.of(limit, found.filter)
+            if new.unit != found.unit:
+                raise InvalidArgument(
+                    message(
+                        "limit",
+                        f"a limit in {found.unit}, which this account adds up",
+                        f"one in {new.unit}",
+                        "convert it",
+                    )
+                )
+            told = accounts.state(limit, found.filter)
+            self._store.run(
+                schema.RESTATE,
+                {
+                    **found.where,
+                    "stated_": canonical(told),
+                    "unit_": new.unit,
+                    "limit_loss_": new.amount.loss,
+                    "limit_delta_": new.amount.delta,
+                },
+            )
+            body = {"account": list(found.place), "limit": told, "signed_by": by, "reason": why}
+            return chain.append(self._store, "limit", name, body)
+
+    # -- charging ---------------------------------------------------------------------------------------------------
+
+    def charge(
+        self,
+        dataset: str,
+        cost: Any,
+        *,
+        key: str | None = None,
+        request: Any = None,
+        analyst: str | None = None,
+        people: Any = None,
+    ) -> Charge:
+        """Pay for one release, durably, before it is computed.
+
+        One transaction looks the key up, checks every account with this charge in it, and commits. There are no
+        refunds: from here on the data may have been read.
+
+        Parameters
+        ----------
+        dataset, analyst
+            Whose accounts are charged.
+        cost
+            A guarantee, or a mechanism, whose guarantee it is.
+        key
+            Names this release for ever. The same key and the same request later find the same charge, and its
+            answer if it was recorded; the same key with another request is refused. Without one, a new one is made.
+        request
+            What was asked, as JSON: part of the history, and compared when the key is used again.
+        people
+            Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
+            expression for it, or a function giving it, which is not called when the answer is there already.
+        """
+        name, guarantee = _name(dataset, "dataset"), _cost(cost)
+        who = None if analyst is None else _name(analyst, "analyst")
+        named = uuid.uuid4().hex if key is None else _name(key, "key")
+        asked = _canonical(request)
+        told = accounts.state(guarantee, "sum")
+        digest = hashlib.sha256(canonical([name, told, who, asked]).encode("utf-8", "surrogatepass")).hexdigest()
+        self._reached("asked")
+        if key is not None:
+            found = charging.earlier(self._store, name, named, guarantee, digest)
+            if found is not None and found.answer is not None:
+                return found
+        crowd = None if people is None else _people.crowd(people, self._secret.key())
+        with self._store.transaction():
+            found = charging.earlier(self._store, name, named, guarantee, digest, crowd) if key is not None else None
+            if found is None:
+                body = {"cost": told, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
+                found = charging.pay(self._store, self._secret, name, named, guarantee, who, crowd, body)
+        self._reached("charged")
+        return found
+
+    def record(self, charge: Charge, answer: bytes) -> Released:
+        """Write down the answer of a charge, durably, before anybody sees it.
+
+        Each charge has one answer. If somebody else who asked with the same key was faster, theirs is returned,
+        and this one must be forgotten.
+        """
+        if not isinstance(charge, Charge) or not isinstance(answer, bytes):
+            raise WrongType(
+                message("answer", "a charge and bytes", type(answer).__name__, "pass what charge() returned, and bytes")
+            )
+        if charge.answer is not None:
+            return Released(decode(charge.answer), charge.answer, charge.key, charge.receipt, True)
+        seq = charge.receipt.seq
+        with self._store.transaction():
+            rows = self._store.run(schema.ANSWER, {"charge": seq}).fetchall()
+            if rows:
+                stored, receipt = bytes(rows[0][1]), Receipt(rows[0][0], bytes(rows[0][2]).hex())
+            else:
+                stored = answer
+                receipt = chain.append(self._store, "answer", charge.dataset, {}, charge=seq, answer=stored)
+        self._reached("recorded")
+        return Released(decode(stored), stored, charge.key, receipt, bool(rows))
+
+    def release(
+        self,
+        dataset: str,
+        cost: Any,
+        compute: Callable[..., Any],
+        *,
+        key: str | None = None,
+        request: Any = None,
+        analyst: str | None = None,
+        people: Any = None,
+    ) -> Released:
+        """Charge, compute, record the answer, and only then release it.
+
+        ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of
+        ``people`` that may be used. What it releases through dither's mechanisms may not cost more than ``cost``
+        in all: that is checked. If it fails, or the process dies, the charge stays, and asking again with the same
+        key computes again under the same charge; nothing was released before it was recorded.
+        """
+        paid = self.charge(dataset, cost, key=key, request=request, analyst=analyst, people=people)
+        if paid.answer is None:
+            with kept_by(Allowance(paid.cost)):
+                found = compute() if paid.kept is None else compute(paid.kept)
+            if is_seeded(found):
+                raise _seeded()
+            self._reached("computed")
+            return self.record(paid, encode(found))
+        return self.record(paid, paid.answer)
+
+    def scope(
+        self, dataset: str, *, analyst: str | None = None, key: str | None = None
+    ) -> AbstractContextManager[Scope]:
+        """Charge every release made inside to a dataset.
+
+        Each is charged before its noise is drawn. With a ``key``, the releases inside are numbered under it, and
+        running the same block again returns the same answers, uncharged.
+        """
+        _name(dataset, "dataset")
+        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _LONGEST - 20)).opened()
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def head(self) -> Receipt:
+        """The last entry. Keep it: opened against it, an older copy of this ledger is refused."""
+        with self._store.snapshot():
+            seq, digest = chain.head(self._store)
+        return Receipt(seq, digest.hex())
+
+    def expect(self, receipt: Receipt) -> None:
+        """Refuse this ledger if it does not hold the entry the receipt was given for."""
+        chain.check_receipt(self._store, receipt)
+
+    def accounts(self, dataset: str | None = None) -> list[Account]:
+        """Every account: what it may spend, has spent and has left. Of people, only the limit."""
+        found = [accounts.read(row) for row in self._store.rows(schema.ACCOUNTS)]
+        if dataset is None:
+            return found
+        whole = [account for account in found if account.owner == dataset and account.kind == "dataset"]
+        if not whole:
+            raise accounts.unknown("dataset")
+        return [a for a in found if a.owner == (whole[0].population if a.kind == "people" else dataset)]
+
+    def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
+        """What a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no limit."""
+        with self._store.snapshot():
+            return accounts.known(self._store, dataset, "dataset" if analyst is None else "analyst", analyst or "").left
+
+    def history(self, dataset: str | None = None) -> Iterator[Entry]:
+        """Every entry, in order."""
+        return chain.entries(self._store, dataset)
+
+    def verify(self, receipt: Receipt | None = None) -> Verified:
+        """Check every entry against the one before, and every account against the entries.
+
+        Raises :class:`dither.LedgerError` at the first entry that was changed, inserted or is missing, and for an
+        account that is not the sum of its entries. With a receipt, the ledger must also hold its entry.
+        """
+        from dither.ledger.verify import verify
+
+        if receipt is not None:
+            self.expect(receipt)
+        return Verified(*verify(self._store, self._secret))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
+
+    def _reached(self, step: str) -> None:
+        """A release has come so far; tests stop it here."""
+
+
+def _name(value: object, name: str, longest: int = _LONGEST) -> str:
+    if not isinstance(value, str):
+        raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
+    if not 0 < len(value) <= longest or "\0" in value or not value.isprintable():
+        raise InvalidArgument(
+            message(name, f"1 to {longest} printable characters", f"{len(value)} of them", f"choose another {name}")
+        )
+    return value
+
+
+def _cost(cost: Any) -> Guarantee:
+    guarantee = getattr(cost, "guarantee", cost)
+    check_guarantee(guarantee, "cost")
+    found: Guarantee = guarantee
+    return found
+
+
+def _canonical(request: Any) -> str:
+    try:
+        return canonical(request)
+    except (TypeError, ValueError):
+        raise WrongType(
+            message(
+                "request", "what JSON can hold", type(request).__name__, "pass text, numbers, lists or dicts of them"
+            )
+        ) from None
+
+
+def _seeded() -> NotPrivate:
+    return NotPrivate(
+        message("answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests")
+    )
+
+
+__all__ = ["Charge", "Ledger", "Released", "Verified"]

@@ -1,0 +1,313 @@
+"""One durable transaction at a time, on SQLite or PostgreSQL.
+
+Statements are built in SQLAlchemy Core, compiled once for the database at hand, and run on its own driver: a
+charge is mostly one disk write, and should cost little more than that.
+
+Whoever writes holds one lock for the whole ledger from the first statement on (SQLite: ``BEGIN IMMEDIATE``;
+PostgreSQL: a lock on the history), so that check and charge are one step, entries have an order, and there is
+nothing to deadlock on. Commits are on disk when they return: SQLite runs with ``synchronous=FULL``, PostgreSQL with
+``synchronous_commit=on``, and a server that runs with ``fsync=off`` is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType, message
+from dither.ledger import schema
+
+WAIT_SECONDS = 120
+_BEGIN = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": "BEGIN",
+}
+_SNAPSHOT = {
+    "sqlite": "BEGIN",
+    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+}
+_MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+"""From each version of the tables to the next."""
+
+
+class Store:
+    """The database a ledger lives in."""
+
+    def __init__(self, place: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.place = _place(place)
+        self.engine = _engine(self.place, create)
+        self.dialect = self.engine.dialect.name
+        self._lock = threading.RLock()
+        self._compiled: dict[int, tuple[Any, str, list[str] | None]] = {}
+        self._built: dict[Callable[[str], sa.Executable], sa.Executable] = {}
+        self._connection: Any = None
+        self._pid = os.getpid()
+        with self._translated():
+            self._prepare(create)
+
+    # -- the tables -------------------------------------------------------------------------------------------------
+
+    def _prepare(self, create: bool) -> None:
+        version = self._version()
+        if version is None and not create:
+            raise _unusable("a ledger", "a database without one", "create it with dither.ledger.open(place)")
+        if version is not None and version > schema.VERSION:
+            raise _unusable(
+                f"a ledger of version {schema.VERSION} or older", f"version {version}", "use a newer dither to open it"
+            )
+        if version != schema.VERSION:
+            self._migrate()
+
+    def _migrate(self) -> None:
+        """Bring the tables to this version, in one transaction; whoever comes second finds it done."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
+            if self.dialect == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(6363636303)")
+            version = self._version_in(connection)
+            if version is None:
+                schema.create(connection)
+                version = schema.VERSION
+            while version < schema.VERSION:
+                _MIGRATIONS[version](connection)
+                version += 1
+                connection.execute(
+                    schema.about.update().where(schema.about.c.name == "version").values(value=str(version))
+                )
+            connection.exec_driver_sql("COMMIT")
+
+    def _tables(self, connection: sa.Connection) -> set[str] | None:
+        """The names of the tables there, or None where there are none at all."""
+        names = set(sa.inspect(connection).get_table_names())
+        if "dither_about" in names:
+            return names
+        if self.dialect == "sqlite" and names:
+            raise _unusable("a ledger, or no file yet", "a database of something else", "choose another file")
+        return None
+
+    def _version(self) -> int | None:
+        with self.engine.connect() as connection:
+            return self._version_in(connection)
+
+    def _version_in(self, connection: sa.Connection) -> int | None:
+        if self._tables(connection) is None:
+            return None
+        found = connection.execute(schema.GET, {"name": "version"}).scalar()
+        try:
+            return int(found)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise _damaged("its version cannot be read") from None
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def _driver(self) -> Any:
+        """The driver's own connection; a new one after a fork, which must not share its parent's."""
+        if self._pid != os.getpid():
+            self.engine.dispose(close=False)
+            self._connection, self._pid, self._lock = None, os.getpid(), threading.RLock()
+        if self._connection is None:
+            self._connection = self.engine.raw_connection()
+        return self._connection.driver_connection
+
+    def run(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> Any:
+        """Execute one statement; rows are fetched from what it returns."""
+        found = self._compiled.get(id(statement))
+        if found is None:
+            compiled = statement.compile(dialect=self.engine.dialect)  # type: ignore[attr-defined]
+            names = list(compiled.positiontup) if compiled.positional else None
+            fixed = {name: value for name, value in compiled.params.items() if value is not None}
+            found = self._compiled[id(statement)] = ((statement, fixed), compiled.string, names)
+        (_, fixed), text, names = found
+        given: Mapping[str, object] = {**fixed, **values} if fixed and values else values or fixed
+        cursor = self._driver().cursor()
+        cursor.execute(text, given if names is None else [given[name] for name in names])
+        return cursor
+
+    def batched(self, build: Callable[[str], sa.Executable]) -> sa.Executable:
+        """A statement about a batch of people, which this database takes in its own way."""
+        if build not in self._built:
+            self._built[build] = build(self.dialect)
+        return self._built[build]
+
+    def rows(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> list[Any]:
+        """All rows of a query, read by itself."""
+        with self._translated(), self._lock:
+            self._driver()
+            found: list[Any] = self.run(statement, values).fetchall()
+            return found
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All of it or nothing, and on disk when it ends; nobody else writes meanwhile."""
+        return self._between(_BEGIN[self.dialect], True)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Everything as it is now, whatever others write meanwhile."""
+        return self._between(_SNAPSHOT[self.dialect], False)
+
+    @contextmanager
+    def _between(self, begin: str, lock: bool) -> Iterator[None]:
+        with self._translated(), self._lock:
+            driver = self._driver()
+            try:
+                # statements travel together where the server takes them so, and are answered when somebody reads
+                with driver.pipeline() if self.dialect == "postgresql" else nullcontext():
+                    driver.execute(begin)
+                    if lock and self.dialect == "postgresql":
+                        driver.execute("LOCK TABLE dither_entry IN EXCLUSIVE MODE")
+                    yield
+                    driver.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    driver.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DitherError:
+            raise
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise self._explained(error) from error
+        except Exception as error:
+            if type(error).__module__.startswith("psycopg"):
+                raise self._explained(error) from error
+            raise
+
+    def _explained(self, error: BaseException) -> LedgerError:
+        self._forget()
+        text = str(error).lower()
+        for sign, (got, fix) in _SIGNS.items():
+            if sign in text:
+                return _unusable("a ledger that can be written", got, fix)
+        return _unusable("a ledger that answers", f"{type(error).__name__} from the database", "see its cause, above")
+
+    def _forget(self) -> None:
+        """Drop the connection, whose state is unknown after an error; the next statement opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None and self._pid == os.getpid():
+            with suppress(Exception):
+                connection.invalidate()
+
+    def close(self) -> None:
+        """Close the connection; the next statement opens another."""
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+            self.engine.dispose()
+
+
+_SIGNS = {
+    "readonly": ("one that is read-only", "make the file and its folder writable; nothing was charged"),
+    "read-only": ("one that is read-only", "connect to a server that accepts writes; nothing was charged"),
+    "disk is full": ("a full disk", "make room and ask again; nothing was charged"),
+    "no space": ("a full disk", "make room and ask again; nothing was charged"),
+    "disk i/o": ("a disk that fails", "check the disk and ask again with the same key"),
+    "locked": ("one that somebody else holds", "ask again with the same key"),
+    "unable to open": ("a file that cannot be opened", "check that its folder exists and is yours"),
+    "malformed": ("a damaged file", "restore it from a copy and check it against the last receipt"),
+    "not a database": ("a file that is not one", "choose another file, or restore the ledger from a copy"),
+    "no such table": ("a file without its tables", "restore the ledger from a copy"),
+    "append": ("a history that was to be changed", "leave it as it is"),
+}
+
+
+def _unusable(expected: str, got: str, fix: str) -> LedgerError:
+    return LedgerError(message("ledger", expected, got, fix))
+
+
+def _damaged(what: str) -> LedgerError:
+    return _unusable("a ledger as it was written", f"a damaged one: {what}", "restore it from a copy")
+
+
+def _place(place: object) -> sa.URL:
+    if isinstance(place, str) and "://" in place:
+        try:
+            url = sa.make_url(place)
+        except ArgumentError:
+            raise InvalidArgument(
+                message("place", "a file or postgresql://…", "another URL", "pass 'budget.sqlite'")
+            ) from None
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise InvalidArgument(
+                message("place", "a file or postgresql://…", f"{url.drivername}://", "pass 'budget.sqlite'")
+            )
+        return url
+    if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
+        raise WrongType(
+            message("place", "a file name or a URL", type(place).__name__, "pass 'budget.sqlite', for example")
+        )
+    return sa.URL.create("sqlite", database=os.fspath(place))
+
+
+def _engine(url: sa.URL, create: bool) -> sa.Engine:
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url, create)
+    try:
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+    except ModuleNotFoundError:
+        raise InvalidArgument(
+            message("place", "a PostgreSQL ledger with its driver", "no driver", "pip install 'dither[postgresql]'")
+        ) from None
+
+    @sa.event.listens_for(engine, "connect")
+    def durable(driver: Any, _: Any) -> None:
+        driver.autocommit = True
+        if driver.execute("SHOW fsync").fetchone()[0] != "on":
+            raise _unusable("a server that writes to disk", "one with fsync = off", "turn it on, or charges are lost")
+        driver.execute(f"SET synchronous_commit = on; SET lock_timeout = '{WAIT_SECONDS}s'")
+
+    return engine
+
+
+def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
+    if url.database in (None, "", ":memory:"):
+        raise InvalidArgument(
+            message("place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'")
+        )
+    path = Path(str(url.database))
+    if not path.exists():
+        if not create:
+            raise _unusable("a ledger", "no such file", "create it with dither.ledger.open(place)")
+        if not path.parent.is_dir():
+            raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
+        with suppress(FileExistsError):  # only its owner may read who is in it
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
+    elif path.is_dir():
+        raise _unusable("a file", "a folder", "name a file in it")
+    engine = sa.create_engine(
+        url, poolclass=sa.NullPool, connect_args={"timeout": WAIT_SECONDS, "check_same_thread": False}
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def durable(driver: Any, _: Any) -> None:
+        driver.isolation_level = None
+        driver.execute("PRAGMA busy_timeout = 120000")
+        with suppress(sqlite3.OperationalError):  # a read-only file stays as it is, and can still be read
+            driver.execute("PRAGMA journal_mode = WAL")
+        driver.execute("PRAGMA synchronous = FULL")
+        driver.execute("PRAGMA fullfsync = ON")
+        driver.execute("PRAGMA foreign_keys = ON")
+        driver.execute("PRAGMA trusted_schema = OFF")
+        driver.execute("PRAGMA cache_size = -65536")
+
+    return engine
+
+
+def parameter(store: Store, people: Sequence[int]) -> object:
+    """A batch of keyed hashes as the one parameter the database takes."""
+    if store.dialect == "sqlite":
+        return "[" + ",".join(map(str, people)) + "]"
+    return list(people)

@@ -1,0 +1,172 @@
+"""Budgets as whole numbers: what a release costs an account, and what an account may spend.
+
+Every account adds up two whole numbers, a loss in units of 1e-15 and a delta in units of 1e-18. Costs are rounded
+up to a unit and limits down, so ten releases at 0.1 fit into 1 exactly, the next 1e-12 does not fit, and no sum
+ever rounds. A 64-bit integer of the database holds both.
+
+The loss an account adds up is epsilon or rho, and both sums are filters: they stay valid when each question is
+chosen after seeing the answers to those before, *if the pending charge is part of the check*, as it is here.
+
+``sum``
+    epsilon's and delta's add up (for a limit in epsilon or (epsilon, delta)); rho's add up (for a limit in rho).
+``advanced``
+    For a limit (epsilon, delta): the fully adaptive filter of Whitehouse, Ramdas, Rogers and Wu (2023). A release
+    that is epsilon-DP is ``epsilon tanh(epsilon/2)``-zCDP, one that is (epsilon, delta)-DP is that but for a part
+    of probability delta; rho's and delta's of approximate zCDP add up under full adaptivity (their Theorem 1), and
+    at the end a total of rho is (epsilon, delta)-DP. Half of delta is kept for the delta's of the releases, half
+    for that conversion; the limit on rho is the largest whose conversion stays within epsilon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+
+LOSS_UNIT = 10**15
+DELTA_UNIT = 10**18
+MOST = 1 << 62
+
+Unit = Literal["epsilon", "rho"]
+Filter = Literal["sum", "advanced"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A loss and a delta, in units.
+
+    >>> Amount(2, 0) + Amount(3, 1)
+    Amount(loss=5, delta=1)
+    """
+
+    loss: int
+    delta: int
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.loss + other.loss, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.loss - other.loss, self.delta - other.delta)
+
+    def within(self, limit: Amount) -> bool:
+        """Whether neither part is above the limit's."""
+        return self.loss <= limit.loss and self.delta <= limit.delta
+
+    def numbers(self) -> tuple[Fraction, Fraction]:
+        """Loss and delta as they are."""
+        return Fraction(self.loss, LOSS_UNIT), Fraction(self.delta, DELTA_UNIT)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What an account may spend for life, in the unit in which it adds up."""
+
+    unit: Unit
+    amount: Amount
+
+    @classmethod
+    def of(cls, guarantee: object, filter: Filter = "sum") -> Limit:
+        """The limit that keeps an account within ``guarantee``.
+
+        >>> Limit.of(PureDP(1)).amount.loss == LOSS_UNIT
+        True
+        >>> advanced = Limit.of(ApproxDP(1, 1e-6), "advanced")
+        >>> advanced.unit, round(advanced.amount.loss / LOSS_UNIT, 4)
+        ('rho', 0.0188)
+        """
+        check_guarantee(guarantee, "limit")
+        if filter not in ("sum", "advanced"):
+            raise InvalidArgument(message("filter", "'sum' or 'advanced'", repr(filter), "leave it out"))
+        if filter == "advanced":
+            if not isinstance(guarantee, ApproxDP):
+                raise InvalidArgument(
+                    message(
+                        "limit",
+                        "(epsilon, delta) for the advanced filter",
+                        type(guarantee).__name__,
+                        "pass limit=ApproxDP(1, 1e-6), or leave filter out",
+                    )
+                )
+            return cls("rho", _advanced(guarantee))
+        unit, loss, delta = "epsilon", *_parts(guarantee)
+        if isinstance(guarantee, ZCDP):
+            unit = "rho"
+        amount = Amount(int(loss * LOSS_UNIT), int(delta * DELTA_UNIT))
+        if not amount.loss + amount.delta > 0 or amount.loss > MOST:
+            raise InvalidArgument(
+                message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
+            )
+        return cls(unit, amount)  # type: ignore[arg-type]
+
+
+def check_guarantee(value: object, name: str) -> None:
+    """Refuse what is not a guarantee."""
+    if not isinstance(value, Guarantee):
+        raise WrongType(
+            message(
+                name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
+            )
+        )
+
+
+def _parts(guarantee: object) -> tuple[Fraction, Fraction]:
+    numbers = guarantee._numbers  # type: ignore[attr-defined]
+    return numbers[0], numbers[1] if len(numbers) > 1 else Fraction(0)
+
+
+def _advanced(guarantee: ApproxDP) -> Amount:
+    epsilon, delta = _parts(guarantee)
+    half = delta / 2
+    low, high = 0, min(int(epsilon * LOSS_UNIT), MOST)
+    while high - low > 1 and high - low > low >> 40:
+        middle = (low + high) // 2
+        fits = ZCDP(Fraction(middle, LOSS_UNIT))._loss_at(half) <= epsilon
+        low, high = (middle, high) if fits else (low, middle)
+    return Amount(low, int(half * DELTA_UNIT))
+
+
+def _up(number: Fraction, unit: int) -> int:
+    return -(-number.numerator * unit // number.denominator)
+
+
+def cost(guarantee: Guarantee, unit: Unit) -> Amount:
+    """What a release with this guarantee costs an account that adds up this unit, rounded up.
+
+    >>> cost(PureDP(0.1), "epsilon").loss * 10 == LOSS_UNIT
+    True
+    >>> cost(ZCDP(0.5), "rho")
+    Amount(loss=500000000000000, delta=0)
+    """
+    loss, delta = _parts(guarantee)
+    if unit == "rho" and not isinstance(guarantee, ZCDP):
+        loss = PureDP(loss).to_zcdp()._numbers[0] if loss else loss
+    elif unit == "epsilon" and isinstance(guarantee, ZCDP):
+        raise NotPrivate(
+            message(
+                "cost",
+                "a cost in epsilon, which is what this account adds up",
+                "a cost in rho",
+                "convert it with to_approx(delta), or give the account a limit in rho",
+            )
+        )
+    return Amount(_up(loss, LOSS_UNIT), _up(delta, DELTA_UNIT))
+
+
+def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
+    """The guarantee that a total of this amount in this unit has by itself; None where nothing was spent.
+
+    >>> guarantee_of(Amount(LOSS_UNIT, 0), "epsilon")
+    PureDP(1)
+    """
+    loss, delta = amount.numbers()
+    if unit == "rho":
+        return ZCDP(loss) if loss else None
+    if delta:
+        return ApproxDP(loss, delta)
+    return PureDP(loss) if loss else None
+
+
+__all__ = ["Amount", "Filter", "Limit", "Unit", "check_guarantee", "cost", "guarantee_of"]

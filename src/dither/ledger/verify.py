@@ -1,0 +1,85 @@
+"""Whether a ledger is what was written: every entry after the one before, every account the sum of its entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dither.errors import LedgerError, message
+from dither.ledger import accounts, chain, people, schema
+from dither.ledger.chain import Entry, Receipt
+from dither.ledger.secret import Secret
+from dither.ledger.store import Store
+from dither.ledger.units import Amount, Limit
+
+
+def verify(store: Store, secret: Secret) -> tuple[int, Receipt, bool]:
+    """Walk the whole history once, adding up; then compare."""
+    with store.snapshot():
+        books = _Books()
+        before, seq = chain.START, 0
+        for entry in chain.entries(store):
+            if entry.seq != seq + 1:
+                raise chain.broken(seq + 1, "it is missing")
+            chain.check(entry, before)
+            books.add(entry)
+            before, seq = entry.hash, entry.seq
+        books.compare([accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()])
+        checked = not books.seals or secret.known()
+        if checked and books.seals:
+            _check_people(store, books, secret.key())
+        return seq, Receipt(seq, before.hex()), checked
+
+
+class _Books:
+    """Accounts as the history tells them."""
+
+    def __init__(self) -> None:
+        self.sums: dict[tuple[str, str, str], list[Any]] = {}
+        self.seals: dict[str, tuple[int, str]] = {}
+        self.charges: set[int] = set()
+
+    def add(self, entry: Entry) -> None:
+        """Follow one entry."""
+        body = entry.body
+        if entry.kind == "open":
+            for told in body["accounts"]:
+                limit = accounts.promised(told["limit"])
+                room = None if limit is None else Limit.of(limit, told["limit"]["filter"]).amount
+                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"]]
+        elif entry.kind == "limit":
+            limit = accounts.promised(body["limit"])
+            self.sums[tuple(body["account"])][0] = Limit.of(limit, body["limit"]["filter"]).amount
+        elif entry.kind == "charge":
+            self.charges.add(entry.seq)
+            for *place, loss, delta in body["charged"]:
+                found = self.sums[place[0], place[1], place[2]]
+                found[1] = found[1] + Amount(loss, delta)
+            if "people" in body:
+                population, seal = body["people"]
+                self.seals[population] = entry.seq, seal
+        elif entry.charge not in self.charges:
+            raise chain.broken(entry.seq, "it answers no charge")
+
+    def compare(self, found: list[accounts.Account]) -> None:
+        """Refuse accounts that are not what the history adds up to."""
+        told = {account.place: [account.room, account.used, account.population] for account in found}
+        if told != self.sums:
+            wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {
+                str(place[1]) for place in told if told[place] != self.sums[place]
+            }
+            raise LedgerError(
+                message(
+                    "ledger",
+                    "accounts that are the sum of their entries",
+                    f"others ({', '.join(sorted(wrong))})",
+                    "restore it from a copy",
+                )
+            )
+
+
+def _check_people(store: Store, books: _Books, key: bytes) -> None:
+    for population, (seq, seal) in books.seals.items():
+        if people.seal(key, population, seq, people.total(store, population)) != seal:
+            raise LedgerError(
+                message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+            )

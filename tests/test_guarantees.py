@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from dither import ZCDP, ApproxDP, DitherError, Guarantee, PureDP, parallel
+from dither import ZCDP, ApproxDP, DitherError, Guarantee, PureDP, parallel, sequential
+from dither.accounting import amplify, post_process
 from support import label
 
 DIGITS = 60
@@ -46,7 +47,7 @@ def test_ten_tenths_are_one_and_nothing_more_fits() -> None:
 
 def test_kinds_add_as_far_as_they_can() -> None:
     assert PureDP(1) + ApproxDP(0.5, 1e-6) == ApproxDP(1.5, 1e-6) == ApproxDP(0.5, 1e-6) + PureDP(1)
-    assert PureDP(1) + ZCDP(0.1) == ZCDP(0.6) == ZCDP(0.1) + PureDP(1)
+    assert PureDP(1) + ZCDP(0.1) == PureDP(1).to_zcdp() + ZCDP(0.1) == ZCDP(0.1) + PureDP(1)
     assert sum([PureDP(1), ApproxDP(1, 1e-6), PureDP(1)]) == ApproxDP(3, 1e-6)
     for left, right in itertools.permutations([ZCDP(1), ApproxDP(1, 1e-6)]):
         with pytest.raises(TypeError, match=r"to_approx"):
@@ -58,7 +59,7 @@ def test_kinds_add_as_far_as_they_can() -> None:
 def test_parallel_takes_the_largest_of_each_number() -> None:
     assert parallel(PureDP(1) + PureDP(0.5), PureDP(0.7)) == PureDP(1.5)
     assert parallel(ApproxDP(1, 1e-6), ApproxDP(0.5, 1e-3)) == ApproxDP(1, 1e-3)
-    assert parallel(PureDP(1), ZCDP(0.1)) == ZCDP(0.5)
+    assert parallel(PureDP(1), ZCDP(0.1)) == PureDP(1).to_zcdp()
     assert parallel(PureDP(2)) == PureDP(2)
 
 
@@ -204,8 +205,8 @@ def test_zcdp_to_approx_is_the_least_of_the_cks_formula(rho: float, delta: float
 def test_comparison_across_kinds_is_implication() -> None:
     assert PureDP(1) <= ApproxDP(1, 1e-6)
     assert PureDP(1) <= PureDP(1).to_approx(0.01)
-    assert PureDP(1) <= ZCDP(0.5)
-    assert not PureDP(1) <= ZCDP(0.49)
+    assert PureDP(1) <= ZCDP(0.4622)
+    assert not PureDP(1) <= ZCDP(0.4621)  # tanh(1/2) = 0.46212
     assert ZCDP(0.5) <= ZCDP(0.5).to_approx(1e-6)
     for weaker, stronger in itertools.product([ApproxDP(1, 1e-6), ZCDP(1e-9)], [PureDP(1000)]):
         assert not weaker <= stronger
@@ -258,3 +259,80 @@ def test_a_delta_below_the_floats_still_converts() -> None:
     tiny = ZCDP(1).to_approx(Fraction(1, 10**400))
     assert 60 < tiny.epsilon < 63
     assert "1E-400" in repr(tiny)
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.5, 1, 3, 20, 1000, 10**6])
+def test_pure_to_zcdp_is_epsilon_tanh_half_epsilon_and_bounds_every_order(epsilon: float) -> None:
+    with mp.workdps(DIGITS):
+        e, found = exact(epsilon), binary(PureDP(epsilon).to_zcdp()._numbers[0])
+        truth = e * mp.tanh(e / 2)
+        assert truth <= found <= truth * (1 + mp.mpf(10) ** -15)
+        assert found <= e * e / 2
+
+        def divergence(order: Any) -> Any:
+            return (mp.log(mp.cosh((order - mp.mpf(1) / 2) * e)) - mp.log(mp.cosh(e / 2))) / (order - 1)
+
+        for order in (1 + mp.mpf(10) ** -9, mp.mpf("1.001"), mp.mpf("1.5"), mp.mpf(2), mp.mpf(7), mp.mpf(100)):
+            assert divergence(order) <= order * found
+        near = 1 + mp.mpf(10) ** -9  # and no smaller rho would do
+        assert divergence(near) > near * found * mp.mpf("0.99")
+
+
+def test_sequential_adds_and_post_processing_is_free() -> None:
+    assert sequential(PureDP(0.1), PureDP(0.2), PureDP(0.3)) == PureDP(0.6)
+    assert sequential(PureDP(1), ApproxDP(1, 1e-6)) == ApproxDP(2, 1e-6)
+    assert sequential(ZCDP(0.1)) == ZCDP(0.1)
+    assert parallel(sequential(PureDP(0.3), PureDP(0.2)), PureDP(0.4)) == PureDP(0.5)
+    for one in (PureDP(1), ApproxDP(1, 0.1), ZCDP(1)):
+        assert post_process(one) is one
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 50])
+def test_groups(size: int) -> None:
+    assert PureDP(0.1).group(size) == PureDP(0.1) * size
+    assert ZCDP(0.1).group(size) == ZCDP(0.1) * size**2
+    with mp.workdps(DIGITS):
+        found = ApproxDP(0.1, 1e-9).group(size)._numbers
+        assert found[0] == Fraction(size, 10)
+        truth = mp.mpf(10) ** -9 * mp.fsum(mp.exp(mp.mpf(i) / 10) for i in range(size))
+        assert truth <= binary(found[1]) <= truth * (1 + mp.mpf(10) ** -15)
+    assert ApproxDP(0, 1e-3).group(size) == ApproxDP(0, 1e-3) * size
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-3, 0.5, 0.999, 1])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1, 30, 500, 10**5])
+def test_amplification_is_the_formula_from_above(epsilon: float, rate: float) -> None:
+    with mp.workdps(300):
+        e, q = exact(epsilon), exact(rate)
+        truth = e + mp.log(q + (1 - q) * mp.exp(-e))
+        found = amplify(PureDP(epsilon), rate)
+        assert truth <= binary(found._numbers[0]) <= truth * (1 + mp.mpf(10) ** -12)
+        assert found <= PureDP(epsilon)
+    twin = amplify(ApproxDP(epsilon, 1e-6), rate)
+    assert twin == ApproxDP(found._numbers[0], Fraction(1, 10**6) * Fraction(repr(rate)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sequential(),
+        lambda: sequential(PureDP(1), 1),  # type: ignore[arg-type]
+        lambda: sequential(ZCDP(1), ApproxDP(1, 0.1)),
+        lambda: post_process(1),  # type: ignore[arg-type]
+        lambda: PureDP(1).group(0),
+        lambda: ZCDP(1).group(1.5),  # type: ignore[arg-type]
+        lambda: ApproxDP(1, 0.1).group(True),
+        lambda: ApproxDP(1, 0.1).group(3),
+        lambda: ApproxDP(100, 1e-9).group(10**6),
+        lambda: amplify(PureDP(1), 0),
+        lambda: amplify(PureDP(1), 1.1),
+        lambda: amplify(PureDP(1), math.nan),
+        lambda: amplify(PureDP(1), True),
+        lambda: amplify(ZCDP(1), 0.1),
+        lambda: amplify("x", 0.1),  # type: ignore[arg-type]
+    ],
+)
+def test_groups_samples_and_sequences_refuse_nonsense(make: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"expected .*got .*Fix:") as refused:
+        make()
+    assert isinstance(refused.value, DitherError)

@@ -16,11 +16,11 @@ import dither
 from dither import errors
 
 NAMES = [
-    "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "DitherError", "Exponential", "Gaussian", "Guarantee",
-    "InvalidArgument", "InvalidData", "Laplace", "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
+    "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "BudgetExceeded", "DitherError", "Exponential", "Gaussian",
+    "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError", "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "density", "parallel", "sensitivity", "stats",
+    "__version__", "accounting", "density", "ledger", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
     "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",
@@ -31,14 +31,23 @@ SENSITIVITIES = [
     "minimum", "smooth_iqr", "smooth_max", "smooth_mean", "smooth_median", "smooth_min", "smooth_order",
     "smooth_quantile", "smooth_trimmed_mean", "std", "sum", "variance",
 ]  # fmt: skip
+ACCOUNTING = [
+    "ACCOUNTANTS", "POWERS", "Accountant", "Approximate", "Best", "BoundedRange", "Calibration", "Concentrated",
+    "DiscreteLaplaceNoise", "Event", "GaussianNoise", "LaplaceNoise", "Parallel", "PoissonSampled", "PostProcessed",
+    "Pure", "ResponseReport", "Sequential", "advanced", "amplify", "basic", "best_of", "calibrate", "epsilon_for_error",
+    "gaussian_delta", "gaussian_epsilon", "gaussian_ratio", "gaussian_smooth_delta", "heavy_smooth_loss",
+    "laplace_smooth_delta", "pld", "post_process", "privacy_curve", "pure_delta", "renyi", "smooth_calibration",
+    "smooth_scale", "split", "to_dp_event", "zcdp",
+]  # fmt: skip
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]
 
 
 def public() -> dict[str, Any]:
     """Every public object by its full name; values such as AddRemove are described by their module."""
     found = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
-    for module in (dither.stats, dither.sensitivity):
-        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
+    for module in (dither.stats, dither.sensitivity, dither.accounting):
+        names = [name for name in module.__all__ if name not in ("ACCOUNTANTS", "POWERS")]  # values
+        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
     return found
 
 
@@ -55,8 +64,13 @@ def methods(owner: type) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("module", "names"),
-    [(dither, NAMES), (dither.stats, STATISTICS), (dither.sensitivity, SENSITIVITIES)],
-    ids=["dither", "stats", "sensitivity"],
+    [
+        (dither, NAMES),
+        (dither.stats, STATISTICS),
+        (dither.sensitivity, SENSITIVITIES),
+        (dither.accounting, ACCOUNTING),
+    ],
+    ids=["dither", "stats", "sensitivity", "accounting"],
 )
 def test_all_is_what_was_decided(module, names):
     assert sorted(module.__all__) == sorted(names)
@@ -112,7 +126,8 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
     kinds = {kind for kind in below(dither.DitherError) if kind.__module__.startswith("dither.")}
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
-        assert kind is dither.DitherError or issubclass(kind, (ValueError, TypeError))
+        if kind not in (dither.DitherError, dither.BudgetExceeded, dither.LedgerError):  # not of an argument's making
+            assert issubclass(kind, (ValueError, TypeError))
         for base in (ValueError, TypeError):
             line = next(line for line in (errors.__doc__ or "").splitlines() if kind.__name__ in line)
             assert (base.__name__ in line) == issubclass(kind, base)

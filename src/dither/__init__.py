@@ -8,9 +8,19 @@ PureDP(0.5)
 True
 """
 
-from dither import density, sensitivity, stats
-from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel
+import typing as _typing
+
+from dither import accounting, density, sensitivity, stats
+from dither.errors import (
+    BudgetExceeded,
+    DitherError,
+    InvalidArgument,
+    InvalidData,
+    LedgerError,
+    NotPrivate,
+    WrongType,
+)
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel, sequential
 from dither.mechanisms import (
     BoundedLaplace,
     Exponential,
@@ -30,6 +40,9 @@ from dither.mechanisms import (
 )
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
+if _typing.TYPE_CHECKING:
+    from dither import ledger
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -37,6 +50,7 @@ __all__ = [
     "AddRemove",
     "ApproxDP",
     "BoundedLaplace",
+    "BudgetExceeded",
     "DitherError",
     "Exponential",
     "Gaussian",
@@ -44,6 +58,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidData",
     "Laplace",
+    "LedgerError",
     "MixedNoise",
     "Neighbors",
     "NoisyMax",
@@ -61,8 +76,20 @@ __all__ = [
     "TopK",
     "WrongType",
     "__version__",
+    "accounting",
     "density",
+    "ledger",
     "parallel",
     "sensitivity",
+    "sequential",
     "stats",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """``dither.ledger`` is loaded when it is first asked for: its database library takes a while."""
+    if name == "ledger":
+        import importlib
+
+        return importlib.import_module("dither.ledger")
+    raise AttributeError(f"module 'dither' has no attribute {name!r}")

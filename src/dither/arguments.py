@@ -59,6 +59,18 @@ def delta(value: object, name: str = "delta") -> Fraction:
     return exact
 
 
+def rate(value: object, name: str = "rate") -> Fraction:
+    """The probability with which each person is in a sample: above 0 and at most 1.
+
+    >>> rate(0.01)
+    Fraction(1, 100)
+    """
+    exact = decimal(value, name)
+    if not 0 < exact <= 1:
+        raise InvalidArgument(message(name, "a number above 0 and at most 1", value, f"pass {name}=0.01, for example"))
+    return exact
+
+
 def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
     """How far one person can move the answer: positive, finite, read against us.
 

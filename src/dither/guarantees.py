@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
-from dither.exact import decimal, exp_neg, log, up
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.exact import decimal, exp, exp_neg, log, up
 
 _BITS = 96
 _SUBNORMAL = _decimal.Decimal("1e-300")
@@ -100,6 +100,19 @@ class Guarantee:
         """The same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
         raise AssertionError("each kind converts itself")
 
+    def group(self, size: int) -> Guarantee:
+        """What is promised to a group of so many people together (Dwork and Roth 2014, theorem 2.2; Bun and
+        Steinke 2016, proposition 1.9).
+
+        *Statement.* ``size * epsilon`` for pure privacy, ``size^2 * rho`` for zCDP, and ``(size * epsilon, delta
+        (e^(size epsilon) - 1) / (e^epsilon - 1))`` for (epsilon, delta): each person in turn is a neighbour, and
+        the deltas of the earlier ones are multiplied by the losses of the later ones.
+
+        >>> PureDP(0.5).group(3), ZCDP(0.5).group(3), ApproxDP(0.5, 1e-6).group(2)
+        (PureDP(1.5), ZCDP(4.5), ApproxDP(1, 2.64872127071e-06))
+        """
+        raise AssertionError("each kind says what a group can expect")
+
 
 class PureDP(Guarantee):
     """epsilon-differential privacy: ``P(A) <= exp(epsilon) * P'(A)`` for all events and neighbours.
@@ -142,12 +155,24 @@ class PureDP(Guarantee):
         return _trade(self._numbers[0], delta)
 
     def to_zcdp(self) -> ZCDP:
-        """epsilon-DP implies ``epsilon^2 / 2``-zCDP (Bun and Steinke 2016).
+        """epsilon-DP implies rho-zCDP with ``rho = epsilon tanh(epsilon / 2)``, which is below the ``epsilon^2 / 2``
+        of Bun and Steinke 2016, and no smaller rho will do.
+
+        The least private epsilon-DP release is randomized response, whose Renyi divergence is ``ln(cosh((alpha
+        - 1/2) epsilon) / cosh(epsilon / 2)) / (alpha - 1)``. Since ln cosh of a square root is concave, the
+        numerator lies below its tangent at alpha = 1: ``alpha (alpha - 1) epsilon tanh(epsilon / 2)``.
 
         >>> PureDP(1).to_zcdp()
-        ZCDP(0.5)
+        ZCDP(0.462117157261)
         """
-        return ZCDP(self._numbers[0] ** 2 / 2)
+        own = self._numbers[0]
+        bits = _BITS + 2 * max(0, own.denominator.bit_length() - own.numerator.bit_length() + 1)
+        low = exp_neg(own, bits)[0]
+        return ZCDP(min(own * own / 2, Fraction(up(own * Fraction((1 << bits) - low, (1 << bits) + low)))))
+
+    def group(self, size: int) -> PureDP:
+        """``size * epsilon``; see :meth:`Guarantee.group`."""
+        return self * size
 
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, PureDP):
@@ -205,6 +230,24 @@ class ApproxDP(Guarantee):
 
     def _loss_at(self, delta: Fraction) -> Fraction:
         return _trade(self._numbers[0], (delta - self._numbers[1]) / (1 - self._numbers[1]))
+
+    def group(self, size: int) -> ApproxDP:
+        """``(size * epsilon, delta (e^(size epsilon) - 1) / (e^epsilon - 1))``; see :meth:`Guarantee.group`."""
+        count, (loss, failure) = arguments.whole(size, "size"), self._numbers
+        if count == 1 or loss == 0:
+            return self * count
+        # the quotient is the sum of e^(i epsilon) over i below size: above 10^6 in the exponent delta is above 1
+        growth = _geometric(loss, count) if (count - 1) * loss < 1000 else None
+        if growth is None or failure * growth >= 1:
+            raise NotPrivate(
+                message(
+                    "size",
+                    "a group so small that its delta stays below 1",
+                    count,
+                    "protect groups with a smaller epsilon and delta, or with pure privacy",
+                )
+            )
+        return ApproxDP(count * loss, Fraction(up(failure * growth)))
 
     def _implies(self, other: Guarantee) -> bool:
         if not isinstance(other, ApproxDP) or other._numbers[1] < self._numbers[1]:
@@ -273,6 +316,10 @@ class ZCDP(Guarantee):
         best = max(alpha * rho + Fraction(top, one) / (alpha - 1), Fraction(0))
         return Fraction(up(best))
 
+    def group(self, size: int) -> ZCDP:
+        """``size^2 * rho``; see :meth:`Guarantee.group`."""
+        return self * arguments.whole(size, "size") ** 2
+
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, ZCDP):
             return self._numbers <= other._numbers
@@ -286,6 +333,13 @@ def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
     if left <= 0:
         return Fraction(0)
     return min(epsilon, max(Fraction(0), Fraction(up(epsilon + Fraction(log(left, _BITS)[1], one)))))
+
+
+def _geometric(epsilon: Fraction, count: int) -> Fraction:
+    """``(e^(count epsilon) - 1) / (e^epsilon - 1)``, rounded up."""
+    bits = _BITS + 2 * max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length() + 1)
+    one = 1 << bits
+    return Fraction(exp(count * epsilon, bits)[1] - one, exp(epsilon, bits)[0] - one)
 
 
 def _shown(number: Fraction, digits: int) -> str:
@@ -331,21 +385,45 @@ def _kind(guarantee: Guarantee) -> type[Guarantee]:
     return ApproxDP if isinstance(guarantee, ApproxDP) else type(guarantee)
 
 
+def sequential(*guarantees: Guarantee) -> Guarantee:
+    """Releases about the same people, each chosen in the light of those before: the costs add up.
+
+    *Statement.* Losses, deltas and rhos add, whatever the releases are and however they depend on each other
+    (Dwork and Roth 2014, theorem B.1; Bun and Steinke 2016, lemma 2.3).
+
+    >>> sequential(PureDP(1), PureDP(0.5))
+    PureDP(1.5)
+    """
+    first, *rest = _checked(guarantees)
+    for other in rest:
+        first = first + other
+    return first
+
+
 def parallel(*guarantees: Guarantee) -> Guarantee:
     """Releases about disjoint groups of people: each person is in one of them, so the cost is the largest.
+
+    Between neighbours one group changes: a record is added or removed, or replaced by one of the same group. A
+    replacement that moves a person from one group to another changes two of them, and costs their sum.
 
     >>> parallel(PureDP(1) + PureDP(0.5), PureDP(0.7))
     PureDP(1.5)
     >>> parallel(PureDP(1), ApproxDP(0.5, 1e-6))
     ApproxDP(1, 1e-06)
     """
-    if not guarantees:
-        raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
-    for other in guarantees:
-        if not isinstance(other, Guarantee):
-            raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(other).__name__, "pass guarantees"))
-    result = guarantees[0]
-    for other in guarantees[1:]:
+    result, *rest = _checked(guarantees)
+    for other in rest:
         left, right = _common(result, other)
         result = _kind(left)(*(max(a, b) for a, b in zip(left._numbers, right._numbers, strict=True)))
     return result
+
+
+def _checked(guarantees: tuple[object, ...]) -> list[Guarantee]:
+    if not guarantees:
+        raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
+    found: list[Guarantee] = []
+    for one in guarantees:
+        if not isinstance(one, Guarantee):
+            raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(one).__name__, "pass guarantees"))
+        found.append(one)
+    return found

@@ -10,11 +10,15 @@ tasks started from it; a new thread starts without it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
+
+from dither.guarantees import ApproxDP, Guarantee, PureDP
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,6 +57,37 @@ def spends(method: Callable[P, R]) -> Callable[P, R]:
             answer: R = keeper.spend(
                 args[0],
                 lambda: method(*args, **kwargs),
+                private=source is None or bool(getattr(source, "private", False)),
+            )
+            return answer
+
+    return released
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A release by a function: its name, and what its arguments say it costs."""
+
+    name: str
+    guarantee: Guarantee
+
+
+def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that releases: what it costs is its ``epsilon`` and, where given, its ``delta``."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def released(*args: P.args, **kwargs: P.kwargs) -> R:
+        keeper = _KEEPER.get()
+        if keeper is None:
+            return function(*args, **kwargs)
+        given = signature.bind(*args, **kwargs).arguments
+        loss, delta, source = given.get("epsilon"), given.get("delta"), given.get("source")
+        cost = PureDP(loss) if delta is None else ApproxDP(loss, delta)  # type: ignore[arg-type]
+        with kept_by(None):
+            answer: R = keeper.spend(
+                Asked(function.__name__, cost),
+                lambda: function(*args, **kwargs),
                 private=source is None or bool(getattr(source, "private", False)),
             )
             return answer

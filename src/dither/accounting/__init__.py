@@ -1,7 +1,44 @@
-"""How much noise a guarantee needs, and what noise guarantees."""
+"""How much noise a guarantee needs, and what noise guarantees.
 
+A mechanism describes itself by an event, events make a workload, accountants add it up:
+
+>>> import dither as dp
+>>> from dither.accounting import best_of
+>>> workload = 10 * dp.Gaussian(sensitivity=1, rho=0.01).event + dp.Exponential(sensitivity=1, epsilon=0.2).event
+>>> found = best_of(workload, delta=1e-6)
+>>> found.accountant, round(found.guarantee.epsilon, 4)
+('renyi', 2.1962)
+"""
+
+from dither.accounting.accountants import (
+    ACCOUNTANTS,
+    Accountant,
+    Best,
+    advanced,
+    basic,
+    best_of,
+    pld,
+    renyi,
+    zcdp,
+)
+from dither.accounting.amplification import amplify, post_process
+from dither.accounting.bridge import to_dp_event
+from dither.accounting.calibration import Calibration, calibrate, epsilon_for_error, split
+from dither.accounting.composition import privacy_curve
+from dither.accounting.events import Event, Parallel, PostProcessed, Sequential
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_ratio
+from dither.accounting.noises import (
+    Approximate,
+    BoundedRange,
+    Concentrated,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Pure,
+    ResponseReport,
+)
 from dither.accounting.pure import pure_delta
+from dither.accounting.sampling import PoissonSampled
 from dither.accounting.smooth import (
     POWERS,
     gaussian_smooth_delta,
@@ -12,14 +49,44 @@ from dither.accounting.smooth import (
 )
 
 __all__ = [
+    "ACCOUNTANTS",
     "POWERS",
+    "Accountant",
+    "Approximate",
+    "Best",
+    "BoundedRange",
+    "Calibration",
+    "Concentrated",
+    "DiscreteLaplaceNoise",
+    "Event",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "Parallel",
+    "PoissonSampled",
+    "PostProcessed",
+    "Pure",
+    "ResponseReport",
+    "Sequential",
+    "advanced",
+    "amplify",
+    "basic",
+    "best_of",
+    "calibrate",
+    "epsilon_for_error",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_ratio",
     "gaussian_smooth_delta",
     "heavy_smooth_loss",
     "laplace_smooth_delta",
+    "pld",
+    "post_process",
+    "privacy_curve",
     "pure_delta",
+    "renyi",
     "smooth_calibration",
     "smooth_scale",
+    "split",
+    "to_dp_event",
+    "zcdp",
 ]

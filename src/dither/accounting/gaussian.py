@@ -10,10 +10,10 @@ Floats find the place, enclosures certify it: what is returned always errs to th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from dither.accounting.search import certified, smallest
 from dither.errors import InvalidArgument, message
 from dither.exact import exp, normal_tail, up
 
@@ -62,32 +62,6 @@ def gaussian_delta(epsilon: Fraction, r: Fraction) -> float:
     return up(max(Fraction(0), first - second))
 
 
-def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """The smallest float for which an increasing condition holds, by bisection in the logarithm."""
-    for _ in range(200):
-        middle = math.sqrt(low) * math.sqrt(high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def _certified(start: float, holds: Callable[[Fraction], bool]) -> Fraction:
-    """The smallest number, to a relative 2^-36, that is proved to do, searched from ``start``."""
-    low = high = start
-    more = 2.0**-50
-    while not holds(Fraction(high)):
-        low, high, more = high, max(high * (1 + more), math.nextafter(high, math.inf)), 2 * more
-    if low == high:
-        low, more = high * (1 - 2.0**-36), 2.0**-36
-        while holds(Fraction(low)):
-            low, high, more = low * (1 - more), low, min(2 * more, 0.5)
-    while high > low * (1 + 2.0**-36):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
-    return Fraction(high)
-
-
 def _possible(delta: Fraction) -> float:
     if delta < _SMALLEST_DELTA:
         raise InvalidArgument(message("delta", "at least 1e-300", f"{float(delta):g}", "pass delta=1e-6, for example"))
@@ -102,11 +76,11 @@ def gaussian_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     4.2247
     """
     fast, wanted = float(epsilon), _possible(delta)
-    start = _smallest(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
-    return _certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
+    start = smallest(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
+    return certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=65536)
 def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
     """The smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
 
@@ -116,5 +90,5 @@ def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
     fast, wanted = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= wanted:
         return Fraction(0)
-    start = _smallest(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)
-    return _certified(start, lambda epsilon: Fraction(gaussian_delta(epsilon, r)) <= delta)
+    start = smallest(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)
+    return certified(start, lambda epsilon: Fraction(gaussian_delta(epsilon, r)) <= delta)

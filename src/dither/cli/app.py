@@ -42,6 +42,22 @@ def demo(
     demo_command.run(people, epsilon)
 
 
+@app.command()
+def budget(
+    ledger: str = typer.Argument(help="A ledger: a file, or postgresql://…"),
+    dataset: str | None = typer.Option(None, help="Only this dataset."),
+    history: bool = typer.Option(False, "--history", help="Show every entry."),
+    verify: bool = typer.Option(False, "--verify", help="Check every entry and every account."),
+    receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy is refused."),
+    export: str | None = typer.Option(None, help="Write the history to a .json or .csv file."),
+    plot: str | None = typer.Option(None, help="Plot a dataset's spending to this file."),
+) -> None:
+    """Show what a ledger's accounts may spend, have spent and have left."""
+    from dither.cli import budget as budget_command
+
+    budget_command.run(ledger, dataset, history, verify, receipt, export, plot)
+
+
 def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
     try:

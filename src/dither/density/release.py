@@ -17,6 +17,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
+from dither.spending import spends_arguments
 from dither.stats.column import NanPolicy, known_size, read
 
 Method = Literal["histogram", "perturbed", "smoothed", "ks"]
@@ -27,6 +28,7 @@ _MOST_CELLS = 1 << 24
 _LARGEST = 1 << 996
 
 
+@spends_arguments
 def release(
     x: Any,
     bounds: Any = None,

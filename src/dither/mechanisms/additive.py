@@ -31,6 +31,7 @@ from dither.randomness import (
     round_nearest_all,
     spacing,
 )
+from dither.spending import spends
 
 _MOST_COORDINATES = 10**15
 
@@ -93,6 +94,7 @@ class Additive:
     def _unit_variance(self, law: Any) -> float:
         raise AssertionError("each mechanism knows the variance of its standard law")
 
+    @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and
         the like for lists, arrays and pandas or polars Series, which count as one vector with the sensitivity

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.accounting import pure_delta
+from dither.accounting import Approximate, Pure, pure_delta
+from dither.accounting.search import smallest
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.guarantees import ApproxDP, PureDP
@@ -20,6 +21,7 @@ from dither.mechanisms import values
 from dither.mechanisms.additive import plain
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
+from dither.spending import spends
 
 _BITS = 96
 _EXACT = 1 << 53
@@ -164,6 +166,12 @@ class BoundedLaplace:
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
+    def event(self) -> Pure | Approximate:
+        """For accountants: the guarantee, and no more is known."""
+        loss = arguments.epsilon(self.epsilon)
+        return Approximate(loss, self.delta) if self.delta else Pure(loss)
+
+    @property
     def variance(self) -> float:
         """The mean squared error around the value where it is largest, at a limit."""
         r = (float(self.upper) - float(self.lower)) / self.scale
@@ -198,6 +206,7 @@ class BoundedLaplace:
         )
         return up(pure_delta(own, at))
 
+    @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A value inside the limits, near ``value``; an int for an int."""
         words = resolve(source)
@@ -265,13 +274,8 @@ def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 
-    low, high = s / (wanted + 60) / 4, s * max(1e12, 4 / wanted)
-    for _ in range(300):
-        middle = math.sqrt(low) * math.sqrt(high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if floats(middle) <= wanted else (middle, high)
-    found, more = Fraction(high), Fraction(1, 1 << 50)
+    start = smallest(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
+    found, more = Fraction(start), Fraction(1, 1 << 50)
     while _loss(part, width, found) > loss:
         found *= 1 + more
         more *= 2

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
+from dither.accounting import BoundedRange
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
 from dither.mechanisms.selection import Selection
 from dither.randomness import Source, bernoulli_exp, first_to_ring, mark, resolve, spacing, uniform_integers
+from dither.spending import spends
 
 _LATTICE_BITS = 30
 _CUTS = 128
@@ -62,6 +64,12 @@ class ContinuousExponential(Selection):
         """epsilon-DP."""
         return PureDP(self.epsilon)
 
+    @property
+    def event(self) -> BoundedRange:
+        """For accountants: all losses lie in an interval of length epsilon."""
+        return BoundedRange(arguments.epsilon(self.epsilon))
+
+    @spends
     def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:
         """A point of the lattice, drawn in proportion to its weight."""
         words = resolve(source)

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import BoundedRange
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
+from dither.spending import spends
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
@@ -51,6 +53,11 @@ class Exponential(Selection):
         return PureDP(self.epsilon)
 
     @property
+    def event(self) -> BoundedRange:
+        """For accountants: all losses lie in an interval of length epsilon."""
+        return BoundedRange(arguments.epsilon(self.epsilon))
+
+    @property
     def zcdp(self) -> ZCDP:
         """epsilon^2/8-zCDP: the losses of all outputs lie in an interval of length epsilon (Cesar and Rogers 2021).
 
@@ -72,6 +79,7 @@ class Exponential(Selection):
         unit = cls(sensitivity, 1, monotone)
         return cls(sensitivity, up(exactly(unit.error(candidates, confidence)) / width), monotone)
 
+    @spends
     def select_index(self, scores: Any, *, source: Source | None = None) -> int:
         """The index of the chosen score.
 
@@ -82,6 +90,7 @@ class Exponential(Selection):
         index: int = mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words)
         return index
 
+    @spends
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
         """The chosen candidate.
 
@@ -137,6 +146,7 @@ class Exponential(Selection):
         near, far = exp((at - own) / 2, _BITS)[0], exp(-own, _BITS)[1]
         return up(min(Fraction(1), (1 - Fraction(near, one)) ** 2 / (1 - Fraction(far, one))))
 
+    @spends
     def select_integer(
         self,
         score: Callable[[int], float],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.accounting import gaussian_delta, gaussian_epsilon, gaussian_ratio
+from dither.accounting import Concentrated, Event, GaussianNoise, gaussian_delta, gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.exact import exactly, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP
@@ -139,6 +139,32 @@ class Gaussian(Additive):
         """The standard deviation of the noise; one for each coordinate if there are several."""
         return self.scale
 
+    @property
+    def event(self) -> Event:
+        """For accountants, whatever is released: the normal law under (epsilon, delta); rho-zCDP under ``rho``,
+        where integers get the discrete law.
+
+        >>> Gaussian(sensitivity=1, rho=0.5).event
+        Concentrated(0.5)
+        """
+        return self.event_for(integer=self.rho is not None)
+
+    def event_for(self, *, integer: bool) -> Event:
+        """For accountants, if only integers, or no integers, are released.
+
+        >>> Gaussian(sensitivity=1, rho=0.5).event_for(integer=False)
+        GaussianNoise(1)
+        """
+        return Concentrated(self.rho) if integer and self.rho is not None else GaussianNoise(self._exact_ratio())
+
+    def _exact_ratio(self) -> Fraction:
+        """sigma / sensitivity of the noise as it is, from below."""
+        if len(self._scales) == 1:
+            return Fraction(self._scales[0]) / self._parts[0]
+        parts = zip(self._parts, self._scales, strict=True)
+        loss = sum(((part / Fraction(scale)) ** 2 for part, scale in parts), Fraction(0))
+        return Fraction(square_root(1 / loss, _BITS)[0], 1 << _BITS)
+
     def _unit_variance(self, law: Normal) -> float:
         return 1.0
 
@@ -151,13 +177,7 @@ class Gaussian(Additive):
         >>> Gaussian(sensitivity=1, epsilon=1, delta=1e-6).privacy_curve(1) <= 1e-6
         True
         """
-        at = arguments.loss(epsilon)
-        loss = sum(
-            ((part / Fraction(scale)) ** 2 for part, scale in zip(self._parts, self._scales, strict=True)), Fraction(0)
-        )
-        if len(self._scales) == 1:
-            return gaussian_delta(at, Fraction(self._scales[0]) / self._parts[0])
-        return gaussian_delta(at, Fraction(square_root(1 / loss, _BITS)[0], 1 << _BITS))
+        return gaussian_delta(arguments.loss(epsilon), self._exact_ratio())
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
         if self.rho is None or self._scales[i] > MAX_SCALE:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import Pure
 from dither.errors import InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
@@ -69,6 +70,11 @@ class ReusableHoldout:
     def guarantee(self) -> PureDP:
         """What all answers together cost the people in the holdout."""
         return self._session.guarantee
+
+    @property
+    def event(self) -> Pure:
+        """For accountants: all answers together."""
+        return self._mechanism.event
 
     @property
     def left(self) -> int:

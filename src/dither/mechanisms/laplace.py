@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.accounting import pure_delta
+from dither.accounting import DiscreteLaplaceNoise, Event, LaplaceNoise, Pure, pure_delta
 from dither.exact import exp_neg, up
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
@@ -99,6 +99,36 @@ class Laplace(Additive):
     def guarantee(self) -> PureDP:
         """epsilon-DP."""
         return PureDP(self.epsilon)
+
+    @property
+    def event(self) -> Event:
+        """For accountants, whatever is released: integers can lose as much as randomized response does, so
+        epsilon-DP is all there is to say, unless no integer can move. See :meth:`event_for`.
+
+        >>> Laplace(sensitivity=1, epsilon=0.5).event
+        Pure(0.5)
+        """
+        if len(self._parts) == 1 and self._parts[0] < 1:
+            return self.event_for(integer=False)
+        return Pure(arguments.epsilon(self.epsilon))
+
+    def event_for(self, *, integer: bool) -> Event:
+        """For accountants, if only integers, or no integers, are released: the law itself. See
+        :meth:`privacy_curve` for why vectors are no worse than numbers.
+
+        >>> m = Laplace(sensitivity=3, epsilon=0.5)
+        >>> m.event_for(integer=True), m.event_for(integer=False)
+        (DiscreteLaplaceNoise(6, 3), LaplaceNoise(2))
+        """
+        losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
+        shift = math.floor(self._parts[0])
+        if not integer or (len(losses) == 1 and (shift == 0 or self._scales[0] > MAX_SCALE)):
+            return LaplaceNoise(1 / sum(losses, Fraction(0)))
+        return (
+            Pure(arguments.epsilon(self.epsilon))
+            if len(losses) > 1
+            else DiscreteLaplaceNoise(Fraction(self._scales[0]), shift)
+        )
 
     def _unit_variance(self, law: Exponential) -> float:
         return 2.0

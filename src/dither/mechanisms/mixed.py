@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither import arguments
-from dither.accounting import gaussian_delta
+from dither.accounting import Event, gaussian_delta
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, pi, square_root, up
 from dither.guarantees import ApproxDP, PureDP
@@ -15,6 +15,7 @@ from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
+from dither.spending import spends
 
 _BITS = 96
 
@@ -120,6 +121,11 @@ class MixedNoise:
         return found
 
     @property
+    def event(self) -> Event:
+        """For accountants: that of the noise that is used."""
+        return self.mechanism.event
+
+    @property
     def scale(self) -> Any:
         """The scale of the noise that is used."""
         return self.mechanism.scale
@@ -139,6 +145,7 @@ class MixedNoise:
         """The smallest delta at this epsilon for the noise that is used."""
         return self.mechanism.privacy_curve(epsilon)
 
+    @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """``value`` with noise; see :meth:`Laplace.release`."""
         return self.mechanism.release(value, source=source)

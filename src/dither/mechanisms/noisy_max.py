@@ -10,12 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dither import arguments
+from dither.accounting import BoundedRange, Event, Pure
 from dither.errors import InvalidArgument, message
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
+from dither.spending import spends
 
 _TABLE = 1 << 20
 
@@ -59,6 +62,16 @@ class NoisyMax(Selection):
         """epsilon-DP."""
         return PureDP(self.epsilon)
 
+    @property
+    def event(self) -> Event:
+        """For accountants: Gumbel noise is the exponential mechanism, of bounded range; of others the loss is known.
+
+        >>> NoisyMax(sensitivity=1, epsilon=1).event, PermuteAndFlip(sensitivity=1, epsilon=1).event
+        (BoundedRange(1), Pure(1))
+        """
+        return (BoundedRange if self.noise == "gumbel" else Pure)(arguments.epsilon(self.epsilon))
+
+    @spends
     def select_index(self, scores: Any, *, source: Source | None = None) -> int:
         """The index of the winner; the noise itself is not released.
 
@@ -70,6 +83,7 @@ class NoisyMax(Selection):
         index: int = mark(first_to_ring(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
         return index
 
+    @spends
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
         """The winning candidate.
 

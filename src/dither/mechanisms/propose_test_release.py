@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from dither import arguments
+from dither.accounting import Approximate
 from dither.exact import log, up
 from dither.guarantees import ApproxDP
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
+from dither.spending import spends
 
 _BITS = 80
 
@@ -51,6 +53,11 @@ class ProposeTestRelease:
         return ApproxDP(self.epsilon, self.delta)
 
     @property
+    def event(self) -> Approximate:
+        """For accountants: (epsilon, delta)-DP, and no more is known."""
+        return Approximate(arguments.epsilon(self.epsilon), self.delta)
+
+    @property
     def threshold(self) -> int:
         """The noisy distance that must be exceeded.
 
@@ -75,6 +82,7 @@ class ProposeTestRelease:
         gap = self.threshold - arguments.whole(distance, "distance", 0)
         return q ** (gap + 1) / (1 + q) if gap >= 0 else 1 - q ** (-gap) / (1 + q)
 
+    @spends
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
         """The noisy value, or None; that it is None is itself private."""
         half = arguments.epsilon(self.epsilon) / 2

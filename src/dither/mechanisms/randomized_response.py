@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import ResponseReport
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import plain
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
+from dither.spending import spends
 
 _BITS = 80
 _MOST_CATEGORIES = 1 << 62
@@ -118,6 +120,11 @@ class RandomizedResponse:
         return PureDP(self.epsilon)
 
     @property
+    def event(self) -> ResponseReport:
+        """For accountants: one person's report."""
+        return ResponseReport(arguments.epsilon(self.epsilon), self._k)
+
+    @property
     def probability(self) -> float:
         """The probability p of reporting the truth."""
         return 1 / (1 + (self._k - 1) * math.exp(-float(self.epsilon)))
@@ -183,6 +190,7 @@ class RandomizedResponse:
         # (1 - p)/(k - 1) = p exp(-own)
         return up(Fraction(self._truth(_BITS)[1], one) * (1 - Fraction(exp_neg(own - at, _BITS)[0], one)))
 
+    @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A report for one category, or for each of a list, an array or a Series of them."""
         words = resolve(source)

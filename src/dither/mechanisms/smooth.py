@@ -10,6 +10,8 @@ from typing import Any, Literal
 from dither import arguments
 from dither.accounting import (
     POWERS,
+    Approximate,
+    Pure,
     gaussian_smooth_delta,
     heavy_smooth_loss,
     laplace_smooth_delta,
@@ -32,6 +34,7 @@ from dither.randomness import (
     round_nearest,
     spacing,
 )
+from dither.spending import spends
 
 _BITS = 96
 _LAWS: dict[str, Law] = {
@@ -177,6 +180,12 @@ class SmoothNoise:
         """epsilon-DP for Cauchy and Student noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
+    @property
+    def event(self) -> Pure | Approximate:
+        """For accountants: the guarantee, and no more is known."""
+        loss = arguments.epsilon(self.epsilon)
+        return Approximate(loss, self.delta) if self.delta else Pure(loss)
+
     def certificate(self, epsilon: float | None = None) -> float:
         """A rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
         loss (Cauchy, Student).
@@ -212,6 +221,7 @@ class SmoothNoise:
         z, slack = _LAWS[self.kind].quantile_one(1 - arguments.confidence(confidence))
         return self.scale * smooth_sensitivity * (z + (slack if math.isfinite(slack) else 1e-9 * z))
 
+    @spends
     def release(self, value: Any, smooth_sensitivity: float, *, width: float, source: Source | None = None) -> float:
         """``value`` with noise; ``smooth_sensitivity`` must be computed for this mechanism's ``beta``,
         ``width`` is public.

@@ -7,12 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from dither import arguments
+from dither.accounting import Pure
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
+from dither.spending import spends
 
 _LAPLACE = Exponential(symmetric=True)
 _MOST = 10**15
@@ -78,6 +80,12 @@ class SparseVector:
         """epsilon-DP for the whole session."""
         return PureDP(self.epsilon)
 
+    @property
+    def event(self) -> Pure:
+        """For accountants: the whole session, of which no more is known than that it is epsilon-DP."""
+        return Pure(arguments.epsilon(self.epsilon))
+
+    @spends
     def start(self, threshold: float, *, source: Source | None = None) -> SparseVectorSession:
         """Begin a session; each costs the guarantee once.
 

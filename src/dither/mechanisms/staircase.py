@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dither import arguments
-from dither.accounting import pure_delta
+from dither.accounting import Pure, pure_delta
 from dither.errors import InvalidArgument, message
 from dither.exact import exactly, exp_neg, up
 from dither.guarantees import PureDP
@@ -94,6 +94,11 @@ class Staircase(Additive):
     def guarantee(self) -> PureDP:
         """epsilon-DP."""
         return PureDP(self.epsilon)
+
+    @property
+    def event(self) -> Pure:
+        """For accountants: epsilon-DP, and no more is known."""
+        return Pure(arguments.epsilon(self.epsilon))
 
     def _unit_variance(self, law: StaircaseLaw) -> float:
         """A geometric number of steps plus a place that is uniform on either part of one."""

@@ -10,12 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 from dither import arguments
+from dither.accounting import Event
 from dither.errors import InvalidArgument, message
 from dither.exact import down, square_root
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
 from dither.randomness import Source, largest_keys, mark, resolve
+from dither.spending import spends
 
 _BITS = 96
 
@@ -70,10 +72,20 @@ class TopK:
         return ApproxDP(self.epsilon, self.delta)
 
     @property
+    def event(self) -> Event:
+        """For accountants: k choices, one after another.
+
+        >>> TopK(2, sensitivity=1, epsilon=1).event
+        2 * BoundedRange(0.5)
+        """
+        return self.k * self.each.event
+
+    @property
     def scale(self) -> float:
         """The scale of the Gumbel noise."""
         return self.each.scale
 
+    @spends
     def select_indices(self, scores: Any, *, source: Source | None = None) -> list[int]:
         """The indices of the k winners, the best first.
 
@@ -91,6 +103,7 @@ class TopK:
         indices: list[int] = mark(found, words)
         return indices
 
+    @spends
     def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> list[Any]:
         """The k winning candidates, the best first.
 

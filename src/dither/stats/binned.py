@@ -13,11 +13,13 @@ from dither import arguments, sensitivity
 from dither.errors import InvalidArgument, message
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, mark, resolve
+from dither.spending import spends_arguments
 from dither.stats.column import NanPolicy, read
 from dither.stats.estimate import Histogram
 from dither.stats.moments import noise
 
 
+@spends_arguments
 def histogram(
     x: Any,
     bounds: tuple[float, float] | None = None,

@@ -28,6 +28,7 @@ from dither.errors import InvalidArgument, message
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
+from dither.spending import spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read, total
 from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Root
 from dither.stats.intervals import AroundBounded, BernsteinInterval, RatioInterval
@@ -63,6 +64,7 @@ def _name(mechanism: Laplace | MixedNoise) -> str:
     return mechanism.chosen if isinstance(mechanism, MixedNoise) else "Laplace"
 
 
+@spends_arguments
 def count(
     x: Any,
     epsilon: float,
@@ -107,6 +109,7 @@ def _false(x: Any) -> int:
     return 0
 
 
+@spends_arguments
 def sum(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -149,6 +152,7 @@ def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
     return found
 
 
+@spends_arguments
 def mean(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -191,6 +195,7 @@ def mean(
     return EstimateFloat.of(inside, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private)
 
 
+@spends_arguments
 def variance(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -270,6 +275,7 @@ def _variance_of_private_size(
     )
 
 
+@spends_arguments
 def std(
     x: Any,
     bounds: tuple[float, float] | None = None,

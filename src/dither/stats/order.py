@@ -34,6 +34,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
+from dither.spending import spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile
@@ -191,6 +192,7 @@ def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wan
     return Wanted(q.numerator * n, q.denominator, epsilon / (2 * reach))
 
 
+@spends_arguments
 def quantile(
     x: Any,
     q: float,
@@ -223,6 +225,7 @@ def quantile(
     return column.estimate(place, wanted.rate)
 
 
+@spends_arguments
 def median(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -242,6 +245,7 @@ def median(
     return quantile(x, 0.5, bounds, epsilon, delta, method=method, neighbors=neighbors, nan=nan, source=source)
 
 
+@spends_arguments
 def quantiles(
     x: Any,
     qs: Sequence[float],
@@ -303,6 +307,7 @@ def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[
     return [found[_share(q)] for q in qs]
 
 
+@spends_arguments
 def iqr(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -323,6 +328,7 @@ def iqr(
     return type(high).of(high - low, high.guarantee, high.neighbors, high.mechanism, interval, not high.seeded)
 
 
+@spends_arguments
 def mode(
     x: Any,
     categories: Sequence[Any],
@@ -388,6 +394,7 @@ def _extreme(
     return column.estimate(place, rate)
 
 
+@spends_arguments
 def min(
     x: Any,
     bounds: tuple[float, float] | None = None,
@@ -409,6 +416,7 @@ def min(
     return _extreme(x, bounds, epsilon, neighbors, nan, source, top=False)
 
 
+@spends_arguments
 def max(
     x: Any,
     bounds: tuple[float, float] | None = None,

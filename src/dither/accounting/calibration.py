@@ -1,0 +1,227 @@
+"""Both ways round: noise from a guarantee, and epsilon from the error that can be accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dither import arguments
+from dither.accounting.accountants import ACCOUNTANTS, basic, best_of, pld, renyi, zcdp
+from dither.accounting.events import Event, Sequential, check
+from dither.accounting.search import crossing
+from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+
+_TOLERANCE = 1e-6
+_WIDEST = 60.0  # factors from 2^-60 to 2^60 are tried
+
+
+class HasError(Protocol):
+    """A mechanism that knows its error."""
+
+    def error(self, *, confidence: float) -> float:
+        """The half-width at this confidence."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A workload with the noise that a guarantee needs: what to do, what it promises, and who says so.
+
+    >>> import dither as dp
+    >>> calibrate(4 * dp.accounting.LaplaceNoise(1), dp.PureDP(2)).factor
+    Fraction(2, 1)
+    """
+
+    events: tuple[Event, ...]
+    guarantee: Guarantee
+    accountant: str
+    factor: Fraction
+    """The noise of the events asked for, times this (and divided by their weights)."""
+
+
+def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequence[float] | None = None) -> Calibration:
+    """The least noise with which the events together keep to a guarantee.
+
+    The events say how much noise each gets relative to the others; all of it is multiplied by one factor, and by
+    1/weight for each event: one of weight 2 gets half the noise. The smallest factor, to a millionth, for which
+    some accountant proves the guarantee; for a :class:`~dither.PureDP` total the losses add up to it exactly. The
+    workload counts as fixed in advance.
+
+    >>> import dither as dp
+    >>> from dither.accounting import GaussianNoise, LaplaceNoise
+    >>> found = calibrate([LaplaceNoise(1), GaussianNoise(1)], dp.ApproxDP(1, 1e-6), weights=[1, 2])
+    >>> found.guarantee <= dp.ApproxDP(1, 1e-6), found.accountant
+    (True, 'pld')
+    >>> calibrate([LaplaceNoise(1), LaplaceNoise(1)], dp.PureDP(1), weights=[1, 3]).events
+    (LaplaceNoise(4), LaplaceNoise(Fraction(4, 3)))
+    """
+    parts = _parts(events)
+    shares = [Fraction(1)] * len(parts) if weights is None else _weights(weights, len(parts))
+    lighter = [part.scaled(1 / share) for part, share in zip(parts, shares, strict=True)]
+
+    def scaled(factor: Fraction) -> tuple[Event, ...]:
+        return tuple(part.scaled(factor) for part in lighter)
+
+    judge = _judge(total)
+    factor = _exact_factor(lighter, total)
+    if factor is None:
+        factor = _least_factor(lambda t: judge(Sequential(*scaled(t)))[0])
+    found = scaled(factor)
+    _, guarantee, accountant = judge(Sequential(*found))
+    return Calibration(found, guarantee, accountant, factor)
+
+
+def epsilon_for_error(make: Callable[[float], HasError], error: float, confidence: float = 0.95) -> float:
+    """The smallest epsilon whose mechanism stays within ``error`` with this confidence; what is returned was tried.
+
+    ``make`` builds the mechanism for an epsilon; its errors must fall with epsilon.
+
+    >>> import dither as dp
+    >>> epsilon = epsilon_for_error(lambda e: dp.Laplace(1, e), error=5)
+    >>> dp.Laplace(1, epsilon).error() <= 5 < dp.Laplace(1, 0.99 * epsilon).error()
+    True
+    """
+    width, level = arguments.positive(error, "error"), arguments.confidence(confidence)
+
+    def fits(epsilon: float) -> bool:
+        try:
+            return bool(make(epsilon).error(confidence=level) <= width)
+        except InvalidArgument:  # too small an epsilon for this mechanism
+            if epsilon >= 1:
+                raise
+            return False
+
+    low, high = 1.0, 1.0
+    while fits(low) and low > 1e-9:
+        low, high = low / 4, low
+    while not fits(high):
+        low, high = high, 4 * high
+        if high > 1e6:
+            raise InvalidArgument(
+                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
+            )
+    while high - low > 1e-9 * high:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
+    """Shares of a guarantee in proportion to the weights; they add up to it exactly.
+
+    >>> import dither as dp
+    >>> split(dp.PureDP(1), [1, 3]), sum(split(dp.ApproxDP(1, 1e-6), [1, 1, 1])) == dp.ApproxDP(1, 1e-6)
+    ((PureDP(0.25), PureDP(0.75)), True)
+    """
+    whole, shares = _guarantee(total), _weights(weights, None)
+    return tuple(type(whole)(*(share * number for number in whole._numbers)) for share in shares)
+
+
+def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
+    """How far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
+    whole = _guarantee(total)
+    wanted = whole._numbers[0]
+    if wanted == 0:
+        raise InvalidArgument(message("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example"))
+
+    def judge(event: Event) -> tuple[float, Guarantee, str]:
+        if isinstance(whole, ApproxDP):
+            # where these three know enough, no other can win by more than their rounding
+            useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
+            found = best_of(event, whole._numbers[1], useful)
+            loss, promised, who = found.guarantee._loss_at(whole._numbers[1]), found.guarantee, found.accountant
+        else:
+            accountant = zcdp if isinstance(whole, ZCDP) else basic
+            promised, who = accountant.guarantee(event), accountant.name
+            if type(promised) is not type(whole):
+                raise NotPrivate(
+                    message(
+                        "total",
+                        "a guarantee that these events can have",
+                        type(whole).__name__,
+                        "ask for ApproxDP(epsilon, delta), or choose events with a pure loss",
+                    )
+                )
+            loss = promised._numbers[0]
+        # below and above the total must not be confused, so that is decided exactly
+        excess = math.log(loss / wanted) if loss else -700.0
+        return max(excess, 1e-300) if loss > wanted else min(excess, -1e-300), promised, who
+
+    return judge
+
+
+def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
+    """For pure losses in proportion to 1/noise: their sum over epsilon."""
+    if not isinstance(total, PureDP):
+        return None
+    whole, twice = (basic.guarantee(Sequential(*(part.scaled(Fraction(n)) for part in parts))) for n in (1, 2))
+    if not isinstance(whole, PureDP) or whole.exact_epsilon != 2 * twice._numbers[0]:
+        return None
+    return whole.exact_epsilon / total.exact_epsilon
+
+
+def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
+    """The smallest factor for which the excess is below 0: doubling, then false position in the logarithms."""
+
+    def of(power: float) -> float:
+        try:
+            return excess(Fraction(2.0**power))
+        except DitherError:
+            if power >= _WIDEST:
+                raise
+            return math.inf
+
+    low, high = -1.0, 0.0
+    while of(high) > 0:
+        low, high = high, high + 1 if high < 8 else 2 * high
+        if high > 2 * _WIDEST:
+            raise NotPrivate(
+                message(
+                    "total",
+                    "a guarantee that some amount of noise can keep",
+                    "a smaller one",
+                    "raise its delta above that of the events, or leave such events out",
+                )
+            )
+    while low > -_WIDEST and of(low) <= 0:
+        low, high = 2 * low, low
+    # shifted, so that the tolerance is one of the factor
+    place = crossing(lambda x: of(low + x), 0.0, high - low, _TOLERANCE / (4 * (high - low)))
+    return Fraction(2.0 ** (low + place))
+
+
+def _parts(events: Event | Sequence[Event]) -> list[Event]:
+    if isinstance(events, Event):
+        return [events]
+    if not isinstance(events, Sequence) or isinstance(events, (str, bytes)):
+        raise WrongType(message("events", "an event or a list of them", type(events).__name__, "pass [event, event]"))
+    if not events:
+        raise InvalidArgument(message("events", "at least one", "none", "pass the event of each release"))
+    return [check(event) for event in events]
+
+
+def _guarantee(total: object) -> Guarantee:
+    if not isinstance(total, Guarantee):
+        raise WrongType(message("total", "PureDP, ApproxDP or ZCDP", type(total).__name__, "pass a guarantee"))
+    return total
+
+
+def _weights(weights: Sequence[float], count: int | None) -> list[Fraction]:
+    """Weights over their sum; exact, so that the shares add up to 1."""
+    if (
+        not isinstance(weights, Sequence)
+        or isinstance(weights, (str, bytes))
+        or len(weights) != (count or len(weights))
+    ):
+        raise InvalidArgument(
+            message(
+                "weights", "one positive number for each event", "something else", "pass weights=[2, 1], for example"
+            )
+        )
+    if not weights:
+        raise InvalidArgument(message("weights", "at least one", "none", "pass weights=[2, 1], for example"))
+    exact = [Fraction(repr(arguments.positive(weight, "weights"))) for weight in weights]
+    return [weight / sum(exact) for weight in exact]

@@ -1,0 +1,265 @@
+"""What a mechanism did, as a frozen value that accountants read. Events know nothing of mechanisms, nor of accountants.
+
+A leaf (:mod:`dither.accounting.noises`) says what is known of it: its pure loss, its rho, its Renyi divergence, its
+epsilon at a delta, its dominating pair. What is not known is None, and an accountant that needs it refuses. Leaves
+make trees: ``a + b`` and ``3 * a`` for releases about the same people, :class:`Parallel` for disjoint groups.
+
+>>> from dither.accounting import Pure
+>>> mean, variance, median = Pure(0.3), Pure(0.2), Pure(0.4)
+>>> Parallel(mean + variance, median).guarantee          # mean and variance on one half, the median on the other
+PureDP(0.5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import TypeVar
+
+from dither import arguments
+from dither.accounting import concentrated
+from dither.accounting.pairs import Floats, Pair
+from dither.errors import InvalidArgument, WrongType, message
+from dither.guarantees import ZCDP, Guarantee, PureDP, parallel, sequential
+
+T = TypeVar("T")
+
+ERROR = 2.0**-48
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Event:
+    """Base of all events; a subclass says what is known of it.
+
+    >>> from dither.accounting import LaplaceNoise
+    >>> LaplaceNoise(2) + LaplaceNoise(2) == 2 * LaplaceNoise(2)
+    True
+    """
+
+    def _freeze(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(_shown(getattr(self, field.name)) for field in fields(self))})"
+
+    def __add__(self, other: object) -> Event:
+        return Sequential(self, other) if isinstance(other, Event) else self if other == 0 else NotImplemented
+
+    def __radd__(self, other: object) -> Event:
+        return self if other == 0 else NotImplemented
+
+    def __mul__(self, times: object) -> Event:
+        count = arguments.whole(times, "times")
+        return self if count == 1 else Sequential._of({self: count})
+
+    __rmul__ = __mul__
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise in one kind of guarantee, as the leaves have it, added up."""
+        if self.pure_loss is not None:
+            return PureDP(self.pure_loss)
+        if self.zcdp is not None:
+            return ZCDP(self.zcdp)
+        raise unknown(self, "a guarantee")
+
+    @property
+    def pure_loss(self) -> Fraction | None:
+        """The largest loss."""
+        return None
+
+    @property
+    def own_delta(self) -> Fraction:
+        """A delta that cannot be bought off by any epsilon."""
+        return Fraction(0)
+
+    @property
+    def zcdp(self) -> Fraction | None:
+        """The smallest rho for which this is rho-zCDP, rounded up."""
+        return None if self.pure_loss is None else concentrated.pure_rho(self.pure_loss)
+
+    @property
+    def pair(self) -> Pair | None:
+        """A dominating pair of laws."""
+        return None
+
+    @property
+    def pairs(self) -> tuple[Pair, Pair] | None:
+        """Dominating pairs for a person removed and for one added; mostly the same."""
+        pair = self.pair
+        return None if pair is None else (pair, pair)
+
+    def renyi(self, orders: Floats) -> Floats | None:
+        """The Renyi divergence at each order above 1, rounded up; infinite where it is not known."""
+        return None if self.zcdp is None else float(self.zcdp) * orders * (1 + ERROR)
+
+    def epsilon_at(self, delta: Fraction) -> Fraction | None:
+        """The smallest epsilon at this delta, rounded up."""
+        return self.pure_loss
+
+    def scaled(self, factor: Fraction) -> Event:
+        """The same with so many times the noise."""
+        raise unknown(self, "a way to change its noise")
+
+    def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
+        """A number for the tree: ``leaf`` for each leaf, ``add`` over releases about the same people with how often
+        each happens, ``most`` over disjoint groups.
+        """
+        return leaf(self)
+
+
+def unknown(event: object, what: str) -> WrongType:
+    """The refusal of an event of which too little is known."""
+    return WrongType(
+        message(
+            "event",
+            f"an event with {what}",
+            type(event).__name__,
+            "describe it by dither.accounting events, for example Pure(epsilon) or Approximate(epsilon, delta)",
+        )
+    )
+
+
+def check(event: object) -> Event:
+    """An event, or a refusal.
+
+    >>> from dither.accounting import Pure
+    >>> check(Pure(1))
+    Pure(1)
+    """
+    if not isinstance(event, Event):
+        raise WrongType(message("event", "an event", type(event).__name__, "pass mechanism.event, or a tree of events"))
+    return event
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Sequential(Event):
+    """Releases about the same people; written ``a + b`` and ``3 * a``.
+
+    >>> from dither.accounting import Pure
+    >>> Sequential(Pure(1), Pure(0.5), Pure(0.5))
+    Pure(1) + 2 * Pure(0.5)
+    """
+
+    parts: tuple[tuple[Event, int], ...]
+    """The events, none of them itself a sequence, and how often each happens."""
+
+    def __init__(self, *events: Event) -> None:
+        self._freeze(parts=tuple(_gathered((check(event), 1) for event in _some(events)).items()))
+
+    @classmethod
+    def _of(cls, parts: dict[Event, int]) -> Sequential:
+        found = cls.__new__(cls)
+        found._freeze(parts=tuple(_gathered(parts.items()).items()))
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequential) and dict(self.parts) == dict(other.parts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.parts))
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(event) if count == 1 else f"{count} * {event!r}" for event, count in self.parts)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The sum."""
+        return sequential(*(event.guarantee * count for event, count in self.parts))
+
+    def scaled(self, factor: Fraction) -> Event:
+        """Each part."""
+        return Sequential._of({event.scaled(factor): count for event, count in self.parts})
+
+    def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
+        """``add`` of the parts."""
+        return add([(event.fold(leaf, add, most), count) for event, count in self.parts])
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Parallel(Event):
+    """Releases about disjoint groups of people, the groups being fixed by public rules: each person is in one.
+
+    Between neighbours one group changes: a record is added or removed, or replaced by one of the same group.
+
+    >>> from dither.accounting import Pure
+    >>> Parallel(Pure(1), Pure(2)).guarantee
+    PureDP(2)
+    """
+
+    groups: tuple[Event, ...]
+    """The events that differ."""
+
+    def __init__(self, *events: Event) -> None:
+        self._freeze(groups=tuple(dict.fromkeys(check(event) for event in _some(events))))
+
+    def __repr__(self) -> str:
+        return f"Parallel({', '.join(map(repr, self.groups))})"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The largest."""
+        return parallel(*(event.guarantee for event in self.groups))
+
+    def scaled(self, factor: Fraction) -> Event:
+        """Each group."""
+        return Parallel(*(event.scaled(factor) for event in self.groups))
+
+    def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
+        """``most`` of the groups."""
+        return most([event.fold(leaf, add, most) for event in self.groups])
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PostProcessed(Event):
+    """Anything computed from a release without another look at the data: free.
+
+    >>> from dither.accounting import Pure
+    >>> PostProcessed(Pure(1)).guarantee
+    PureDP(1)
+    """
+
+    event: Event
+
+    def __init__(self, event: Event) -> None:
+        self._freeze(event=check(event))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The same."""
+        return self.event.guarantee
+
+    def scaled(self, factor: Fraction) -> Event:
+        """The release with more noise."""
+        return PostProcessed(self.event.scaled(factor))
+
+    def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
+        """That of the release."""
+        return self.event.fold(leaf, add, most)
+
+
+def _shown(value: object) -> str:
+    """A parameter as it can be typed again."""
+    if not isinstance(value, Fraction) or value.denominator == 1:
+        return str(value)
+    if abs(value) < 10**300 and Fraction(repr(float(value))) == value:
+        return repr(float(value))
+    return repr(value)
+
+
+def _some(events: Sequence[Event]) -> Sequence[Event]:
+    if not events:
+        raise InvalidArgument(message("events", "at least one", "none", "pass the event of each release"))
+    return events
+
+
+def _gathered(parts: Iterable[tuple[Event, int]]) -> dict[Event, int]:
+    """Sequences within sequences opened, equal events counted together."""
+    found: dict[Event, int] = {}
+    for event, count in parts:
+        inner = event.parts if isinstance(event, Sequential) else ((event, 1),)
+        for part, times in inner:
+            found[part] = found.get(part, 0) + times * count
+    return found

@@ -1,0 +1,123 @@
+"""Releases from a random sample of the people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dither import arguments
+from dither.accounting.amplification import amplified, amplify
+from dither.accounting.events import ERROR, Event, check
+from dither.accounting.noises import GaussianNoise
+from dither.accounting.pairs import Floats, Pair, SampledPair
+from dither.errors import NotPrivate, message
+from dither.guarantees import Guarantee
+from dither.neighbors import AddRemove, Neighbors, relation
+
+_MOST_ORDER = 512
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PoissonSampled(Event):
+    """A release from a sample in which every person is with this probability, independently, and secretly.
+
+    *Statement.* ``(ln(1 + rate (e^epsilon - 1)), rate * delta)``-DP if the release is (epsilon, delta)-DP, when one
+    person is added or removed. When one is replaced by another this does not hold, so it is refused; two
+    neighbours by addition and removal are one replacement (:meth:`dither.Guarantee.group`).
+
+    >>> from dither.accounting import Pure
+    >>> PoissonSampled(Pure(1), 0.01).guarantee
+    PureDP(0.0170368632362)
+    """
+
+    event: Event
+    rate: Fraction
+
+    def __init__(self, event: Event, rate: float | Fraction, neighbors: Neighbors = AddRemove) -> None:
+        if relation(neighbors) is not AddRemove:
+            raise NotPrivate(
+                message(
+                    "neighbors",
+                    "AddRemove: the amplification is proved for one person added or removed",
+                    neighbors,
+                    "compute sensitivities for AddRemove, and take .guarantee.group(2) for a replacement",
+                )
+            )
+        self._freeze(event=check(event), rate=arguments.rate(rate))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the release, amplified."""
+        return amplify(self.event.guarantee, self.rate)
+
+    @property
+    def pure_loss(self) -> Fraction | None:
+        """``ln(1 + rate (e^epsilon - 1))``."""
+        whole = self.event.fold(lambda leaf: leaf.pure_loss, _sum, _most)
+        return None if whole is None else amplified(whole, self.rate)
+
+    @property
+    def own_delta(self) -> Fraction:
+        """rate times that of the release."""
+        whole: Fraction = self.event.fold(lambda leaf: leaf.own_delta, _total, max)
+        return self.rate * whole
+
+    @property
+    def pairs(self) -> tuple[Pair, Pair] | None:
+        """One for each direction."""
+        pair, rate = self.event.pair, float(self.rate)
+        if pair is None or self.rate == 1:
+            return None if pair is None else (pair, pair)
+        return SampledPair(pair, rate, adding=False), SampledPair(pair, rate, adding=True)
+
+    def renyi(self, orders: Floats) -> Floats | None:
+        """Gaussian noise: ``ln(sum over k of C(a, k) (1 - q)^(a-k) q^k exp(k (k - 1) / (2 ratio^2))) / (a - 1)`` at
+        whole orders (Mironov, Talwar and Zhang 2019). Other noise: that of the pure loss.
+        """
+        if not isinstance(self.event, GaussianNoise):
+            return None if self.pure_loss is None else super().renyi(orders)
+        if self.rate == 1:
+            return self.event.renyi(orders)
+        found = np.full(orders.size, np.inf)
+        for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MOST_ORDER)):
+            found[place] = self._gaussian(int(orders[place]))
+        return found
+
+    def _gaussian(self, order: int) -> float:
+        k = np.arange(order + 1)
+        logs = np.cumsum(np.log(np.concatenate([[1.0], np.arange(1, order + 1)])))
+        q, ratio = float(self.rate), float(self.event.ratio)  # type: ignore[attr-defined]
+        terms = logs[-1] - logs - logs[::-1] + (order - k) * math.log1p(-q) + k * math.log(q)
+        terms += k * (k - 1) / (2 * ratio * ratio)
+        top = float(terms.max())
+        error = ERROR * (1 + 4 * float(np.abs(terms).max()) + 4 * float(logs[-1]) + order)
+        return (max(0.0, top + math.log(float(np.exp(terms - top).sum()))) + error) / (order - 1)
+
+    def epsilon_at(self, delta: Fraction) -> Fraction | None:
+        """That of the release at delta / rate, amplified."""
+        if self.pure_loss is not None:
+            return self.pure_loss
+        inner = min(delta / self.rate, Fraction(999_999, 1_000_000))
+        loss = self.event.epsilon_at(inner)
+        return None if loss is None else amplified(loss, self.rate)
+
+    def scaled(self, factor: Fraction) -> Event:
+        """The release with more noise, the sample as it was."""
+        return PoissonSampled(self.event.scaled(factor), self.rate)
+
+
+def _total(parts: list[tuple[Fraction, int]]) -> Fraction:
+    return sum((part * count for part, count in parts), Fraction(0))
+
+
+def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
+    known = [loss * count for loss, count in parts if loss is not None]
+    return sum(known, Fraction(0)) if len(known) == len(parts) else None
+
+
+def _most(found: list[Fraction | None]) -> Fraction | None:
+    known = [loss for loss in found if loss is not None]
+    return max(known) if len(known) == len(found) else None

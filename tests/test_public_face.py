@@ -17,10 +17,12 @@ from dither import errors
 
 NAMES = [
     "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "BudgetExceeded", "DitherError", "Exponential", "Gaussian",
-    "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError", "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
+    "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError",
+    "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "accounting", "density", "ledger", "parallel", "sensitivity", "sequential", "stats",
+    "__version__", "accounting", "col", "count", "density", "histogram", "ledger", "mean", "median", "mode", "people",
+    "quantile", "std", "var", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
     "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",

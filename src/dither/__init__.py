@@ -42,10 +42,15 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
     from dither import ledger
+    from dither.tables.builder import col, count, histogram, mean, median, mode, people, quantile, std, var
+    from dither.tables.builder import max_ as max  # noqa: F401
+    from dither.tables.builder import min_ as min  # noqa: F401
+    from dither.tables.builder import sum_ as sum  # noqa: F401
+    from dither.tables.session import open  # noqa: F401
 
 __version__ = "0.1.0"
 
-__all__ = [
+__all__ = [  # open, sum, min and max are there too, but a star should not hide Python's own
     "ZCDP",
     "AddRemove",
     "ApproxDP",
@@ -77,19 +82,41 @@ __all__ = [
     "WrongType",
     "__version__",
     "accounting",
+    "col",
+    "count",
     "density",
+    "histogram",
     "ledger",
+    "mean",
+    "median",
+    "mode",
     "parallel",
+    "people",
+    "quantile",
     "sensitivity",
     "sequential",
     "stats",
+    "std",
+    "var",
 ]
 
 
-def __getattr__(name: str) -> _typing.Any:
-    """``dither.ledger`` is loaded when it is first asked for: its database library takes a while."""
-    if name == "ledger":
-        import importlib
+_LATER = {
+    "ledger": ("dither.ledger", None),
+    "open": ("dither.tables.session", "open"),
+    "col": ("dither.tables.builder", "col"),
+    **{name: ("dither.tables.builder", name) for name in ("count", "people", "mean", "var", "std", "median")},
+    **{name: ("dither.tables.builder", name) for name in ("quantile", "mode", "histogram")},
+    **{name: ("dither.tables.builder", f"{name}_") for name in ("sum", "min", "max")},
+}
 
-        return importlib.import_module("dither.ledger")
-    raise AttributeError(f"module 'dither' has no attribute {name!r}")
+
+def __getattr__(name: str) -> _typing.Any:
+    """Ledger and tables are loaded when first asked for: their databases take a while."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'dither' has no attribute {name!r}")
+    import importlib
+
+    module, attribute = _LATER[name]
+    found = importlib.import_module(module)
+    return found if attribute is None else getattr(found, attribute)

@@ -43,8 +43,91 @@ def demo(
 
 
 @app.command()
+def init(
+    source: str = typer.Argument(help="Parquet or CSV files, file.duckdb::table, postgresql://…::table, spark::table."),
+    unit: str | None = typer.Option(None, help="The column that names the person; without it every row is a person."),
+    name: str | None = typer.Option(None, help="The table's name in questions."),
+    output: str | None = typer.Option(None, help="Where to write the card."),
+    force: bool = typer.Option(False, "--force", help="Write over an existing card."),
+) -> None:
+    """Write a draft of a table's card from its schema; the data are not read."""
+    from dither.cli import tables
+
+    tables.init(source, unit, name, output, force)
+
+
+@app.command()
+def check(card: str = typer.Argument(help="A card.")) -> None:
+    """Say what a card leaves open, and what each gap will forbid."""
+    from dither.cli import tables
+
+    tables.check(card)
+
+
+_CARD = typer.Argument(help="A card.")
+_SQL = typer.Argument(help="A SELECT statement.")
+_EPSILON = typer.Option(None, help="The privacy loss to spend.")
+_ERROR = typer.Option(None, help="Instead: the error that is good enough for every count and sum (95 %).")
+_DELTA = typer.Option(None, help="The delta to spend, where one is needed.")
+_GROUPS = typer.Option(None, help="How many groups of a person count: a number, or auto.")
+_ROWS = typer.Option(None, help="How many rows of a person count in each group.")
+_NOISE = typer.Option("best", help="best, laplace or gaussian.")
+_CONSISTENT = typer.Option(False, "--consistent", help="Groups add up to a grand total.")
+
+
+@app.command()
+def query(
+    card: str = _CARD,
+    sql: str = _SQL,
+    epsilon: float | None = _EPSILON,
+    error: float | None = _ERROR,
+    delta: float | None = _DELTA,
+    max_groups: str | None = _GROUPS,
+    max_rows: int | None = _ROWS,
+    noise: str = _NOISE,
+    consistent: bool = _CONSISTENT,
+    nonnegative: bool = typer.Option(False, "--nonnegative", help="No count or sum below 0."),
+    integer: bool = typer.Option(False, "--integer", help="Counts and sums as whole numbers."),
+    analyst: str | None = typer.Option(None, help="Who asks."),
+    key: str | None = typer.Option(None, help="A name for this release: asked again, it returns the same answer."),
+    again: bool = typer.Option(False, "--again", help="Ask anew, and pay anew, even if this was asked before."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Explain only: read no data, charge nothing."),
+    format: str | None = typer.Option(None, help="json, csv or parquet instead of a table."),
+    output: str | None = typer.Option(None, help="Write the answer to this file."),
+    plot: str | None = typer.Option(None, help="Plot the answer to this file."),
+) -> None:
+    """Ask a private question: an answer with its errors, its cost, and what is left."""
+    from dither.cli import tables
+
+    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent)
+    if dry_run:
+        tables.explain(card, sql, how)
+    else:
+        after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
+        tables.query(card, sql, how | after, format, output, plot)
+
+
+@app.command()
+def explain(
+    card: str = _CARD,
+    sql: str = _SQL,
+    epsilon: float | None = _EPSILON,
+    error: float | None = _ERROR,
+    delta: float | None = _DELTA,
+    max_groups: str | None = _GROUPS,
+    max_rows: int | None = _ROWS,
+    noise: str = _NOISE,
+    consistent: bool = _CONSISTENT,
+) -> None:
+    """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
+    from dither.cli import tables
+
+    tables.explain(card, sql, tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent))
+
+
+@app.command()
 def budget(
-    ledger: str = typer.Argument(help="A ledger: a file, or postgresql://…"),
+    ledger: str = typer.Argument(help="A card, or a ledger: a file, or postgresql://…"),
     dataset: str | None = typer.Option(None, help="Only this dataset."),
     history: bool = typer.Option(False, "--history", help="Show every entry."),
     verify: bool = typer.Option(False, "--verify", help="Check every entry and every account."),

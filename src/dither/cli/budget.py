@@ -21,6 +21,11 @@ def run(
 ) -> None:
     """Print the accounts, and whatever else was asked for."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
+    if place.endswith(".toml"):
+        from dither.tables import cards
+
+        card = cards.read(place)
+        place, dataset = card.ledger or place, dataset or card.name
     kept = None if receipt is None else Receipt.read(receipt)
     with dither.ledger.open(place, receipt=kept, create=False) as ledger:
         console.print(_accounts(ledger.accounts(dataset)))

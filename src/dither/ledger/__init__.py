@@ -51,6 +51,10 @@ def open(
     []
     """
     ledger = Ledger(place, secret=secret, create=create)
-    if receipt is not None:
-        ledger.expect(receipt)
+    try:
+        if receipt is not None:
+            ledger.expect(receipt)
+    except BaseException:
+        ledger.close()
+        raise
     return ledger

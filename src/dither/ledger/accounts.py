@@ -12,10 +12,11 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
 from dither.ledger.answers import canonical
 from dither.ledger.store import Store
-from dither.ledger.units import Amount, Filter, Limit, Unit, cost, guarantee_of
+from dither.ledger.units import DELTA_UNIT, MOST, Amount, Filter, Limit, Price, Unit, cost, guarantee_of
 
 Kind = Literal["dataset", "analyst", "people"]
 _KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+_FULL = Amount(MOST, DELTA_UNIT - 1)  # what an account without a limit counts up to
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Account:
     room: Amount | None
     used: Amount
     population: str = ""
-    checksum: int = 0
+    checksum: int = field(default=0, repr=False)
 
     @property
     def limit(self) -> Guarantee | None:
@@ -53,9 +54,7 @@ class Account:
             told: dict[str, Any] = json.loads(self.stated)
             return {"kind": told["kind"], "numbers": told["numbers"], "filter": told["filter"]}
         except (ValueError, KeyError, TypeError):
-            raise LedgerError(
-                message("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
-            ) from None
+            raise _unreadable() from None
 
     @property
     def spent(self) -> Guarantee | None:
@@ -67,7 +66,8 @@ class Account:
         """What may still be charged; None for nothing, for people, and where there is no limit."""
         if self.room is None or self.kind == "people":
             return None
-        return guarantee_of(self.room - self.used, self.unit)
+        rest = self.room - self.used
+        return None if min(rest.loss, rest.delta) < 0 else guarantee_of(rest, self.unit)
 
     @property
     def share(self) -> float | None:
@@ -75,7 +75,7 @@ class Account:
         if self.room is None or self.kind == "people":
             return None
         parts = [Fraction(used, room) for used, room in zip(*map(_both, (self.used, self.room)), strict=True) if room]
-        return float(max(parts, default=Fraction(0)))
+        return float(min(max(parts, default=Fraction(0)), Fraction(1)))
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -87,15 +87,18 @@ class Account:
         """The same, for a statement."""
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
-    def charged(self, guarantee: Guarantee) -> Amount:
-        """What a release costs this account, if it has that left."""
-        found = cost(guarantee, self.unit)
-        if self.room is not None and not (self.used + found).within(self.room):
+    def charged(self, price: Price) -> Amount:
+        """What a release costs this account, if it has that left. Without a limit, the count ends when it is full."""
+        found = cost(price, self.unit)
+        if self.room is None:
+            rest = _FULL - self.used
+            return Amount(min(found.loss, rest.loss), min(found.delta, rest.delta))
+        if not (self.used + found).within(self.room):
             raise BudgetExceeded(
                 message(
                     "cost",
                     f"at most what {self} has left, {'nothing' if self.left is None else self.left}",
-                    str(guarantee),
+                    str(price),
                     "ask for less, or have the limit raised and signed off",
                 )
             )
@@ -128,7 +131,16 @@ def promised(told: dict[str, Any]) -> Guarantee | None:
     """The limit that :func:`state` wrote down."""
     if told["kind"] is None:
         return None
-    return _KINDS[told["kind"]](*(Fraction(number) for number in told["numbers"]))
+    try:
+        return _KINDS[told["kind"]](*(Fraction(number) for number in told["numbers"]))
+    except (ValueError, KeyError, TypeError, ZeroDivisionError):
+        raise _unreadable() from None
+
+
+def _unreadable() -> LedgerError:
+    return LedgerError(
+        message("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
+    )
 
 
 def opened(
@@ -217,6 +229,8 @@ def unknown(kind: Kind) -> InvalidArgument:
 def read(row: Any) -> Account:
     """An account from its row."""
     owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, checksum = row
+    if any(type(number) is not int for number in (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0)):
+        raise _unreadable()
     room = None if limit_loss is None else Amount(limit_loss, limit_delta)
     used = Amount(spent_loss, spent_delta)
     return Account(owner, kind, name, text, unit, room, used, population, checksum)

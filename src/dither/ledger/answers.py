@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import WrongType, message
+from dither.errors import LedgerError, NotPrivate, WrongType, message
+from dither.randomness import is_seeded
 
 _TAG = "dither"
+_DIGITS = 2000  # bits of whole numbers that every reader of JSON takes as digits
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -37,7 +39,12 @@ def encode(value: Any) -> bytes:
     >>> encode(0)
     b'0'
     """
-    return canonical(_plain(value)).encode("utf-8", "surrogatepass")
+    try:
+        return canonical(_plain(value)).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        raise WrongType(
+            message("answer", "lists a few levels deep", "one that is too deep", "flatten it inside compute")
+        ) from None
 
 
 def decode(stored: bytes) -> Any:
@@ -46,7 +53,12 @@ def decode(stored: bytes) -> Any:
     >>> decode(b'[]')
     []
     """
-    return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
+    try:
+        return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise LedgerError(
+            message("ledger", "answers as they were written", "one that cannot be read", "restore it from a copy")
+        ) from None
 
 
 def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
@@ -54,12 +66,18 @@ def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if is_seeded(value):
+        raise NotPrivate(
+            message(
+                "answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests"
+            )
+        )
     if isinstance(value, np.generic) and not isinstance(value, (np.void, np.datetime64, np.timedelta64)):
         value = value.item()
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value)
+        return int(value) if value.bit_length() < _DIGITS else _tagged("int", value=hex(value))
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
@@ -73,7 +91,7 @@ def _plain(value: Any) -> Any:
         return _tagged("dict", items=found) if _TAG in found else found
     if isinstance(value, bytes):
         return _tagged("bytes", data=base64.b64encode(value).decode())
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufSU":
+    if type(value) is np.ndarray and _storable(value.dtype):
         plain = np.ascontiguousarray(value)
         return _tagged(
             "array",
@@ -91,6 +109,11 @@ def _plain(value: Any) -> Any:
     )
 
 
+def _storable(dtype: np.dtype[Any]) -> bool:
+    """Whether an array's bytes are its values on every machine: long doubles are not."""
+    return dtype.kind in "biuSU" or (dtype.kind == "f" and dtype.itemsize <= 8)
+
+
 def _rich(value: Any) -> Any:
     if isinstance(value, list):
         return [_rich(item) for item in value]
@@ -101,6 +124,8 @@ def _rich(value: Any) -> Any:
         return {key: _rich(item) for key, item in value.items()}
     if kind == "float":
         return float(value["value"])
+    if kind == "int":
+        return int(value["value"], 16)
     if kind == "tuple":
         return tuple(_rich(item) for item in value["items"])
     if kind == "dict":
@@ -108,4 +133,7 @@ def _rich(value: Any) -> Any:
     data = base64.b64decode(value["data"])
     if kind == "bytes":
         return data
-    return np.frombuffer(data, dtype=np.dtype(value["dtype"])).reshape(value["shape"]).copy()
+    dtype = np.dtype(str(value["dtype"]))
+    if kind != "array" or not _storable(dtype):
+        raise ValueError("no kind that is written")
+    return np.frombuffer(data, dtype=dtype).reshape(value["shape"]).copy()

@@ -41,7 +41,11 @@ class Receipt:
     def read(cls, text: str) -> Receipt:
         """A receipt from what it prints as."""
         seq, _, digest = str(text).partition(":")
-        if not seq.isdigit() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        if (
+            not (seq.isascii() and seq.isdigit() and len(seq) < 19)
+            or len(digest) != 64
+            or set(digest) - set("0123456789abcdef")
+        ):
             raise InvalidArgument(
                 message("receipt", "a number, a colon and 64 hexadecimal digits", "other text", "pass str(receipt)")
             )
@@ -124,7 +128,14 @@ def append(
 def head(store: Store, asked: Any = None) -> tuple[int, bytes]:
     """Number and hash of the last entry, from ``store.run(schema.LAST)``, asked now or earlier."""
     row = (asked or store.run(schema.LAST)).fetchone()
-    return (row[0], bytes(row[1])) if row else (0, START)
+    return (row[0], held(row[1], row[0])) if row else (0, START)
+
+
+def held(value: Any, seq: int) -> bytes:
+    """The bytes in a column of an entry; SQLite lets anything be there."""
+    if not isinstance(seq, int) or not isinstance(value, (bytes, memoryview)):
+        raise broken(seq, "it cannot be read")
+    return bytes(value)
 
 
 def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
@@ -142,13 +153,18 @@ def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
 
 def _entry(row: Any) -> Entry:
     seq, at, kind, dataset, key, charge, text, answer, digest = row
-    return Entry(seq, at, kind, dataset, key, charge, text, None if answer is None else bytes(answer), bytes(digest))
+    told = None if answer is None else held(answer, seq)
+    return Entry(seq, at, kind, dataset, key, charge, text, told, held(digest, seq))
 
 
 def check(entry: Entry, before: bytes) -> None:
     """Refuse an entry that is not what was written after the one before."""
     fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, entry.text)
-    if _digest(before, fields, entry.answer) != entry.hash:
+    try:
+        same = _digest(before, fields, entry.answer) == entry.hash
+    except TypeError:
+        same = False
+    if not same:
         raise broken(entry.seq, "it, or the one before, was changed")
 
 
@@ -160,23 +176,47 @@ def check_last(store: Store) -> None:
     found = [row for n in (seq - 1, seq) for row in store.run(schema.ENTRY, {"seq": n}).fetchall()]
     if seq > 1 and len(found) < 2:
         raise broken(seq - 1, "it is missing")
-    check(_entry(found[-1]), START if seq == 1 else bytes(found[0][-1]))
+    check(_entry(found[-1]), START if seq == 1 else held(found[0][-1], seq - 1))
 
 
 def check_receipt(store: Store, receipt: Receipt) -> None:
     """Refuse a ledger that does not hold the entry a receipt was given for."""
     if not isinstance(receipt, Receipt):
         raise WrongType(message("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)"))
-    rows = store.rows(schema.ENTRY, {"seq": receipt.seq})
-    if not rows or bytes(rows[0][-1]).hex() != receipt.hash:
-        raise LedgerError(
-            message(
-                "ledger",
-                f"the entry {receipt.seq} that the receipt was given for",
-                "another, or none: this is an older copy, or was rewritten",
-                "use the ledger the receipt came from",
-            )
+    if receipt == Receipt(0, START.hex()):  # given before the first entry
+        return
+    with store.snapshot():
+        found = ask(store, receipt)
+        rows = found.fetchall() if found else []
+    if not rows or _entry(rows[0]).receipt != receipt:
+        raise _elsewhere()
+
+
+def ask(store: Store, receipt: Receipt) -> Any:
+    """Ask for the entry a receipt was given for, in the transaction that is under way; None if there cannot be one."""
+    possible = isinstance(receipt.seq, int) and 0 < receipt.seq < 1 << 63
+    return store.run(schema.ENTRY, {"seq": receipt.seq}) if possible else None
+
+
+def check_charge(asked: Any, charge: Any) -> None:
+    """Refuse a charge that was not made in this ledger: an answer to it would answer something else."""
+    for row in asked.fetchall() if asked else []:
+        found = _entry(row)
+        told = (found.receipt, found.kind, found.dataset, found.key)
+        if told == (charge.receipt, "charge", charge.dataset, charge.key):
+            return
+    raise _elsewhere()
+
+
+def _elsewhere() -> LedgerError:
+    return LedgerError(
+        message(
+            "ledger",
+            "the entry that the receipt was given for",
+            "another, or none: this is an older copy, was rewritten, or is another ledger",
+            "use the ledger the receipt came from",
         )
+    )
 
 
 def broken(seq: int, what: str) -> LedgerError:

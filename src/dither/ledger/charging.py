@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
 from dither.ledger.secret import Secret
 from dither.ledger.store import Store
-from dither.ledger.units import Amount, cost
+from dither.ledger.units import Amount, Price, cost
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,8 @@ class Charge:
     answer: bytes | None = field(default=None, repr=False)
 
 
-def earlier(
-    store: Store, dataset: str, key: str, paid: Guarantee, digest: str, crowd: people.Crowd | None = None
-) -> Charge | None:
-    """The charge made under this key, with its answer if there is one, otherwise with the people who paid for it.
-
-    Whoever was charged again since is left out: what is known of them is the last release they paid for.
-    """
+def earlier(store: Store, dataset: str, key: str, paid: Guarantee, digest: str) -> Charge | None:
+    """The charge made under this key, with its answer if there is one."""
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
@@ -56,30 +51,26 @@ def earlier(
         )
     answers = store.rows(schema.ANSWER, {"charge": seq})
     if answers:
-        receipt = Receipt(answers[0][0], bytes(answers[0][2]).hex())
-        return Charge(dataset, key, paid, receipt, answer=bytes(answers[0][1]))
-    kept = None
-    if crowd is not None:
-        population = accounts.known(store, dataset).population
-        kept = crowd.rows(people.charged(store, population, crowd.who, seq))
-    return Charge(dataset, key, paid, Receipt(seq, bytes(hashed).hex()), kept)
+        answered, answer, last = answers[0]
+        receipt = Receipt(answered, chain.held(last, answered).hex())
+        return Charge(dataset, key, paid, receipt, answer=chain.held(answer, answered))
+    return Charge(dataset, key, paid, Receipt(seq, chain.held(hashed, seq).hex()))
 
 
-def pay(
-    store: Store,
-    secret: Secret,
-    dataset: str,
-    key: str,
-    paid: Guarantee,
-    analyst: str | None,
-    crowd: people.Crowd | None,
-    body: dict[str, Any],
-) -> Charge:
-    """Check every account with this charge in it, write it down, and charge them, in the transaction under way."""
-    asked = store.run(schema.LAST)  # asked together with the accounts, read after: one journey to the server
-    paying, opened = _paying(store, dataset, analyst)
-    amounts = [account.charged(paid) for account in paying]
-    population = paying[0].population
+def resumed(store: Store, found: Charge, crowd: people.Crowd | None) -> Charge:
+    """A charge that was not answered yet, with the people who paid for it, in the transaction under way.
+
+    Whoever was charged again since is left out: what is known of them is the last release they paid for.
+    """
+    population = accounts.known(store, found.dataset).population
+    _check_crowd(population, crowd)
+    if crowd is None:
+        return found
+    return replace(found, kept=crowd.rows(people.charged(store, population, crowd.who, found.receipt.seq)))
+
+
+def _check_crowd(population: str, crowd: people.Crowd | None) -> None:
+    """Who is touched has to be said where people have accounts, and only there."""
     if population and crowd is None:
         raise InvalidArgument(
             message("people", "whom this release touches", "nobody", "pass people=, the column of person keys")
@@ -90,13 +81,31 @@ def pay(
                 "people", "nobody: people have no accounts here", "a column", "create the dataset with each_person="
             )
         )
+
+
+def pay(
+    store: Store,
+    secret: Secret,
+    dataset: str,
+    key: str,
+    price: Price,
+    analyst: str | None,
+    crowd: people.Crowd | None,
+    body: dict[str, Any],
+) -> Charge:
+    """Check every account with this charge in it, write it down, and charge them, in the transaction under way."""
+    asked = store.run(schema.LAST)  # asked together with the accounts, read after: one journey to the server
+    paying, opened = _paying(store, dataset, analyst)
+    amounts = [account.charged(price) for account in paying]
+    population = paying[0].population
+    _check_crowd(population, crowd)
     seq, before = chain.head(store, None if opened else asked)
-    kept = None if crowd is None else _people_pay(store, secret, population, crowd, paid, seq + 1, body)
+    kept = None if crowd is None else _people_pay(store, secret, population, crowd, price, seq + 1, body)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     receipt = chain.append(store, "charge", dataset, body, last=(seq, before), key=key)
     for account, amount in zip(paying, amounts, strict=True):
         _spend(store, account, amount, account.checksum)
-    return Charge(dataset, key, paid, receipt, kept)
+    return Charge(dataset, key, price.guarantee, receipt, kept)
 
 
 def _paying(store: Store, dataset: str, analyst: str | None) -> tuple[list[Account], bool]:
@@ -123,14 +132,15 @@ def _paying(store: Store, dataset: str, analyst: str | None) -> tuple[list[Accou
 
 
 def _people_pay(
-    store: Store, secret: Secret, population: str, crowd: people.Crowd, paid: Guarantee, seq: int, body: dict[str, Any]
+    store: Store, secret: Secret, population: str, crowd: people.Crowd, price: Price, seq: int, body: dict[str, Any]
 ) -> NDArray[np.bool_]:
     account = accounts.known(store, population, "people")
     assert account.room is not None
-    amount = cost(paid, account.unit)
+    amount = cost(price, account.unit)
     kept = people.charge(store, population, crowd.who, amount, account.room, seq)
-    total = (account.checksum + people.checksum(crowd.who[kept], amount.loss, amount.delta)) % (1 << 64)
-    _spend(store, account, Amount(0, 0), total - (1 << 64) if total >> 63 else total)
+    more = people.checksum(secret.key(), crowd.who[kept], amount.loss, amount.delta)
+    total = (account.checksum + more) % people.PRIME
+    _spend(store, account, Amount(0, 0), total)
     body["people"] = [population, people.seal(secret.key(), population, seq, total)]
     return crowd.rows(kept)
 

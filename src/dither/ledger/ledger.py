@@ -6,13 +6,13 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, NoReturn, Self
 
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, LedgerError, WrongType, message
 from dither.guarantees import Guarantee
-from dither.ledger import accounts, chain, charging, schema
+from dither.ledger import accounts, chain, charging, report, schema
 from dither.ledger import people as _people
 from dither.ledger.accounts import Account
 from dither.ledger.answers import canonical, decode, encode
@@ -21,8 +21,7 @@ from dither.ledger.charging import Charge
 from dither.ledger.scope import Allowance, Scope
 from dither.ledger.secret import Secret
 from dither.ledger.store import Store
-from dither.ledger.units import Filter, Limit, Unit, check_guarantee
-from dither.randomness import is_seeded
+from dither.ledger.units import Filter, Limit, Price, Unit, check_filter, check_guarantee
 from dither.spending import kept_by
 
 _LONGEST = 200
@@ -54,9 +53,13 @@ class Ledger:
 
     def __init__(self, place: str | PathLike[str], *, secret: bytes | None = None, create: bool = True) -> None:
         self._store = Store(place, create=create)
-        self._secret = Secret(self._store, secret)
-        with self._store.snapshot():
-            chain.check_last(self._store)
+        try:
+            self._secret = Secret(self._store, secret)
+            with self._store.snapshot():
+                chain.check_last(self._store)
+        except BaseException:
+            self._store.close()
+            raise
 
     # -- accounts ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +94,12 @@ class Ledger:
             :mod:`dither.ledger.units`.
         """
         name = _name(dataset, "dataset")
-        whose = _name(population, "population") if population is not None else (name if each_person else "")
+        default = "" if each_person is None else name
+        whose = default if population is None else _name(population, "population")
+        for promise in (limit, each_analyst, each_person):
+            if promise is not None:
+                check_guarantee(promise, "limit")
+        check_filter(filter)
         with self._store.transaction():
             if accounts.find(self._store, name, "dataset") is not None:
                 raise InvalidArgument(
@@ -212,7 +220,8 @@ class Ledger:
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
         """
-        name, guarantee = _name(dataset, "dataset"), _cost(cost)
+        name, price = _name(dataset, "dataset"), Price.of(cost)
+        guarantee = price.guarantee
         who = None if analyst is None else _name(analyst, "analyst")
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
@@ -225,10 +234,12 @@ class Ledger:
                 return found
         crowd = None if people is None else _people.crowd(people, self._secret.key())
         with self._store.transaction():
-            found = charging.earlier(self._store, name, named, guarantee, digest, crowd) if key is not None else None
+            found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
+            if found is not None and found.answer is None:
+                found = charging.resumed(self._store, found, crowd)
             if found is None:
                 body = {"cost": told, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                found = charging.pay(self._store, self._secret, name, named, guarantee, who, crowd, body)
+                found = charging.pay(self._store, self._secret, name, named, price, who, crowd, body)
         self._reached("charged")
         return found
 
@@ -244,16 +255,26 @@ class Ledger:
             )
         if charge.answer is not None:
             return Released(decode(charge.answer), charge.answer, charge.key, charge.receipt, True)
-        seq = charge.receipt.seq
+        try:
+            value = decode(answer)
+        except LedgerError:
+            raise InvalidArgument(
+                message("answer", "bytes of JSON", "others", "pass what dither.ledger.answers.encode gives")
+            ) from None
         with self._store.transaction():
-            rows = self._store.run(schema.ANSWER, {"charge": seq}).fetchall()
+            asked = chain.ask(self._store, charge.receipt)
+            rows = self._store.run(schema.ANSWER, {"charge": charge.receipt.seq}).fetchall() if asked else []
+            chain.check_charge(asked, charge)
             if rows:
-                stored, receipt = bytes(rows[0][1]), Receipt(rows[0][0], bytes(rows[0][2]).hex())
+                seq, answer, last = rows[0]
+                receipt = Receipt(seq, chain.held(last, seq).hex())
+                answer = chain.held(answer, seq)
             else:
-                stored = answer
-                receipt = chain.append(self._store, "answer", charge.dataset, {}, charge=seq, answer=stored)
+                receipt = chain.append(
+                    self._store, "answer", charge.dataset, {}, charge=charge.receipt.seq, answer=answer
+                )
         self._reached("recorded")
-        return Released(decode(stored), stored, charge.key, receipt, bool(rows))
+        return Released(decode(answer) if rows else value, answer, charge.key, receipt, bool(rows))
 
     def release(
         self,
@@ -273,12 +294,12 @@ class Ledger:
         in all: that is checked. If it fails, or the process dies, the charge stays, and asking again with the same
         key computes again under the same charge; nothing was released before it was recorded.
         """
+        if not callable(compute):
+            raise WrongType(message("compute", "a function", type(compute).__name__, "pass lambda: …"))
         paid = self.charge(dataset, cost, key=key, request=request, analyst=analyst, people=people)
         if paid.answer is None:
             with kept_by(Allowance(paid.cost)):
                 found = compute() if paid.kept is None else compute(paid.kept)
-            if is_seeded(found):
-                raise _seeded()
             self._reached("computed")
             return self.record(paid, encode(found))
         return self.record(paid, paid.answer)
@@ -309,7 +330,8 @@ class Ledger:
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
         """Every account: what it may spend, has spent and has left. Of people, only the limit."""
-        found = [accounts.read(row) for row in self._store.rows(schema.ACCOUNTS)]
+        # of people's accounts not even the checksum, which would tell whether the same people paid twice
+        found = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
         if dataset is None:
             return found
         whole = [account for account in found if account.owner == dataset and account.kind == "dataset"]
@@ -319,12 +341,30 @@ class Ledger:
 
     def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
         """What a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no limit."""
+        name, who = _name(dataset, "dataset"), "" if analyst is None else _name(analyst, "analyst")
         with self._store.snapshot():
-            return accounts.known(self._store, dataset, "dataset" if analyst is None else "analyst", analyst or "").left
+            return accounts.known(self._store, name, "dataset" if analyst is None else "analyst", who).left
 
     def history(self, dataset: str | None = None) -> Iterator[Entry]:
         """Every entry, in order."""
-        return chain.entries(self._store, dataset)
+        return chain.entries(self._store, None if dataset is None else _name(dataset, "dataset"))
+
+    def export(self, path: str | PathLike[str], dataset: str | None = None) -> None:
+        """Write the history to a file, as JSON (with the accounts) or CSV, by the ending of its name."""
+        ending = str(path).rpartition(".")[2].lower()
+        if ending == "json":
+            report.write_json(path, self.history(dataset), self.accounts(dataset))
+        elif ending == "csv":
+            report.write_csv(path, self.history(dataset))
+        else:
+            raise InvalidArgument(message("path", "a name ending in .json or .csv", "another", "pass 'history.json'"))
+
+    def plot(self, dataset: str, *, analyst: str | None = None, axes: Any = None) -> Any:
+        """Plot what a dataset, or an analyst in it, has spent over time; returns the axes."""
+        kind: Literal["dataset", "analyst"] = "dataset" if analyst is None else "analyst"
+        with self._store.snapshot():
+            account = accounts.known(self._store, dataset, kind, analyst or "")
+        return report.plot(self.history(dataset), account, axes)
 
     def verify(self, receipt: Receipt | None = None) -> Verified:
         """Check every entry against the one before, and every account against the entries.
@@ -348,6 +388,9 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise WrongType(message("ledger", "a place to open it at", "an open ledger", "open it again where it is used"))
+
     def __repr__(self) -> str:
         return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
 
@@ -365,28 +408,17 @@ def _name(value: object, name: str, longest: int = _LONGEST) -> str:
     return value
 
 
-def _cost(cost: Any) -> Guarantee:
-    guarantee = getattr(cost, "guarantee", cost)
-    check_guarantee(guarantee, "cost")
-    found: Guarantee = guarantee
-    return found
-
-
 def _canonical(request: Any) -> str:
     try:
-        return canonical(request)
-    except (TypeError, ValueError):
+        found = canonical(request)
+        found.encode()
+        return found
+    except (TypeError, ValueError, RecursionError):
         raise WrongType(
             message(
                 "request", "what JSON can hold", type(request).__name__, "pass text, numbers, lists or dicts of them"
             )
         ) from None
-
-
-def _seeded() -> NotPrivate:
-    return NotPrivate(
-        message("answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests")
-    )
 
 
 __all__ = ["Charge", "Ledger", "Released", "Verified"]

@@ -16,21 +16,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import unicodedata
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from operator import mul
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dither.errors import WrongType, message
+from dither.errors import LedgerError, WrongType, message
 from dither.ledger import schema
 from dither.ledger.store import Store, parameter
 from dither.ledger.units import Amount
 
 _LONG = 64  # texts above this many bytes are hashed first
 _BATCH = 1 << 20
+PRIME = (1 << 63) - 25
+_LARGE = 2000  # bits or digits of numbers that are still keys
 
 
 @dataclass(frozen=True)
@@ -80,13 +87,19 @@ def _column(people: Any) -> Any:
             message("people", "a column of person keys", type(people).__name__, "pass the column, or a list of keys")
         )
     if hasattr(people, "to_numpy"):
-        people = people.to_numpy()
+        found = people.to_numpy()
+        # missing keys make floats of whole numbers, and large ones would then be somebody else
+        whole = found.dtype.kind in "iu" or found.ndim != 1
+        people = found if whole or not hasattr(people, "to_list") else people.to_list()
+    if isinstance(people, np.ma.MaskedArray):
+        people = people.tolist()
     if not isinstance(people, np.ndarray):
         held = list(people)
-        people = np.empty(len(held), dtype=object)
-        people[:] = held
+        people = np.fromiter(held, dtype=object, count=len(held))
     if people.ndim != 1:
         raise WrongType(message("people", "one column", f"{people.ndim} dimensions", "pass one column of keys"))
+    if people.dtype.kind in "mM":
+        raise WrongType(message("people", "keys that are numbers, text or UUIDs", "times", "pass them as text"))
     return people
 
 
@@ -111,17 +124,34 @@ def _distinct(column: NDArray[Any]) -> tuple[NDArray[np.bytes_], NDArray[np.intp
 def _text(key: Any) -> bytes | None:
     """A key as text: numbers by value, text in one normal form; None for what is missing."""
     if isinstance(key, str):
-        text = key if key.isascii() else unicodedata.normalize("NFC", key)
-    elif key is None or type(key).__name__ in ("NAType", "NaTType") or key != key:
+        text = key
+    elif key is None or type(key).__name__ in ("NAType", "NaTType"):
         return None
     elif isinstance(key, bytes):
         text = key.decode("utf-8", "surrogateescape")
-    elif isinstance(key, float) and key.is_integer():
-        text = str(int(key))
-    else:
+    elif isinstance(key, (float, Decimal, np.floating)):
+        if key.is_nan() if isinstance(key, Decimal) else math.isnan(key):
+            return None
+        text = _number(key)
+    elif isinstance(key, (UUID, date)) or (
+        isinstance(key, (int, np.integer, np.bool_)) and int(key).bit_length() < _LARGE
+    ):
         text = str(key)
-    found = text.encode("utf-8", "surrogatepass")
+    else:
+        raise WrongType(
+            message("people", "keys that are numbers, text, bytes or UUIDs", type(key).__name__, "pass them as text")
+        )
+    found = (text if text.isascii() else unicodedata.normalize("NFC", text)).encode("utf-8", "surrogatepass")
     return found if len(found) <= _LONG else hashlib.blake2b(found).hexdigest()[:_LONG].encode()
+
+
+def _number(key: Any) -> str:
+    """7.0 is 7, however it is held; what is not whole stays as its own kind prints it."""
+    if isinstance(key, Decimal):
+        whole = key.is_finite() and key.adjusted() < _LARGE and key == key.to_integral_value()
+        return str(int(key)) if whole else str(key.normalize())
+    number = float(key)
+    return str(int(number)) if number.is_integer() else str(number)
 
 
 def _hashes(texts: NDArray[np.bytes_], secret: bytes) -> NDArray[np.int64]:
@@ -189,30 +219,50 @@ def charged(store: Store, population: str, who: NDArray[np.int64], seq: int) -> 
     return kept
 
 
-def checksum(who: NDArray[np.int64], loss: Any, delta: Any) -> int:
-    """A sum over people, mod 2^64, that one changed, missing or swapped account changes; it adds up over charges.
+def checksum(secret: bytes, who: NDArray[np.int64], loss: Any, delta: Any) -> int:
+    """A weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
 
-    >>> one = np.array([5]); checksum(one, 2, 0) + checksum(one, 3, 1) == checksum(one, 5, 1)
-    True
+    Each person's weights are drawn from the secret. Whoever does not have it can move what one person has spent to
+    another, or to somebody new, unseen with probability 2^-63 only; modulo a power of two, large steps would do.
+
+    >>> one, key = np.array([5]), bytes(32)
+    >>> (checksum(key, one, 2, 0) + checksum(key, one, 3, 1) - checksum(key, one, 5, 1)) % PRIME
+    0
     """
-    name = who.view(np.uint64) if isinstance(who, np.ndarray) else np.asarray(who, dtype=np.uint64)
-    weights = np.uint64(2) * name + np.uint64(1)
-    others = np.uint64(2) * (name ^ np.uint64(0x9E3779B97F4A7C15)) + np.uint64(1)
-    losses, deltas = np.asarray(loss, dtype=np.uint64), np.asarray(delta, dtype=np.uint64)
-    return int((weights * losses + others * deltas).sum(dtype=np.uint64)) if who.size else 0
+    if not who.size:
+        return 0
+    block = np.zeros((who.size, 2), dtype="<i8")
+    block[:, 0] = who
+    key = hmac.new(secret, b"weights of people", hashlib.sha256).digest()
+    drawn = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(block.tobytes())
+    weights, others = np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T
+    return (_weighted(weights, loss) + _weighted(others, delta)) % PRIME
 
 
-def total(store: Store, population: str) -> int:
+def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
+    """The exact sum of weights times amounts: one amount for all, or one for each."""
+    if isinstance(amounts, int):
+        high, low = weights >> np.uint64(32), weights & np.uint64((1 << 32) - 1)
+        return amounts * ((int(high.sum()) << 32) + int(low.sum()))
+    return sum(map(mul, weights.tolist(), amounts.tolist()))
+
+
+def total(store: Store, secret: bytes, population: str) -> int:
     """The checksum of everybody's account as it is stored."""
     found, start = 0, -(1 << 63)
     while True:
         rows = store.run(schema.PEOPLE, {"population": population, "start": start, "most": _BATCH}).fetchall()
         if rows:
-            who, loss, delta = np.array(rows, dtype=np.int64).T
-            found += checksum(np.ascontiguousarray(who), loss, delta)
+            table = np.array(rows)
+            if table.dtype.kind != "i" or table[:, 1:].min() < 0:
+                raise LedgerError(
+                    message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+                )
+            who, loss, delta = table.T
+            found += checksum(secret, who, loss, delta)
             start = int(who[-1]) + 1
         if len(rows) < _BATCH or start == 1 << 63:
-            return found % (1 << 64)
+            return found % PRIME
 
 
 def seal(secret: bytes, population: str, seq: int, found: int) -> str:

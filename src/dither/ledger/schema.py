@@ -78,6 +78,12 @@ def create(connection: sa.Connection) -> None:
                 f"CREATE TRIGGER dither_no_{verb.lower()} BEFORE {verb} ON dither_entry "
                 f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
             )
+        # INSERT OR REPLACE deletes what is in its way without asking the triggers
+        connection.exec_driver_sql(
+            "CREATE TRIGGER dither_no_replace BEFORE INSERT ON dither_entry WHEN EXISTS (SELECT 1 FROM dither_entry "
+            "WHERE seq >= NEW.seq OR charge = NEW.charge OR (dataset = NEW.dataset AND key = NEW.key)) "
+            f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
+        )
     else:
         connection.exec_driver_sql(
             "CREATE FUNCTION dither_append_only() RETURNS trigger LANGUAGE plpgsql AS "
@@ -86,6 +92,10 @@ def create(connection: sa.Connection) -> None:
         connection.exec_driver_sql(
             "CREATE TRIGGER dither_append_only BEFORE UPDATE OR DELETE ON dither_entry "
             "FOR EACH ROW EXECUTE FUNCTION dither_append_only()"
+        )
+        connection.exec_driver_sql(
+            "CREATE TRIGGER dither_no_truncate BEFORE TRUNCATE ON dither_entry "
+            "FOR EACH STATEMENT EXECUTE FUNCTION dither_append_only()"
         )
     connection.execute(about.insert(), [{"name": "version", "value": str(VERSION)}])
 
@@ -128,11 +138,10 @@ _other = account.alias("other")
 TOUCHED = sa.select(
     account, sa.exists().where(_other.c.owner == _p("owner"), _other.c.kind == "analyst").label("analysts")
 ).where(
+    # each column by itself, so that the key finds them: a dataset's own account has no name
     account.c.owner == _p("owner"),
-    sa.or_(
-        account.c.kind == "dataset",
-        sa.and_(account.c.kind == "analyst", sa.or_(account.c.name == "", account.c.name == _p("analyst"))),
-    ),
+    sa.or_(account.c.kind == "dataset", account.c.kind == "analyst"),
+    sa.or_(account.c.name == "", account.c.name == _p("analyst")),
 )
 ACCOUNTS = sa.select(account).order_by(account.c.owner, account.c.kind, account.c.name)
 OPEN = account.insert().values({column.name: _p(column.name) for column in account.c})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ class Scope:
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
         self._ledger, self._dataset, self._analyst, self._key = ledger, dataset, analyst, key
-        self._count = 0
+        self._count, self._lock = 0, threading.Lock()
 
     @contextmanager
     def opened(self) -> Iterator[Scope]:
@@ -37,8 +38,9 @@ class Scope:
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
         """Charge for one release, compute it, record it."""
         _refuse_seeded(private)
-        self._count += 1
-        key = None if self._key is None else f"{self._key}/{self._count}"
+        with self._lock:
+            self._count += 1
+            key = None if self._key is None else f"{self._key}/{self._count}"
         paid = self._ledger.charge(
             self._dataset, what, key=key, request={"mechanism": repr(what)}, analyst=self._analyst
         )
@@ -54,21 +56,25 @@ class Allowance:
     """What was charged already: the releases of one computation may not cost more in all."""
 
     def __init__(self, total: Guarantee) -> None:
-        self._total, self._spent = total, 0
+        self._total, self._spent, self._lock = total, 0, threading.Lock()
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
         """Take one release from what is left, and compute it."""
         _refuse_seeded(private)
         cost = what.guarantee
         check_guarantee(cost, "cost")
-        spent = cost + self._spent
-        if not spent <= self._total:
-            raise BudgetExceeded(
-                message(
-                    "compute", f"releases that cost {self._total} in all", str(spent), "charge what they cost together"
+        with self._lock:
+            spent = cost + self._spent
+            if not spent <= self._total:
+                raise BudgetExceeded(
+                    message(
+                        "compute",
+                        f"releases that cost {self._total} in all",
+                        str(spent),
+                        "charge what they cost together",
+                    )
                 )
-            )
-        self._spent = spent
+            self._spent = spent
         return compute()
 
 

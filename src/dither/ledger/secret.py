@@ -62,14 +62,14 @@ class Secret:
                     f"set {VARIABLE} to what secrets.token_hex(32) gives, and keep it",
                 )
             )
-        if not self._file.exists() and not self._fingerprint():
-            self._write(self._file)
         try:
-            return _read(self._file.read_text("ascii"), "the file beside the ledger")
+            if not self._file.exists() and not self._fingerprint():
+                self._write(self._file)
+            return _read(self._file.read_bytes().decode("ascii", "replace"), "the file beside the ledger")
         except OSError:
             raise LedgerError(
                 message(
-                    "ledger", "the file of its secret beside it, ending in .key", "none", "put the file back beside it"
+                    "ledger", "the file of its secret beside it, ending in .key", "none", "put it, or a folder, there"
                 )
             ) from None
 

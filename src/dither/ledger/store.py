@@ -15,6 +15,7 @@ import os
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType, 
 from dither.ledger import schema
 
 WAIT_SECONDS = 120
+_HEADER = b"SQLite format 3\0"
 _BEGIN = {
     "sqlite": "BEGIN IMMEDIATE",
     "postgresql": "BEGIN",
@@ -35,6 +37,7 @@ _SNAPSHOT = {
     "sqlite": "BEGIN",
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 }
+_TABLES = [sa.select(table).limit(0) for table in (schema.about, schema.entry, schema.account, schema.person)]
 _MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
 """From each version of the tables to the next."""
 
@@ -50,8 +53,9 @@ class Store:
         self._compiled: dict[int, tuple[Any, str, list[str] | None]] = {}
         self._built: dict[Callable[[str], sa.Executable], sa.Executable] = {}
         self._connection: Any = None
-        self._pid = os.getpid()
-        with self._translated():
+        with _REGISTER:
+            _STORES.add(self)
+        with self._lock, self._translated():
             self._prepare(create)
 
     # -- the tables -------------------------------------------------------------------------------------------------
@@ -78,6 +82,8 @@ class Store:
                 schema.create(connection)
                 version = schema.VERSION
             while version < schema.VERSION:
+                if version not in _MIGRATIONS:
+                    raise _damaged(f"there is no version {version}")
                 _MIGRATIONS[version](connection)
                 version += 1
                 connection.execute(
@@ -110,10 +116,7 @@ class Store:
     # -- statements -------------------------------------------------------------------------------------------------
 
     def _driver(self) -> Any:
-        """The driver's own connection; a new one after a fork, which must not share its parent's."""
-        if self._pid != os.getpid():
-            self.engine.dispose(close=False)
-            self._connection, self._pid, self._lock = None, os.getpid(), threading.RLock()
+        """The driver's own connection."""
         if self._connection is None:
             self._connection = self.engine.raw_connection()
         return self._connection.driver_connection
@@ -140,8 +143,7 @@ class Store:
 
     def rows(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> list[Any]:
         """All rows of a query, read by itself."""
-        with self._translated(), self._lock:
-            self._driver()
+        with self._lock, self._translated():
             found: list[Any] = self.run(statement, values).fetchall()
             return found
 
@@ -153,9 +155,18 @@ class Store:
         """Everything as it is now, whatever others write meanwhile."""
         return self._between(_SNAPSHOT[self.dialect], False)
 
+    def intact(self) -> None:
+        """Refuse tables without all their columns, and a file whose indices are not those of its tables: what is there
+        must also be found. A server looks after its own.
+        """
+        for table in _TABLES:
+            self.run(table)
+        if self.dialect == "sqlite" and self._driver().execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise _damaged("its indices and its tables differ")
+
     @contextmanager
     def _between(self, begin: str, lock: bool) -> Iterator[None]:
-        with self._translated(), self._lock:
+        with self._lock, self._translated():
             driver = self._driver()
             try:
                 # statements travel together where the server takes them so, and are answered when somebody reads
@@ -176,7 +187,7 @@ class Store:
             yield
         except DitherError:
             raise
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:  # the last from damaged text
             raise self._explained(error) from error
         except Exception as error:
             if type(error).__module__.startswith("psycopg"):
@@ -194,27 +205,64 @@ class Store:
     def _forget(self) -> None:
         """Drop the connection, whose state is unknown after an error; the next statement opens another."""
         connection, self._connection = self._connection, None
-        if connection is not None and self._pid == os.getpid():
+        if connection is not None:
             with suppress(Exception):
                 connection.invalidate()
 
     def close(self) -> None:
         """Close the connection; the next statement opens another."""
         with self._lock:
-            if self._connection is not None and self._pid == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
             self.engine.dispose()
 
+    def _before_fork(self) -> None:
+        """Wait for the transaction under way and close: a connection must be used, and closed, where it was opened."""
+        self._lock.acquire()
+        with suppress(Exception):
+            self.close()
+
+    def _after_fork(self, child: bool) -> None:
+        if child:
+            self._lock = threading.RLock()
+        else:
+            self._lock.release()
+
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()  # what a fork has to look after
+_REGISTER = threading.Lock()
+
+
+def _before_fork() -> None:
+    _REGISTER.acquire()
+    for store in sorted(_STORES, key=id):  # one order for all threads: they wait for each other
+        store._before_fork()
+
+
+def _after_fork(child: bool) -> None:
+    for store in _STORES:
+        store._after_fork(child)
+    _REGISTER.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(False),
+        after_in_child=lambda: _after_fork(True),
+    )
+
 
 _SIGNS = {
-    "readonly": ("one that is read-only", "make the file and its folder writable; nothing was charged"),
+    "readonly": ("one that is read-only", "make it, its -wal and -shm, and the folder writable; nothing was charged"),
     "read-only": ("one that is read-only", "connect to a server that accepts writes; nothing was charged"),
     "disk is full": ("a full disk", "make room and ask again; nothing was charged"),
     "no space": ("a full disk", "make room and ask again; nothing was charged"),
     "disk i/o": ("a disk that fails", "check the disk and ask again with the same key"),
     "locked": ("one that somebody else holds", "ask again with the same key"),
     "unable to open": ("a file that cannot be opened", "check that its folder exists and is yours"),
+    "codec can't": ("a damaged file", "restore it from a copy and check it against the last receipt"),
     "malformed": ("a damaged file", "restore it from a copy and check it against the last receipt"),
     "not a database": ("a file that is not one", "choose another file, or restore the ledger from a copy"),
     "no such table": ("a file without its tables", "restore the ledger from a copy"),
@@ -234,22 +282,34 @@ def _place(place: object) -> sa.URL:
     if isinstance(place, str) and "://" in place:
         try:
             url = sa.make_url(place)
-        except ArgumentError:
-            raise InvalidArgument(
-                message("place", "a file or postgresql://…", "another URL", "pass 'budget.sqlite'")
-            ) from None
-        if url.drivername in ("postgresql", "postgres"):
-            url = url.set(drivername="postgresql+psycopg")
-        if url.get_backend_name() not in ("sqlite", "postgresql"):
-            raise InvalidArgument(
-                message("place", "a file or postgresql://…", f"{url.drivername}://", "pass 'budget.sqlite'")
-            )
-        return url
-    if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
+        except (ArgumentError, ValueError):
+            raise _elsewhere("another URL") from None
+        if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+            return url.set(drivername="postgresql+psycopg")
+        if url.drivername != "sqlite" or url.query:
+            raise _elsewhere(f"{url.drivername}://" + "…?…" * bool(url.query))
+        return _file(url.database or "")
+    name = os.fspath(place) if isinstance(place, (str, os.PathLike)) else place
+    if not isinstance(name, str) or not name:
         raise WrongType(
             message("place", "a file name or a URL", type(place).__name__, "pass 'budget.sqlite', for example")
         )
-    return sa.URL.create("sqlite", database=os.fspath(place))
+    return _file(name)
+
+
+def _file(name: str) -> sa.URL:
+    """A file, which stays the same one wherever the process goes next."""
+    if name in ("", ":memory:"):
+        raise InvalidArgument(
+            message("place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'")
+        )
+    if "\0" in name:
+        raise _elsewhere("a name with a NUL in it")
+    return sa.URL.create("sqlite", database=os.path.abspath(name))
+
+
+def _elsewhere(got: str) -> InvalidArgument:
+    return InvalidArgument(message("place", "a file or postgresql://…", got, "pass 'budget.sqlite'"))
 
 
 def _engine(url: sa.URL, create: bool) -> sa.Engine:
@@ -273,20 +333,10 @@ def _engine(url: sa.URL, create: bool) -> sa.Engine:
 
 
 def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
-    if url.database in (None, "", ":memory:"):
-        raise InvalidArgument(
-            message("place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'")
-        )
-    path = Path(str(url.database))
-    if not path.exists():
-        if not create:
-            raise _unusable("a ledger", "no such file", "create it with dither.ledger.open(place)")
-        if not path.parent.is_dir():
-            raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
-        with suppress(FileExistsError):  # only its owner may read who is in it
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
-    elif path.is_dir():
-        raise _unusable("a file", "a folder", "name a file in it")
+    try:
+        _make(Path(str(url.database)), create)
+    except OSError:
+        raise _unusable("a file that can be opened", "one that cannot", "check its name and its folder") from None
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, connect_args={"timeout": WAIT_SECONDS, "check_same_thread": False}
     )
@@ -295,8 +345,10 @@ def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
     def durable(driver: Any, _: Any) -> None:
         driver.isolation_level = None
         driver.execute("PRAGMA busy_timeout = 120000")
-        with suppress(sqlite3.OperationalError):  # a read-only file stays as it is, and can still be read
-            driver.execute("PRAGMA journal_mode = WAL")
+        names = {row[0] for row in driver.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not names or "dither_about" in names:  # somebody else's database stays as it is
+            with suppress(sqlite3.OperationalError):  # a read-only file stays as it is, and can still be read
+                driver.execute("PRAGMA journal_mode = WAL")
         driver.execute("PRAGMA synchronous = FULL")
         driver.execute("PRAGMA fullfsync = ON")
         driver.execute("PRAGMA foreign_keys = ON")
@@ -304,6 +356,23 @@ def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
         driver.execute("PRAGMA cache_size = -65536")
 
     return engine
+
+
+def _make(path: Path, create: bool) -> None:
+    """An empty file, if there is none."""
+    if path.is_dir():
+        raise _unusable("a file", "a folder", "name a file in it")
+    if path.exists():
+        with path.open("rb") as file:  # SQLite itself takes some short ones for empty
+            if not _HEADER.startswith(file.read(len(_HEADER))):
+                raise _unusable("a ledger, or no file yet", "a file of something else", "choose another file")
+        return
+    if not create:
+        raise _unusable("a ledger", "no such file", "create it with dither.ledger.open(place)")
+    if not path.parent.is_dir():
+        raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
+    with suppress(FileExistsError):  # only its owner may read who is in it
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
 
 
 def parameter(store: Store, people: Sequence[int]) -> object:

@@ -21,14 +21,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
+from dither.accounting import Event, zcdp
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 LOSS_UNIT = 10**15
 DELTA_UNIT = 10**18
 MOST = 1 << 62
+_LONGEST = 9966  # bits, 3000 digits
 
 Unit = Literal["epsilon", "rho"]
 Filter = Literal["sum", "advanced"]
@@ -75,11 +77,10 @@ class Limit:
         True
         >>> advanced = Limit.of(ApproxDP(1, 1e-6), "advanced")
         >>> advanced.unit, round(advanced.amount.loss / LOSS_UNIT, 4)
-        ('rho', 0.0188)
+        ('rho', 0.0229)
         """
         check_guarantee(guarantee, "limit")
-        if filter not in ("sum", "advanced"):
-            raise InvalidArgument(message("filter", "'sum' or 'advanced'", repr(filter), "leave it out"))
+        check_filter(filter)
         if filter == "advanced":
             if not isinstance(guarantee, ApproxDP):
                 raise InvalidArgument(
@@ -103,13 +104,21 @@ class Limit:
 
 
 def check_guarantee(value: object, name: str) -> None:
-    """Refuse what is not a guarantee."""
-    if not isinstance(value, Guarantee):
+    """Refuse what is not a guarantee, or one too long to be written down."""
+    if type(value) not in (PureDP, ApproxDP, ZCDP):
         raise WrongType(
             message(
                 name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
             )
         )
+    if max(number.denominator.bit_length() for number in value._numbers) > _LONGEST:  # type: ignore[attr-defined]
+        raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
+
+
+def check_filter(value: object) -> None:
+    """Refuse what is not a filter."""
+    if not isinstance(value, str) or value not in ("sum", "advanced"):
+        raise InvalidArgument(message("filter", "'sum' or 'advanced'", "another", "leave it out"))
 
 
 def _parts(guarantee: object) -> tuple[Fraction, Fraction]:
@@ -132,14 +141,43 @@ def _up(number: Fraction, unit: int) -> int:
     return -(-number.numerator * unit // number.denominator)
 
 
-def cost(guarantee: Guarantee, unit: Unit) -> Amount:
-    """What a release with this guarantee costs an account that adds up this unit, rounded up.
+@dataclass(frozen=True)
+class Price:
+    """What a release costs: its guarantee, and its rho where more is known of it than the guarantee says."""
+
+    guarantee: Guarantee
+    rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, paid: Any) -> Price:
+        """The price of a guarantee, an event, or a mechanism with a guarantee and an event.
+
+        >>> from dither.mechanisms import Gaussian
+        >>> Price.of(Gaussian(1, 1, 1e-6)).rho < Fraction(1, 35)
+        True
+        """
+        guarantee = getattr(paid, "guarantee", paid)
+        check_guarantee(guarantee, "cost")
+        event = paid if isinstance(paid, Event) else getattr(paid, "event", None)
+        known = isinstance(event, Event) and zcdp.supports(event)
+        return cls(guarantee, zcdp.guarantee(event)._numbers[0] if known and event is not None else None)
+
+    def __str__(self) -> str:
+        return str(self.guarantee)
+
+
+def cost(price: Guarantee | Price, unit: Unit) -> Amount:
+    """What a release costs an account that adds up this unit, rounded up.
 
     >>> cost(PureDP(0.1), "epsilon").loss * 10 == LOSS_UNIT
     True
     >>> cost(ZCDP(0.5), "rho")
     Amount(loss=500000000000000, delta=0)
     """
+    known = price.rho if isinstance(price, Price) else None
+    guarantee = price.guarantee if isinstance(price, Price) else price
+    if unit == "rho" and known is not None:
+        return Amount(_up(known, LOSS_UNIT), 0)
     loss, delta = _parts(guarantee)
     if unit == "rho" and not isinstance(guarantee, ZCDP):
         loss = PureDP(loss).to_zcdp()._numbers[0] if loss else loss
@@ -169,4 +207,4 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     return PureDP(loss) if loss else None
 
 
-__all__ = ["Amount", "Filter", "Limit", "Unit", "check_guarantee", "cost", "guarantee_of"]
+__all__ = ["Amount", "Filter", "Limit", "Price", "Unit", "check_filter", "check_guarantee", "cost", "guarantee_of"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from dither.errors import LedgerError, message
 from dither.ledger import accounts, chain, people, schema
+from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.secret import Secret
 from dither.ledger.store import Store
@@ -15,13 +16,17 @@ from dither.ledger.units import Amount, Limit
 def verify(store: Store, secret: Secret) -> tuple[int, Receipt, bool]:
     """Walk the whole history once, adding up; then compare."""
     with store.snapshot():
+        store.intact()
         books = _Books()
         before, seq = chain.START, 0
         for entry in chain.entries(store):
             if entry.seq != seq + 1:
                 raise chain.broken(seq + 1, "it is missing")
             chain.check(entry, before)
-            books.add(entry)
+            try:
+                books.add(entry)
+            except (KeyError, IndexError, TypeError, ValueError):
+                raise chain.broken(entry.seq, "it cannot be read") from None
             before, seq = entry.hash, entry.seq
         books.compare([accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()])
         checked = not books.seals or secret.known()
@@ -45,10 +50,12 @@ class _Books:
             for told in body["accounts"]:
                 limit = accounts.promised(told["limit"])
                 room = None if limit is None else Limit.of(limit, told["limit"]["filter"]).amount
-                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"]]
+                stated, unit = canonical(told["limit"]), told["unit"]
+                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"], stated, unit]
         elif entry.kind == "limit":
             limit = accounts.promised(body["limit"])
-            self.sums[tuple(body["account"])][0] = Limit.of(limit, body["limit"]["filter"]).amount
+            found = self.sums[tuple(body["account"])]
+            found[0], found[3] = Limit.of(limit, body["limit"]["filter"]).amount, canonical(body["limit"])
         elif entry.kind == "charge":
             self.charges.add(entry.seq)
             for *place, loss, delta in body["charged"]:
@@ -62,7 +69,7 @@ class _Books:
 
     def compare(self, found: list[accounts.Account]) -> None:
         """Refuse accounts that are not what the history adds up to."""
-        told = {account.place: [account.room, account.used, account.population] for account in found}
+        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit] for a in found}
         if told != self.sums:
             wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {
                 str(place[1]) for place in told if told[place] != self.sums[place]
@@ -79,7 +86,7 @@ class _Books:
 
 def _check_people(store: Store, books: _Books, key: bytes) -> None:
     for population, (seq, seal) in books.seals.items():
-        if people.seal(key, population, seq, people.total(store, population)) != seal:
+        if people.seal(key, population, seq, people.total(store, key, population)) != seal:
             raise LedgerError(
                 message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
             )

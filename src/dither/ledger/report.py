@@ -1,0 +1,150 @@
+"""What a ledger shows: its history as JSON or CSV, and a plot of spending.
+
+Nothing in it depends on who the people are, how many there are, or what they have left.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.ledger.accounts import Account
+from dither.ledger.answers import canonical
+from dither.ledger.chain import Entry
+from dither.ledger.units import LOSS_UNIT
+
+COLUMNS = ("seq", "at", "kind", "dataset", "key", "answers", "account", "loss", "delta", "details", "hash")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def line(entry: Entry) -> dict[str, Any]:
+    """An entry as plain values; of an answer, only that there is one."""
+    return {
+        "seq": entry.seq,
+        "at": entry.at,
+        "kind": entry.kind,
+        "dataset": entry.dataset,
+        "key": entry.key,
+        "answers": entry.charge,
+        "body": {name: told for name, told in entry.body.items() if name != "people"},
+        "hash": entry.hash.hex(),
+    }
+
+
+def write_json(path: str | os.PathLike[str], entries: Iterable[Entry], accounts: Iterable[Account]) -> None:
+    """The accounts and the whole history, an entry a line."""
+    with _whole(path) as out:
+        out.write('{"accounts":[')
+        out.write(",\n".join(canonical(_account(account)) for account in accounts))
+        out.write('],\n"history":[')
+        for i, entry in enumerate(entries):
+            out.write(",\n" * bool(i) + canonical(line(entry)))
+        out.write("]}\n")
+
+
+def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
+    """The history as a table, a row for each account an entry touches. A cell that a spreadsheet would take for a
+    formula gets an apostrophe in front.
+    """
+    with _whole(path) as out:
+        table = csv.writer(out)
+        table.writerow(COLUMNS)
+        for entry in entries:
+            told = line(entry)
+            body = told.pop("body")
+            first = [told[name] for name in COLUMNS[:6]]
+            for *place, loss, delta in body.pop("charged", [["", "", "", "", ""]]):
+                account = "/".join(str(part) for part in place if part)
+                row = [*first, account, loss, delta, canonical(body), told["hash"]]
+                table.writerow([safe(cell) for cell in row])
+
+
+def safe(cell: object) -> object:
+    """A cell that no spreadsheet runs.
+
+    >>> safe("=1+1"), safe("visits"), safe(-3)
+    ("'=1+1", 'visits', -3)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "owner": account.owner,
+        "kind": account.kind,
+        "name": account.name,
+        "unit": account.unit,
+        "limit": json.loads(account.stated),
+        "spent": None if account.kind == "people" else [account.used.loss, account.used.delta],
+        "room": None if account.room is None else [account.room.loss, account.room.delta],
+    }
+
+
+@contextmanager
+def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    """A file that appears whole, or not at all."""
+    target = Path(path)
+    try:
+        handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    except OSError:
+        raise LedgerError(
+            message("path", "a file in a folder that can be written", "another", "choose another place")
+        ) from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as out:
+            yield out
+        os.replace(fresh, target)
+    except BaseException:
+        os.unlink(fresh)
+        raise
+
+
+def spending(entries: Iterable[Entry], account: Account) -> tuple[list[int], list[str], list[float]]:
+    """Number, time and total of every charge to an account."""
+    numbers: list[int] = []
+    times: list[str] = []
+    totals: list[float] = []
+    total = 0
+    for entry in entries:
+        for *place, loss, _ in entry.body.get("charged", []) if entry.kind == "charge" else []:
+            if tuple(place) == account.place:
+                total += loss
+                numbers.append(entry.seq)
+                times.append(entry.at)
+                totals.append(total / LOSS_UNIT)
+    return numbers, times, totals
+
+
+def plot(entries: Iterable[Entry], account: Account, axes: Any = None) -> Any:
+    """Spending over time as steps, with the limit; returns the axes."""
+    if account.kind == "people":
+        raise InvalidArgument(
+            message("account", "a dataset or an analyst", "people, whose spending is private", "plot the dataset")
+        )
+    from datetime import datetime
+
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1]
+    _, times, totals = spending(entries, account)
+    # clocks may go backwards; the order of the entries does not
+    shown: list[datetime] = []
+    for at in map(datetime.fromisoformat, times):
+        shown.append(max(at, shown[-1]) if shown else at)
+    axes.step(shown, totals, where="post", label="spent")
+    if account.room is not None:
+        axes.axhline(account.room.loss / LOSS_UNIT, linestyle="--", color="gray", label=f"limit: {account.limit}")
+    axes.set_xlabel("time")
+    axes.set_ylabel({"epsilon": "ε", "rho": "ρ"}[account.unit])
+    axes.set_title(str(account))
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="lower right")
+    return axes

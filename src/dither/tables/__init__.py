@@ -1,0 +1,1 @@
+"""Private questions about real tables."""

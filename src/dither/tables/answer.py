@@ -1,0 +1,229 @@
+"""An answer: a noisy table with its errors, its cost, and what is left."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from os import PathLike
+from typing import Any
+
+from dither.errors import InvalidArgument, message
+from dither.ledger.report import safe
+from dither.tables.card import Type
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A released table.
+
+    ``columns`` are the names, ``rows`` the values, ``errors`` for each noisy column how far each value may be off with
+    95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
+    what the dataset has left.
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    errors: Mapping[str, tuple[float | None, ...]]
+    cost: str
+    notes: tuple[str, ...] = ()
+    left: str | None = field(default=None, compare=False)
+    replayed: bool = field(default=False, compare=False)
+    receipt: str = field(default="", compare=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """One column, as a list."""
+        if name not in self.columns:
+            raise InvalidArgument(message("column", f"one of {', '.join(self.columns)}", name, "correct the name"))
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+    def error(self, name: str) -> list[float | None]:
+        """How far each value of a column may be off, with 95 % confidence."""
+        return list(self.errors.get(name, [None] * len(self.rows)))
+
+    def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
+        """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column."""
+        found = []
+        for i, row in enumerate(self.rows):
+            line = dict(zip(self.columns, row, strict=True))
+            if errors:
+                line |= {f"{name}_error": told[i] for name, told in self.errors.items()}
+            found.append(line)
+        return found
+
+    def to_arrow(self, errors: bool = True) -> Any:
+        """An Arrow table."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        kinds = {
+            "integer": pa.int64(),
+            "number": pa.float64(),
+            "text": pa.string(),
+            "boolean": pa.bool_(),
+            "date": pa.date32(),
+            "timestamp": pa.timestamp("us"),
+        }
+        columns = {name: self[name] for name in self.columns}
+        fields = [
+            pa.field(name, None if any(isinstance(v, list) for v in columns[name]) else kinds[kind])
+            if not any(isinstance(v, list) for v in columns[name])
+            else pa.field(name, pa.list_(pa.int64()))
+            for name, kind in zip(self.columns, self.types, strict=True)
+        ]
+        if errors:
+            for name, told in self.errors.items():
+                fields.append(pa.field(f"{name}_error", pa.float64()))
+                columns[f"{name}_error"] = list(told)
+        return pa.table(columns, schema=pa.schema(fields))
+
+    def to_pandas(self, errors: bool = True) -> Any:
+        """A pandas frame."""
+        return self.to_arrow(errors).to_pandas()
+
+    def to_polars(self, errors: bool = True) -> Any:
+        """A Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow(errors))
+
+    def to_json(self) -> str:
+        """JSON: rows with their errors, the cost and the notes."""
+        return json.dumps(
+            {"rows": self.dicts(errors=True), "cost": self.cost, "left": self.left, "notes": self.notes}, default=_plain
+        )
+
+    def to_csv(self) -> str:
+        """CSV with the error columns; no cell is a formula."""
+        out = io.StringIO(newline="")
+        names = [*self.columns, *(f"{name}_error" for name in self.errors)]
+        table = csv.writer(out)
+        table.writerow([safe(name) for name in names])
+        for line in self.dicts(errors=True):
+            table.writerow([safe(_plain(line[name]) if line[name] is not None else "") for name in names])
+        return out.getvalue()
+
+    def write(self, path: str | PathLike[str], format: str | None = None) -> None:
+        """Write to a file: json, csv or parquet, by the ending of its name unless ``format`` says otherwise."""
+        ending = format or str(path).rpartition(".")[2].lower()
+        if ending == "parquet":
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+            pq.write_table(self.to_arrow(), str(path))
+        elif ending in ("json", "csv"):
+            with open(path, "w", encoding="utf-8", newline="") as out:
+                out.write(self.to_json() + "\n" if ending == "json" else self.to_csv())
+        else:
+            raise InvalidArgument(message("format", "json, csv or parquet", ending, "choose one of these"))
+
+    def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
+        """Bars of one noisy column (the first by default) with their errors; returns the axes."""
+        noisy = [column for column in self.columns if column in self.errors]
+        shown = name if name is not None else next(iter(noisy), None)
+        if shown is None or shown not in self.columns:
+            raise InvalidArgument(message("column", f"one of {', '.join(noisy)}", str(name), "name a noisy column"))
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.subplots(layout="constrained")[1]
+        keys = [column for column in self.columns if column not in self.errors]
+        labels = [", ".join(_shown(row[self.columns.index(key)]) for key in keys) or shown for row in self.rows]
+        widths = [0.0 if error is None else error for error in self.error(shown)]
+        places = range(len(labels))
+        axes.bar(places, [value or 0 for value in self[shown]], yerr=widths, capsize=3, color="#4c78a8")
+        axes.set_xticks(list(places), labels, rotation=90 if len(labels) > 6 else 0)
+        axes.set_ylabel(shown)
+        axes.set_title(f"{shown}, {self.cost}; bars: 95 %")
+        return axes
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, most: int = 40) -> str:
+        """A table for the terminal, with a ± column for each noisy one, the cost, and what is left."""
+        header: list[str] = []
+        for name in self.columns:
+            header += [name, "±"] if name in self.errors else [name]
+        lines = [header]
+        for i, row in enumerate(self.rows[:most]):
+            line: list[str] = []
+            for name, value in zip(self.columns, row, strict=True):
+                line.append(_shown(value))
+                if name in self.errors:
+                    told = self.errors[name][i]
+                    line.append("" if told is None else _shown(float(f"{told:.3g}")))
+            lines.append(line)
+        numeric = [len(lines) > 1 and all(_number(line[j]) for line in lines[1:]) for j in range(len(header))]
+        wide = [max(len(line[j]) for line in lines) for j in range(len(header))]
+        shown = [
+            "  ".join(
+                cell.rjust(width) if number else cell.ljust(width)
+                for cell, width, number in zip(line, wide, numeric, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        shown.insert(1, "  ".join("─" * width for width in wide))
+        if len(self.rows) > most:
+            shown.append(f"… {len(self.rows) - most} more rows")
+        shown.append(f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else ""))
+        if self.left is not None:
+            shown.append(f"left: {self.left}")
+        return "\n".join([*shown, *self.notes])
+
+    def stored(self) -> dict[str, Any]:
+        """What the ledger keeps of it."""
+        return {
+            "columns": list(self.columns),
+            "types": list(self.types),
+            "rows": [[_plain(value) for value in row] for row in self.rows],
+            "errors": {name: list(told) for name, told in self.errors.items()},
+            "cost": self.cost,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def restored(cls, told: Mapping[str, Any], **more: Any) -> Answer:
+        """The answer that was stored."""
+        types = tuple(told["types"])
+        return cls(
+            tuple(told["columns"]),
+            types,
+            tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in told["rows"]),
+            {name: tuple(errors) for name, errors in told["errors"].items()},
+            told["cost"],
+            tuple(told["notes"]),
+            **more,
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+
+def _rich(value: Any, kind: Type) -> Any:
+    if isinstance(value, str) and kind == "date":
+        return date.fromisoformat(value)
+    if isinstance(value, str) and kind == "timestamp":
+        return datetime.fromisoformat(value)
+    return value
+
+
+def _number(cell: str) -> bool:
+    return cell == "" or cell.lstrip("-")[:1].isdigit()
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_shown(item) for item in value) + "]"
+    return str(value).replace("\n", " ")

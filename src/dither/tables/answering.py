@@ -1,0 +1,215 @@
+"""From a plan to an answer: run the statements, add the noise, put the pieces together.
+
+Whatever depends on the data here is a whole number for a group, and leaves only with its noise. With public keys every
+group is there, with noise, whether anybody is in it or not; otherwise groups below the threshold are dropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, message
+from dither.tables import bounding
+from dither.tables.bounding import Frame, Measure
+from dither.tables.plan import Choice, Counts, Noise, Plan, share_of
+from dither.tables.tree import Aggregate, Column, Expression, Value
+
+MOST_GROUPS = 1_000_000
+_EDGE = math.log(1e6)
+
+Key = tuple[Value, ...]
+Run = Callable[[str], list[tuple[Any, ...]]]
+
+
+@dataclass
+class Noisy:
+    """The noisy table: for each group its key, each answer, and how far it may be off (95 %)."""
+
+    keys: list[Key]
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    errors: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Noisy:
+    """Run a plan's statements and add its noise."""
+    keys, noisy = _measured(plan, frame, run)
+    found = Noisy(keys)
+    for name, aggregate in plan.query.aggregates.items():
+        if name in plan.parts:
+            values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
+            found.answers[name], found.errors[name] = values, errors
+    for choice, lines in _binned(plan, frame, run, plan.choices):
+        found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in keys]
+        found.errors[choice.name] = [None] * len(keys)
+    for count, lines in _binned(plan, frame, run, plan.counts):
+        bins = len(count.aggregate.edges or ()) - 1
+        whole = np.array([[lines.get(key, {}).get(b, 0) for b in range(bins)] for key in keys], dtype=np.int64)
+        released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
+        found.answers[count.name] = np.asarray(released).reshape(len(keys), bins).tolist()
+        found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(keys)
+    return found
+
+
+def every_group(plan: Plan) -> list[Key] | None:
+    """The groups, where all keys are public."""
+    if any(keys is None for keys in plan.keys):
+        return None
+    size = math.prod(len(keys) for keys in plan.keys if keys is not None)
+    if size > MOST_GROUPS:
+        raise InvalidArgument(
+            message("groups", f"at most {MOST_GROUPS} combinations of public keys", f"{size}", "state fewer keys")
+        )
+    return list(itertools.product(*(keys for keys in plan.keys if keys is not None)))
+
+
+def _key(plan: Plan, line: tuple[Any, ...]) -> Key:
+    """The key of a line: public keys come back as their numbers."""
+    return tuple(
+        value if keys is None else keys[int(value)]
+        for value, keys in zip(line[: len(plan.keys)], plan.keys, strict=True)
+    )
+
+
+def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
+    """The groups that are shown, and every measure with its noise."""
+    every = every_group(plan)
+    measures = list(plan.measures)
+    if not measures:
+        return every or [], {}
+    lines = {_key(plan, line): line[len(plan.keys) :] for line in run(bounding.sums(frame, measures))}
+    # private keys come in the order of their text, which says nothing of who has them
+    keys = (
+        every if every is not None else sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
+    )
+    nothing = (0,) * len(measures)
+    whole = np.array([lines.get(key, nothing) for key in keys], dtype=np.int64).reshape(len(keys), len(measures))
+    noisy = {
+        measure: np.asarray(plan.measures[measure].release(np.ascontiguousarray(whole[:, i])) if keys else whole[:, i])
+        for i, measure in enumerate(measures)
+    }
+    for measure, noise in plan.totals.items():
+        place = measures.index(measure)
+        total = noise.release(int(whole[:, place].sum()))
+        noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], noise)
+    if plan.selection is not None:
+        shown = noisy[Measure("people")] >= plan.selection.threshold
+        keys = [key for key, yes in zip(keys, shown.tolist(), strict=True) if yes]
+        noisy = {measure: values[shown] for measure, values in noisy.items()}
+    return keys, noisy
+
+
+def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
+    """Groups made to add up to their total, both moved as little as possible: least squares, by their variances."""
+    each, whole = float(noise.variance), float(of_total.variance)  # type: ignore[arg-type]
+    gap = total - values.sum()
+    moved: NDArray[Any] = values + gap * each / (whole + each * len(values))
+    return moved
+
+
+def _binned(
+    plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Counts, ...]
+) -> Iterator[tuple[Any, Mapping[Key, dict[int, int]]]]:
+    """Each choice with the counts of its bins by group; choices about the same bins share one statement."""
+    seen: dict[tuple[Expression | None, Any, Any], dict[Key, dict[int, int]]] = {}
+    for each in wanted:
+        aggregate: Aggregate = each.aggregate
+        told = (aggregate.value, aggregate.edges, aggregate.keys)
+        if told not in seen:
+            assert aggregate.value is not None
+            found: dict[Key, dict[int, int]] = {}
+            for line in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
+                found.setdefault(_key(plan, line), {})[int(line[-2])] = int(line[-1])
+            seen[told] = found
+        yield each, seen[told]
+
+
+def _chosen(choice: Choice, counts: Mapping[int, int], plan: Plan) -> Any:
+    """The bin or key chosen for one group: a key, or the middle of a bin."""
+    found = np.zeros(choice.bins, dtype=np.int64)
+    for place, count in counts.items():
+        found[place] = count
+    aggregate = choice.aggregate
+    if aggregate.kind == "mode":
+        assert aggregate.keys is not None
+        return aggregate.keys[int(choice.mechanism.select_index(found))]
+    at = share_of(aggregate)
+    up_to = np.cumsum(found)
+    below, total = up_to - found, int(up_to[-1])
+    # by how many values, times the denominator, a bin misses the rank asked for
+    wanted = at.numerator * total
+    if aggregate.kind in ("min", "max"):
+        # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
+        inside = math.ceil(2 * plan.limit * _EDGE / choice.mechanism.epsilon)
+        wanted = inside if aggregate.kind == "min" else total - inside
+    misses = np.maximum(0, np.maximum(at.denominator * below - wanted, wanted - at.denominator * up_to))
+    place = int(choice.mechanism.select_index(-misses))
+    assert aggregate.edges is not None
+    low, high = aggregate.edges[place], aggregate.edges[place + 1]
+    whole = isinstance(low, int)
+    return low if whole else (low + high) / 2
+
+
+def _combined(
+    plan: Plan,
+    aggregate: Aggregate,
+    parts: tuple[Measure, ...],
+    noisy: Mapping[Measure, NDArray[Any]],
+    confidence: float,
+) -> tuple[list[Any], list[float | None]]:
+    """An aggregate from its measures, and how far it may be off.
+
+    Each of j measures is within its width with probability ``1 - (1 - confidence)/j``, so all are with ``confidence``.
+    """
+    sure = 1 - (1 - confidence) / len(parts)
+    wide = [float(plan.measures[measure].error(sure, integer=True)) for measure in parts]
+    values = [noisy[measure].tolist() for measure in parts]
+    if aggregate.kind in ("count", "count_value", "people"):
+        return values[0], [wide[0]] * len(values[0])
+    first = parts[-1 if aggregate.kind == "sum" else 1].grid
+    assert first is not None
+    if aggregate.kind == "sum":
+        return [total / first.scale for total in values[0]], [wide[0] / first.scale] * len(values[0])
+    moments = [_moments(line, wide, parts) for line in zip(*values, strict=True)]
+    if aggregate.kind == "mean":
+        return [mean for mean, *_ in moments], [error for _, error, *_ in moments]
+    if aggregate.kind == "var":
+        return [var for _, _, var, _ in moments], [error for *_, error in moments]
+    roots = [math.sqrt(var) for _, _, var, _ in moments]
+    return roots, [
+        max(math.sqrt(var + error) - root, root - math.sqrt(max(var - error, 0.0)))
+        for root, (_, _, var, error) in zip(roots, moments, strict=True)
+    ]
+
+
+def _moments(line: tuple[int, ...], wide: list[float], parts: tuple[Measure, ...]) -> tuple[float, float, float, float]:
+    """Mean and variance from noisy sums, each with how far it may be off; within what the bounds allow."""
+    steps = parts[1].grid
+    assert steps is not None
+    half = steps.width / (2 * steps.scale)
+    middle = (steps.low + steps.high) / (2 * steps.scale)
+    n, sure = line[0], line[0] - wide[0]
+    if n < 1:
+        return middle, half, 0.0, half * half
+    mean = min(max(line[1] / (2 * steps.scale * n), -half), half)
+    error = half if sure <= 0 else min((wide[1] / (2 * steps.scale) + abs(mean) * wide[0]) / sure, 2 * half)
+    if len(line) == 2:
+        return middle + mean, error, 0.0, 0.0
+    coarse = parts[2].grid
+    assert coarse is not None
+    unit = 4 * coarse.scale * coarse.scale
+    square = line[2] / (unit * n)
+    var = min(max(square - mean * mean, 0.0) * (n / (n - 1) if n > 1 else 1.0), half * half * 2)
+    off = half * half
+    if sure > 1:
+        off = (wide[2] / unit + abs(square) * wide[0]) / sure + 2 * abs(mean) * error + error * error
+    return middle + mean, error, var, min(off, half * half * 2)
+
+
+__all__ = ["Column", "Noisy", "answer", "every_group"]

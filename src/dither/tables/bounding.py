@@ -1,0 +1,449 @@
+"""One person's total effect, bounded inside the engine: only bounded sums for each group ever leave it.
+
+A question becomes at most two kinds of statement. Both begin alike:
+
+``rows``   the rows asked about, of people who have a key, in the groups asked about; values are whole numbers on a
+           public grid (:mod:`dither.tables.rows`)
+``pairs``  one line for each person and group
+``kept``   of each person at most ``groups`` of these, those with the smallest keyed hash of person and group: a fresh
+           secret for each release, so the choice is random, the same on every engine, and depends on nobody else's rows
+
+*Sums* (counts, sums, means, variances) clamp what a person adds to a group to what ``limit`` rows may add, and add up.
+*Bins* (quantiles, extremes, modes, histograms) count people's values by bin: of each person and group at most ``limit``
+values, chosen by a keyed hash divided by how often the value occurs, so that a value is chosen about as often as
+it occurs.
+
+All of it is whole numbers below 2^62 by construction, so order, rounding and overflow cannot change a sum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dither.errors import InvalidArgument, message
+from dither.tables import rows
+from dither.tables.card import Card, Type
+from dither.tables.phrases import Phrases
+from dither.tables.rows import Lookup, Typed, double
+from dither.tables.tree import Column, Expression, Query, Value
+
+MOST_ROWS = 256
+SQUARE_BITS = 12
+_PRIME = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A public grid for values within bounds: whole steps ``low .. high`` of size ``1 / scale``."""
+
+    low: int
+    high: int
+    scale: float
+
+    @property
+    def width(self) -> int:
+        """From one bound to the other, in steps."""
+        return self.high - self.low
+
+    def value(self, steps: float) -> float:
+        """Steps as a value."""
+        return steps / self.scale
+
+
+def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Grid:
+    """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.
+
+    >>> grid((0, 120), True, 24, 1)
+    Grid(low=0, high=120, scale=1.0)
+    """
+    low, high = bounds
+    bits -= max(0, math.ceil(math.log2(limit)) - 4)
+    ends = math.ceil(low) if whole else low, math.floor(high) if whole else high
+    scale = 1.0 if whole and ends[1] - ends[0] < 1 << bits else rows.scale_of(low, high, bits)
+    found = Grid(math.floor(low * scale + 0.5), math.floor(high * scale + 0.5), scale)
+    if max(abs(found.low), abs(found.high)) * limit >= 1 << 32:
+        raise InvalidArgument(
+            message(
+                "bounds",
+                "bounds that are not far from 0 compared to their width",
+                "others",
+                "subtract a constant in the question",
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A whole number for each group, to which each person adds at most ``bound``, either way.
+
+    ``kind`` is ``count`` (rows), ``values`` (rows where the value is not NULL), ``people``, ``sum`` (of the value),
+    ``center`` (twice the value less the middle of its bounds) or ``square`` (the square of that, on a coarser grid).
+    """
+
+    kind: str
+    value: Expression | None = None
+    bounds: tuple[float, float] | None = None
+    grid: Grid | None = None
+
+    @property
+    def column(self) -> tuple[object, ...]:
+        """What it reads of each row: measures that read the same share it."""
+        return self.value, self.grid, self.bounds, self.kind == "square"
+
+    @property
+    def scale(self) -> float:
+        """What one whole number is worth: a count counts, sums are in steps, half steps, or squares of these."""
+        if self.grid is None or self.kind == "values":
+            return 1.0
+        return self.grid.scale * {"center": 2.0, "square": 4.0 * self.grid.scale}.get(self.kind, 1.0)
+
+    def bound(self, limit: int) -> int:
+        """What one person adds to one group at most."""
+        if self.kind == "people":
+            return 1
+        if self.kind in ("count", "values"):
+            return limit
+        assert self.grid is not None
+        if self.kind == "sum":
+            return max(abs(self.grid.low), abs(self.grid.high), 1) * limit
+        return (self.grid.width if self.kind == "center" else self.grid.width**2) * limit
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What every statement of a question shares.
+
+    A group with public keys is known by the number of its key, which takes one join and makes everything after it a
+    matter of whole numbers; DuckDB numbers private keys too. ``keys`` are in the order of the numbers.
+    """
+
+    query: Query
+    card: Card
+    keys: tuple[tuple[Value, ...] | None, ...]
+    groups: float
+    limit: int
+    secret: int
+    phrases: Phrases
+    tables: Mapping[str, str]
+
+    @property
+    def find(self) -> Lookup:
+        """How columns are found."""
+        return rows.lookup(self.card, self._aliases)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        return {join.table: f"p{i}" for i, join in enumerate(self.query.joins)}
+
+    @property
+    def names(self) -> list[str]:
+        """What the groups are called: g0, g1, …"""
+        return [f"g{i}" for i in range(len(self.query.groups))]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether a person's groups have to be chosen: there may be more than allowed."""
+        return self.card.unit is not None and bool(self.query.groups) and self.possible > self.groups
+
+    @property
+    def possible(self) -> float:
+        """How many groups there can be at most."""
+        return math.prod(math.inf if keys is None else len(keys) for keys in self.keys)
+
+    @property
+    def numbered(self) -> list[bool]:
+        """Which groups' private keys are numbered by the engine."""
+        return [keys is None and self.phrases.dialect == "duckdb" and self.chosen for keys in self.keys]
+
+    @property
+    def everywhere(self) -> Frame:
+        """The same with every group of every person."""
+        return replace(self, groups=math.inf)
+
+    @property
+    def carried(self) -> list[str]:
+        """The groups and what goes with them."""
+        return [*self.names, *(f"h{i}" for i, yes in enumerate(self.numbered) if yes)]
+
+    def grouped(self) -> list[Typed]:
+        """The groups' expressions."""
+        found = [rows.compile(group.value, self.find) for group in self.query.groups]
+        for group, typed in zip(self.query.groups, found, strict=True):
+            if typed.type == "number":
+                raise InvalidArgument(
+                    message(group.name, "groups of whole numbers, text or dates", "a number", "cut it into bins")
+                )
+        return found
+
+    def source(self, columns: Mapping[str, str]) -> str:
+        """``rows``: who (u), in which group (g0, g1, …), with which values."""
+        parts = [f"{sql} AS {alias}" for alias, sql in columns.items()]
+        conditions, joins = self._conditions(), self._joins()
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+            if keys is not None:
+                joins += f"{' LEFT' if None in keys else ''} JOIN {_listed(keys)} AS k{i}(k, i) ON {typed.sql} = k{i}.k"
+                if None in keys:
+                    conditions.append(f"(k{i}.i IS NOT NULL OR {typed.sql} IS NULL)")
+                parts.append(f"COALESCE(k{i}.i, {keys.index(None)}) AS g{i}" if None in keys else f"k{i}.i AS g{i}")
+            elif numbered:
+                joins += f" LEFT JOIN keys{i} AS k{i} ON {typed.sql} = k{i}.k"
+                parts += [f"COALESCE(k{i}.i, 0) AS g{i}", f"COALESCE(k{i}.h, 1) AS h{i}"]
+            else:
+                parts.append(f"{typed.sql} AS g{i}")
+        if self.card.unit is not None:
+            parts.append(f"{self._who} AS u")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"SELECT {', '.join(parts) or '1 AS one'} FROM {self.tables['']} AS t{joins}{where}"
+
+    @property
+    def _who(self) -> str:
+        return f"t.{rows.name(self.card.unit or '')}"
+
+    def _conditions(self) -> list[str]:
+        found = [f"{self._who} IS NOT NULL"] if self.card.unit is not None else []
+        return found if self.query.where is None else [*found, _condition(self.query.where, self.find)]
+
+    def _joins(self) -> str:
+        return "".join(
+            f" {'LEFT ' if join.left else ''}JOIN {self.tables[join.table]} AS {self._aliases[join.table]} "
+            f"ON {rows.compile(join.own, self.find).sql} = {self._aliases[join.table]}.{rows.name(join.other)}"
+            for join in self.query.joins
+        )
+
+    def finish(self, shown: list[str], lines: str, by: list[str]) -> str:
+        """The whole statement: numbers given to private keys before, and their keys put back after."""
+        sql = f"SELECT {', '.join([*by, *shown])} FROM ({lines}) AS kept" + (f" GROUP BY {', '.join(by)}" if by else "")
+        tables, back, names = [], "", list(by)
+        for i, (typed, numbered) in enumerate(zip(self.grouped(), self.numbered, strict=True)):
+            if numbered:
+                seen = (
+                    f"SELECT DISTINCT {typed.sql} AS k FROM {self.tables['']} AS t{self._joins()} "
+                    f"WHERE {' AND '.join([*self._conditions(), f'{typed.sql} IS NOT NULL'])}"
+                )
+                mark = self._factor(self._mixed("k", typed.type))
+                tables.append(
+                    f"keys{i} AS MATERIALIZED (SELECT k, ROW_NUMBER() OVER () AS i, {mark} AS h FROM ({seen}) AS s)"
+                )
+                back += f" LEFT JOIN keys{i} AS b{i} ON a.g{i} = b{i}.i"
+                names[names.index(f"g{i}")] = f"b{i}.k AS g{i}"
+        if not tables:
+            return self.phrases.render(sql)
+        aliases = [part.rpartition(" AS ")[2] for part in shown]
+        listed = [name if name.startswith("b") and "." in name else f"a.{name}" for name in names]
+        listed += [f"a.{alias}" for alias in aliases]
+        return self.phrases.render(f"WITH {', '.join(tables)} SELECT {', '.join(listed)} FROM ({sql}) AS a{back}")
+
+    # -- keyed hashes: products of numbers mod the prime 2^31 - 1, which no engine's 64 bits overflow ----------------
+
+    def _key(self, which: str) -> int:
+        return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
+
+    def _mixed(self, sql: str, type: Type) -> str:
+        """A keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
+        if type == "integer":
+            whole = f"CAST({sql} AS BIGINT)"
+            return f"((({whole} % {_PRIME} + {_PRIME}) % {_PRIME}) * {self._key('a')} + {self._key('b')})"
+        return self.phrases.hash(
+            f"{rows.text(f'{self._key(str(0)):x}{self._key(str(1)):x}')} || {self.phrases.text(sql, type)}"
+        )
+
+    @staticmethod
+    def _factor(mixed: str) -> str:
+        return f"(1 + {mixed} % {_PRIME - 1})"
+
+    def marks(self, *more: str) -> str:
+        """The keyed hash of a person and a group, and of what else is named: a number below 2^31."""
+        unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
+        found = self._factor(self._mixed("u", unit))
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+            if keys is not None:
+                factor = self._factor(f"(CAST(g{i} AS BIGINT) * {self._key(f'c{i}')} + {self._key(f'd{i}')})")
+            elif numbered:
+                factor = f"h{i}"
+            else:
+                factor = f"COALESCE({self._factor(self._mixed(f'g{i}', typed.type))}, 1)"
+            found = f"({found} * {factor} % {_PRIME})"
+        for name in more:
+            mixed = f"(CAST({name} AS BIGINT) * {self._key(name)} + {self._key(name * 2)})"
+            found = f"({found} * {self._factor(mixed)} % {_PRIME})"
+        return found
+
+    def keep(self, lines: str, columns: list[str]) -> str:
+        """``kept``: of each person at most ``groups`` lines."""
+        listed = [*self.names, *columns]
+        if not self.chosen:
+            return f"SELECT {', '.join(listed)} FROM ({lines}) AS l"
+        chosen = self.phrases.smallest(lines, ["u"], self.marks(), int(self.groups), listed)
+        return f"SELECT {', '.join(listed)} FROM {chosen} AS s"
+
+
+def _listed(keys: tuple[Value, ...]) -> str:
+    given = [f"({rows.literal(key).sql}, {i})" for i, key in enumerate(keys) if key is not None]
+    return f"(VALUES {', '.join(given)})"
+
+
+def _condition(expression: Expression, find: Lookup) -> str:
+    found = rows.compile(expression, find)
+    if found.type != "boolean":
+        raise InvalidArgument(message("WHERE", "a condition", found.type, "compare the columns with something"))
+    return found.sql
+
+
+def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> str:
+    """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
+    low, high = bounds
+    if isinstance(value, Column):
+        sql, card = find(value)
+        if card.type == "integer" and grid.scale == 1.0:
+            return (
+                f"CASE WHEN {sql} <= {grid.low} THEN {grid.low} WHEN {sql} >= {grid.high} THEN {grid.high} "
+                f"ELSE CAST({sql} AS BIGINT) END"
+            )
+        if card.type == "integer":
+            sql = f"CAST({sql} AS DOUBLE)"
+    else:
+        sql = rows.number(value, find).sql
+    return f"CAST({rows.held(sql, low, high, grid.scale)} AS BIGINT)"
+
+
+def sums(frame: Frame, measures: list[Measure]) -> str:
+    """The statement for sums: a line for each group, with each measure as a whole number."""
+    values: dict[tuple[object, ...], str] = {}
+    columns: dict[str, str] = {}
+    for measure in measures:
+        if measure.value is not None and measure.column not in values:
+            values[measure.column] = f"x{len(values)}"
+            columns[values[measure.column]] = _steps(measure, frame.find)
+    if frame.card.unit is None:
+        added = [_added_by_row(measure, values.get(measure.column, "")) for measure in measures]
+        lines = frame.source(columns)
+    else:
+        each = {"n": "COUNT(*)"}
+        for measure in measures:
+            x = values.get(measure.column, "")
+            if x:
+                each[f"c_{x}"] = f"COUNT({x})"
+                if measure.grid is not None:
+                    each[f"s_{x}"] = f"CAST(COALESCE(SUM({x}), 0) AS BIGINT)"
+                if measure.kind == "square":
+                    each[f"q_{x}"] = f"CAST(COALESCE(SUM({x} * {x}), 0) AS BIGINT)"
+        listed = ["u", *frame.carried]
+        told = [f"{sql} AS {name}" for name, sql in each.items()]
+        pairs = f"SELECT {', '.join([*listed, *told])} FROM ({frame.source(columns)}) AS r GROUP BY {', '.join(listed)}"
+        added = [_added_by_person(measure, values.get(measure.column, ""), frame) for measure in measures]
+        lines = frame.keep(pairs, list(each))
+    totals = [f"CAST(COALESCE(SUM({sql}), 0) AS BIGINT) AS m{i}" for i, sql in enumerate(added)]
+    return frame.finish(totals, lines, frame.names)
+
+
+def _steps(measure: Measure, find: Lookup) -> str:
+    """The value as whole steps: for a square, twice the distance from the middle."""
+    assert measure.value is not None
+    if measure.grid is None:
+        return f"CASE WHEN {rows.compile(measure.value, find).sql} IS NULL THEN NULL ELSE 1 END"
+    assert measure.bounds is not None
+    steps = whole_steps(measure.value, measure.grid, measure.bounds, find)
+    return f"(2 * {steps} - {_both(measure.grid)})" if measure.kind == "square" else steps
+
+
+def _both(grid: Grid) -> str:
+    """The sum of the bounds, in parentheses where a minus would follow a minus."""
+    return f"({grid.low + grid.high})"
+
+
+def _added_by_row(measure: Measure, x: str) -> str:
+    """What a row adds, where each row is a person."""
+    if measure.kind in ("count", "people"):
+        return "1"
+    if measure.kind == "values":
+        return f"CASE WHEN {x} IS NULL THEN 0 ELSE 1 END"
+    if measure.kind == "sum":
+        return x
+    assert measure.grid is not None
+    return f"(2 * {x} - {_both(measure.grid)})" if measure.kind == "center" else f"({x} * {x})"
+
+
+def _added_by_person(measure: Measure, x: str, frame: Frame) -> str:
+    """What a person adds to a group: no more than ``limit`` rows could.
+
+    For a mean, more rows than that count as so many rows at their mean.
+    """
+    limit = frame.limit
+    if measure.kind == "people":
+        return "1"
+    if measure.kind in ("count", "values"):
+        n = "n" if measure.kind == "count" else f"c_{x}"
+        return f"CASE WHEN {n} > {limit} THEN {limit} ELSE {n} END"
+    assert measure.grid is not None
+    if measure.kind == "sum":
+        low, high = min(0, measure.grid.low * limit), max(0, measure.grid.high * limit)
+        return f"CASE WHEN s_{x} < {low} THEN {low} WHEN s_{x} > {high} THEN {high} ELSE s_{x} END"
+
+    def part(total: str) -> str:
+        """``limit`` times the mean of a total of c rows, rounded down, in whole numbers from 0 on."""
+        divide, c = frame.phrases.divide, f"c_{x}"
+        return f"({divide(total, c)} * {limit} + {divide(f'(({total} % {c}) * {limit})', c)})"
+
+    if measure.kind == "square":
+        return f"CASE WHEN c_{x} <= {limit} THEN q_{x} ELSE {part(f'q_{x}')} END"
+    few = f"2 * s_{x} - {_both(measure.grid)} * c_{x}"
+    many = f"2 * {part(f'(s_{x} - ({measure.grid.low}) * c_{x})')} - {measure.grid.width * limit}"
+    return f"CASE WHEN c_{x} <= {limit} THEN {few} ELSE {many} END"
+
+
+def bins(frame: Frame, value: Expression, edges: tuple[float, ...] | None, keys: tuple[Value, ...] | None) -> str:
+    """The statement for bins: a line for each group and bin that holds anything, with how many values.
+
+    Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
+    numbered from 0. NULL and NaN are in none.
+    """
+    found = rows.compile(value, frame.find)
+    if edges is not None:
+        bin = _bin_of(value, edges, frame.find)
+    else:
+        assert keys is not None
+        arms = " ".join(f"WHEN {found.sql} = {rows.literal(key).sql} THEN {i}" for i, key in enumerate(keys))
+        bin = f"CASE {arms} ELSE NULL END"
+    lines = f"SELECT * FROM ({frame.source({'b': bin})}) AS r WHERE b IS NOT NULL"
+    if frame.card.unit is not None:
+        person = ["u", *frame.carried]
+        each = ", ".join([*person, "b"])
+        counted = f"SELECT {each}, COUNT(*) AS n FROM ({lines}) AS r GROUP BY {each}"
+        mark = frame.phrases.divide(frame.marks("b"), "n")
+        picked = frame.phrases.gathered(counted, person, mark, frame.limit, "b")
+        lines = frame.phrases.scattered(frame.keep(picked, ["b"]), frame.names, "b")
+    return frame.finish(["COUNT(*) AS m0"], lines, [*frame.names, "b"])
+
+
+def spread(frame: Frame, most: int) -> str:
+    """The statement that counts people by the number of groups they are in, less 1, as ``b``."""
+    pair = ", ".join(["u", *frame.names])
+    pairs = f"SELECT {pair} FROM ({frame.everywhere.source({})}) AS r GROUP BY {pair}"
+    count = f"CASE WHEN COUNT(*) > {most} THEN {most} ELSE COUNT(*) END - 1"
+    people = f"SELECT u, {count} AS b FROM ({pairs}) AS p GROUP BY u"
+    return frame.phrases.render(f"SELECT b, COUNT(*) AS m0 FROM ({people}) AS q GROUP BY b")
+
+
+def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
+    """The number of the bin; equal widths by one multiplication, others by comparison."""
+    count = len(edges) - 1
+    low, high = edges[0], edges[-1]
+    sql = rows.compile(value, find).sql if isinstance(value, Column) else rows.number(value, find).sql
+    plain = f"CAST({sql} AS DOUBLE)"
+    outside = (
+        f"CASE WHEN {plain} IS NULL OR {plain} > {rows.NAN} THEN NULL WHEN {plain} <= {double(low)} THEN 0 "
+        f"WHEN {plain} >= {double(high)} THEN {count - 1}"
+    )
+    per = count / (high - low)
+    if count > 64 and max(abs(edge - (low + i / per)) for i, edge in enumerate(edges)) <= 1e-9 * (high - low):
+        step = f"CAST(FLOOR(({plain} - {double(low)}) * {double(per)}) AS BIGINT)"
+        return f"{outside} ELSE CASE WHEN {step} > {count - 1} THEN {count - 1} ELSE {step} END END"
+    arms = " ".join(f"WHEN {plain} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
+    return f"{outside} {arms} ELSE {count - 1} END"
+
+
+__all__ = ["MOST_ROWS", "Frame", "Grid", "Measure", "bins", "grid", "spread", "sums", "whole_steps"]

@@ -1,0 +1,112 @@
+"""Where the rows are: DuckDB embedded, PostgreSQL, Spark. An engine runs the SQL of a plan and returns small tables.
+
+What every engine promises, whatever the source:
+
+* It only reads, and never runs more than one SELECT at a time.
+* Its columns are the card's, as the card's types: BIGINT, DOUBLE, text compared byte by byte, BOOLEAN, DATE, and
+  TIMESTAMP in UTC without a zone. What a type cannot hold is NULL: an integer beyond 64 bits, a date outside the
+  years 1 to 9999, a cell of a CSV file that cannot be read as the card says.
+* In a CSV file, empty and unquoted is NULL, and ``""`` is empty text.
+* Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.dialect`.
+* Errors never hold a value from the data, nor a password; the engine's own message, which may, is not passed on.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card import Card, PublicTable
+from dither.tables.engines.base import Engine
+
+__all__ = ["Engine", "connect", "same_place"]
+
+_FORMS = "a path, file.duckdb::table, postgresql://…::table, spark::table, or a frame"
+
+
+def connect(source: object, card: Card | None = None) -> Engine:
+    """Open a source and check that it is what the card says. Nothing but its schema is read.
+
+    Parameters
+    ----------
+    source
+        A path or glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://user@host/db::table``,
+        ``spark::table`` (or ``spark::folder/*.parquet``); a pandas or polars frame, an Arrow table, a DuckDB
+        relation, a Spark frame.
+    card
+        What is public about it. Without one, every column that can be used is, as the type the source has.
+
+    >>> import pyarrow as pa
+    >>> with connect(pa.table({"x": [1, 2, None]})) as engine:
+    ...     print(engine.schema(), engine.run("SELECT COUNT(x) AS n FROM dither_rows").to_pylist())
+    {'x': 'integer'} [{'n': 2}]
+    """
+    engine = _opened(source, card)
+    try:
+        engine.prepare()
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _opened(source: object, card: Card | None) -> Engine:
+    if isinstance(source, (str, os.PathLike)):
+        return _named(os.fspath(source), card)
+    home = type(source).__module__.partition(".")[0]
+    if home == "pyspark":
+        from dither.tables.engines.spark import Spark
+
+        return Spark(source, card)
+    if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
+        from dither.tables.engines.duck import of_frame
+
+        return of_frame(source, card)
+    raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
+
+
+def _named(source: str, card: Card | None) -> Engine:
+    place, mark, table = source.rpartition("::")
+    if "://" in source:
+        scheme = source.partition("://")[0].lower()
+        if scheme not in ("postgresql", "postgres"):
+            raise InvalidArgument(
+                message("source", _FORMS, f"{_plain(scheme)}://", "copy the files to this machine, or to PostgreSQL")
+            )
+        if not mark or "://" not in place:
+            raise InvalidArgument(
+                message("source", "postgresql://…::table", "no table", "add ::table after the database")
+            )
+        from dither.tables.engines.postgres import Postgres
+
+        return Postgres(place, table, card)
+    if not source.strip() or (mark and not (place and table)):
+        raise InvalidArgument(message("source", _FORMS, "an empty name", "say where the rows are"))
+    if mark and place == "spark":
+        from dither.tables.engines.spark import Spark
+
+        return Spark(table, card)
+    from dither.tables.engines.duck import of_database, of_files
+
+    return of_database(place, table, card) if mark else of_files(source, card)
+
+
+def _plain(scheme: str) -> str:
+    return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "another"
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two sources are tables of one database, so that one connection can read both.
+
+    >>> same_place("postgresql://a@h/db::t", "postgresql://a@h/db::u")
+    True
+    """
+    left, mark, _ = one.rpartition("::")
+    return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
+
+
+def read_public(table: PublicTable) -> Any:
+    """All rows of a public table, as Arrow."""
+    with connect(table.source, Card("public", table.source, table.columns)) as engine:
+        return engine.run(f"SELECT * FROM {engine.table.sql(dialect=engine.dialect)} AS t")

@@ -1,0 +1,279 @@
+"""What the engines share: the contract, the check against the card, and what results look like."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from sqlglot import exp
+
+from dither.errors import DitherError, InvalidArgument, InvalidData, message
+from dither.tables import dialect as say
+from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.dialect import Dialect
+
+R = TypeVar("R")
+
+ROWS = "dither_rows"
+"""What the source is called in the SQL of an engine that has views of its own."""
+
+_ARROW: dict[Type, Any] = {
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first."""
+
+    native: str
+    types: tuple[Type, ...]
+
+
+def arrow_type(type: Type) -> Any:
+    """The Arrow type of a card's type.
+
+    >>> arrow_type("timestamp")
+    TimestampType(timestamp[us])
+    """
+    return _ARROW[type]
+
+
+class Engine(ABC):
+    """A source of rows that runs SQL. Make one with :func:`dither.tables.engines.connect`."""
+
+    dialect: ClassVar[Dialect]
+
+    def __init__(self, card: Card | None) -> None:
+        self.card = card
+        self._columns: dict[str, Type] = {}
+        self._public: dict[str, exp.Expression] = {}
+        self._lock = threading.RLock()
+        self._stopped = False
+
+    # -- what each engine does in its own way -----------------------------------------------------------------------
+
+    @abstractmethod
+    def found(self) -> Mapping[str, Found]:
+        """The columns of the source as they are now, from its schema."""
+
+    @abstractmethod
+    def _raw(self) -> exp.Expression:
+        """The source as it is, for FROM."""
+
+    @abstractmethod
+    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+        """A column of the source as the card's type. Never fails on a value."""
+
+    @abstractmethod
+    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+        """Something for FROM that means the query: a view of that name where the engine has them."""
+
+    @abstractmethod
+    def _execute(self, sql: str) -> Any:
+        """Run one SELECT and return its rows as Arrow; errors are the engine's own."""
+
+    @abstractmethod
+    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+        """What to say about an engine's error, and whether its message is free of data; None if it is none of its."""
+
+    @abstractmethod
+    def _keep(self, name: str, rows: Any) -> exp.Expression:
+        """Hold an Arrow table beside the source, for FROM."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stop what runs now, from another thread."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give everything back. The engine cannot be used afterwards."""
+
+    # -- the contract -----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Check the source and name its columns; :func:`connect` calls it."""
+        found = self.check()
+        self._columns = (
+            {name: column.types[0] for name, column in found.items() if column.types}
+            if self.card is None
+            else {name: column.type for name, column in self.card.columns.items()}
+        )
+        if not self._columns:
+            raise InvalidData(
+                message("source", "columns of numbers, text or dates", "none", "convert its columns before")
+            )
+        self._table = self._safely(lambda: self._name(ROWS, self._query(found, self._columns, self._raw())))
+
+    def _query(self, found: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
+        listed = [
+            exp.alias_(self._canonical(name, found[name], type), exp.to_identifier(name, quoted=True))
+            for name, type in columns.items()
+        ]
+        return exp.select(*listed).from_(raw)
+
+    @property
+    def table(self) -> exp.Expression:
+        """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
+        return self._table.copy()
+
+    @property
+    def columns(self) -> Mapping[str, Type]:
+        """The columns of :attr:`table` and their types."""
+        return dict(self._columns)
+
+    def schema(self) -> dict[str, Type]:
+        """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
+        return {name: found.types[0] for name, found in self._safely(self.found).items() if found.types}
+
+    def unusable(self) -> list[str]:
+        """The source's columns that no card's type fits: lists, bytes, times of day."""
+        return [name for name, found in self._safely(self.found).items() if not found.types]
+
+    def check(self) -> Mapping[str, Found]:
+        """Whether the source has the card's columns with the card's types; refused if not. Reads no rows."""
+        found = self._safely(self.found)
+        folded: dict[str, str] = {}
+        for name in found:
+            if folded.setdefault(name.casefold(), name) != name:
+                raise InvalidData(
+                    message("source", "columns that differ by more than case", "two that do not", "rename one of them")
+                )
+        for name, column in (self.card.columns if self.card else {}).items():
+            agrees(name, column, found)
+        return found
+
+    def run(self, query: str | exp.Expression) -> Any:
+        """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
+
+        Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
+        """
+        sql = query if isinstance(query, str) else say.render(query, self.dialect)
+        with self._lock:
+            self._stopped = False
+            return self._safely(lambda: plain(self._execute(sql)))
+
+    def public(self, name: str) -> exp.Expression:
+        """A public table of the card, for FROM. Give it an alias."""
+        from dither.tables.engines import read_public
+
+        tables = self.card.public if self.card else {}
+        if name not in tables:
+            raise InvalidArgument(
+                message("public table", "one that the card names", "another", "add it to the card under [public]")
+            )
+        with self._lock:
+            if name not in self._public:
+                self._public[name] = self._beside(name) or self._keep(
+                    f"dither_public_{len(self._public)}", read_public(tables[name])
+                )
+            return self._public[name].copy()
+
+    def _beside(self, name: str) -> exp.Expression | None:
+        """A public table where the source is, if it is there."""
+        return None
+
+    def unique(self, name: str, column: str) -> bool:
+        """Whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count.
+
+        Equality is that of the join: on the column as it is.
+        """
+        key = say.column(column, "p")
+        twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
+            exp.alias_(self.public(name), "p", table=True)
+        )
+        twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
+        most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
+        found = self.run(most).column("most")[0].as_py()
+        return found is None or found == 1
+
+    def _safely(self, work: Callable[[], R]) -> R:
+        """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
+        ours is raised outside its handler, so that it is not even kept as the context.
+        """
+        try:
+            return work()
+        except (DitherError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            said = self._explain(error)
+            if said is None:
+                raise
+            ours, harmless = said
+            cause = error if harmless else None
+        if self._stopped:
+            raise DitherError(
+                message("question", "one that runs to its end", "one that was stopped", "ask again with the same key")
+            )
+        if cause is not None:
+            raise ours from cause
+        raise ours
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def agrees(name: str, column: ColumnCard, found: Mapping[str, Found]) -> None:
+    """Whether the source has this column of the card; refused if not."""
+    if name not in found:
+        near = next((other for other in found if other.casefold() == name.casefold()), None)
+        fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
+        raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
+    if column.type not in found[name].types:
+        likely = found[name].types[:1]
+        fix = f"say type = '{likely[0]}' in the card" if likely else "leave it out of the card"
+        if column.type == "integer" and likely == ("number",):
+            fix += ", or make it whole numbers in the source"
+        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", found[name].native, fix))
+
+
+def broken(expected: str, got: str, fix: str) -> InvalidData:
+    """A source that cannot be used."""
+    return InvalidData(message("source", expected, got, fix))
+
+
+def unreadable() -> InvalidData:
+    """What is said about an error while rows are read: always the same."""
+    return broken(
+        "rows that the engine can read",
+        "an error of the engine",
+        "check the source; the engine's message is withheld, since it may hold data",
+    )
+
+
+def plain(rows: Any) -> Any:
+    """An Arrow table with the plain types only.
+
+    >>> plain(pa.table({"n": pa.array([1], pa.decimal128(38, 0))})).schema.field("n").type
+    DataType(int64)
+    """
+    arrays = [_plain(column) for column in rows.columns]
+    return pa.table(arrays, names=rows.column_names)
+
+
+def _plain(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+        return column.cast(pa.int64())
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_boolean(kind):
+        return column
+    if pa.types.is_date(kind):
+        return column.cast(pa.date32())
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.timestamp("us"))
+    return column.cast(pa.string())

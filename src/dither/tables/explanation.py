@@ -1,0 +1,78 @@
+"""What would be done and what it would cost, in words and numbers; no data is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dither.ledger import Ledger
+from dither.mechanisms import Gaussian
+from dither.tables.answering import every_group
+from dither.tables.plan import Plan
+
+_WHAT = {
+    "count": "rows",
+    "values": "rows with a value",
+    "people": "people",
+    "sum": "sum",
+    "center": "sum about the middle of the bounds",
+    "square": "sum of squares about the middle of the bounds",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost."""
+
+    lines: tuple[dict[str, Any], ...]
+    cost: str
+    groups: str
+    bounding: str
+    left: str | None
+
+    def __str__(self) -> str:
+        told = [f"cost: {self.cost}" + (f"; left: {self.left}" if self.left else ""), self.groups, self.bounding]
+        for line in self.lines:
+            width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
+            told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
+        return "\n".join(told)
+
+
+def explain(plan: Plan, books: Ledger) -> Explanation:
+    """Describe a plan."""
+    lines: list[dict[str, Any]] = []
+    for name, parts in plan.parts.items():
+        for measure in parts:
+            noise = plan.measures[measure]
+            told = (
+                f"normal noise, σ = {noise.scale:.4g}"
+                if isinstance(noise, Gaussian)
+                else f"Laplace noise, ε = {noise.epsilon:.4g}"
+            )
+            lines.append(
+                {
+                    "answer": name,
+                    "measure": _WHAT[measure.kind],
+                    "mechanism": told,
+                    "error": float(noise.error(0.95, integer=True)) / measure.scale,
+                }
+            )
+    for choice in plan.choices:
+        told = f"the exponential mechanism among {choice.bins}, ε = {choice.mechanism.epsilon:.4g} in each group"
+        lines.append({"answer": choice.name, "measure": choice.aggregate.kind, "mechanism": told, "error": None})
+    for count in plan.counts:
+        error = float(count.mechanism.error(0.95, integer=True))
+        lines.append({"answer": count.name, "measure": "histogram", "mechanism": "Laplace noise", "error": error})
+    every = every_group(plan)
+    if not plan.query.groups:
+        groups = "groups: one, of all rows"
+    elif every is not None:
+        groups = f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
+    else:
+        assert plan.selection is not None
+        groups = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
+    bounding = "each row is a person of their own"
+    if plan.card.unit is not None:
+        bounding = f"of each person at most {plan.groups} group(s) and {plan.limit} row(s) in each count"
+    left = books.left(plan.card.name)
+    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, None if left is None else str(left))

@@ -1,0 +1,405 @@
+"""How a question is answered: what is measured, with which noise, for which part of the budget.
+
+A plan is made from the question and the card alone. It reads no data, so it can be shown, checked and charged first.
+
+Measured are whole numbers for each group (:class:`~dither.tables.bounding.Measure`), by Laplace or Gaussian noise on
+integers, and choices among bins or keys, by the exponential mechanism. One person touches at most ``groups`` groups, so
+a measure that one person changes by at most b in a group has l1 sensitivity ``groups * b`` and l2 sensitivity
+``sqrt(groups) * b``. The parts of the budget add up:
+
+* Laplace: the parts' epsilons add up to epsilon.
+* Gaussian: all measures are one vector of normal noise, so ``sum (sensitivity / sigma)^2`` is what counts, and sigma is
+  calibrated on the exact curve. Used where its standard deviations are smaller, and a delta is given.
+* Keys that are not public are shown if the noisy number of their people reaches a threshold: a key of one person only
+  does so with probability at most ``delta / groups``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from dither import arguments
+from dither.accounting import gaussian_epsilon, gaussian_ratio
+from dither.errors import InvalidArgument, message
+from dither.exact import exp_neg, normal_tail, square_root, up
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.mechanisms import Exponential, Gaussian, Laplace
+from dither.tables import rows
+from dither.tables.bounding import MOST_ROWS, SQUARE_BITS, Frame, Grid, Measure, grid
+from dither.tables.card import Card
+from dither.tables.phrases import Phrases
+from dither.tables.rows import GRID_BITS, Lookup
+from dither.tables.tree import Aggregate, Column, Expression, Query, Value
+
+BINS = 8192
+KEY_SHARE = Fraction(1, 4)
+TOTAL_SHARE = Fraction(1, 5)
+_BITS = 80
+Noise = Laplace | Gaussian
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice for each group among bins or keys: a quantile, an extreme, a mode."""
+
+    name: str
+    aggregate: Aggregate
+    mechanism: Exponential
+    bins: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A histogram for each group."""
+
+    name: str
+    aggregate: Aggregate
+    mechanism: Noise
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys that are not public are shown: those whose noisy number of people is at least ``threshold``."""
+
+    threshold: int
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what it costs."""
+
+    query: Query
+    card: Card
+    keys: tuple[tuple[Value, ...] | None, ...]
+    groups: int
+    limit: int
+    guarantee: Guarantee
+    measures: Mapping[Measure, Noise]
+    choices: tuple[Choice, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    selection: Keys | None = None
+    parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
+    totals: Mapping[Measure, Noise] = field(default_factory=dict)
+    """Grand totals measured as well, to which the groups are made to add up."""
+    automatic: Fraction | None = None
+    """What each thing that is still to be chosen privately costs; see :mod:`dither.tables.auto`."""
+
+    def frame(self, phrases: Phrases, tables: Mapping[str, str], secret: int) -> Frame:
+        """What the statements need to know of it."""
+        return Frame(self.query, self.card, self.keys, self.groups, self.limit, secret, phrases, tables)
+
+    @property
+    def find(self) -> Lookup:
+        """How columns are found."""
+        return self.frame(Phrases("duckdb"), {}, 0).find
+
+
+def make(
+    query: Query,
+    card: Card,
+    *,
+    epsilon: object,
+    delta: object = None,
+    max_groups: object = None,
+    max_rows: object = None,
+    noise: Literal["best", "laplace", "gaussian"] = "best",
+    consistent: bool = False,
+) -> Plan:
+    """The plan for a question, or the reason why there is none."""
+    whole = arguments.epsilon(epsilon)
+    loss = whole * (1 - TOTAL_SHARE) if consistent else whole
+    chance = None if delta is None else arguments.delta(delta)
+    limit = 1 if card.unit is None else arguments.whole(_first(max_rows, query.max_rows, card.max_rows), "max_rows")
+    if limit > MOST_ROWS:
+        raise InvalidArgument(message("max_rows", f"at most {MOST_ROWS}", limit, "sum over more is rarely worth it"))
+    find = rows.lookup(card, {join.table: join.table for join in query.joins})
+    keys = tuple(_keys(group.keys, group.value, find) for group in query.groups)
+    groups = 1
+    if card.unit is not None and query.groups:
+        groups = arguments.whole(_first(max_groups, query.max_groups, card.max_groups), "max_groups")
+        groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
+    private = any(listed is None for listed in keys)
+    if private and chance is None:
+        raise InvalidArgument(
+            message(
+                "delta",
+                "a delta, to choose which keys may be shown",
+                "none",
+                "pass delta=1e-6, or state the public keys of the groups in the card",
+            )
+        )
+    draft = Plan(query, card, keys, groups, limit, PureDP(loss), {})
+    parts, weights, chosen = _parts(draft, find)
+    found = _budget(draft, parts, weights, chosen, loss, chance, private, noise)
+    return _with_totals(found, whole) if consistent else found
+
+
+def _with_totals(plan: Plan, whole: Fraction) -> Plan:
+    """The plan with part of the budget spent on grand totals of counts and sums."""
+    if not plan.query.groups or plan.selection is not None:
+        raise InvalidArgument(
+            message("consistent", "groups with public keys", "others", "state the keys, or leave consistent out")
+        )
+    added = [measure for measure in plan.measures if measure.kind in ("count", "people", "values", "sum")]
+    own = below(whole * TOTAL_SHARE / max(len(added), 1))
+    totals: dict[Measure, Noise] = {m: Laplace(plan.groups * m.bound(plan.limit), own) for m in added}
+    promised = plan.guarantee
+    return replace(
+        plan,
+        totals=totals,
+        guarantee=ApproxDP(whole, promised._numbers[1]) if isinstance(promised, ApproxDP) else PureDP(whole),
+    )
+
+
+def _first(*given: object) -> object:
+    return next((value for value in given if value is not None), None)
+
+
+def _keys(stated: tuple[Value, ...] | None, value: Expression, find: Lookup) -> tuple[Value, ...] | None:
+    """The public keys of a group: of the question, of the column's card, or those that follow from its type."""
+    if stated is not None:
+        return tuple(dict.fromkeys(stated))
+    if isinstance(value, Column):
+        card = find(value)[1]
+        return card.keys if card.keys is not None or card.type != "boolean" else (False, True)
+    if getattr(value, "op", "") == "bin":
+        return tuple(range(len(value.args) - 2))  # type: ignore[union-attr]
+    if rows.compile(value, find).type == "boolean":
+        return (False, True)
+    return None
+
+
+def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
+    """The public bounds of an aggregate's value, and whether it is a whole number."""
+    assert aggregate.value is not None
+    if isinstance(aggregate.value, Column):
+        card = find(aggregate.value)[1]
+        kind, known = card.type, card.bounds
+    else:
+        typed = rows.number(aggregate.value, find)
+        kind, known = "number", typed.interval
+    if kind not in ("integer", "number"):
+        raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
+    given = aggregate.bounds if aggregate.bounds is not None else known
+    if given is None:
+        raise InvalidArgument(
+            message(
+                name, "public bounds of its values", "none", "state them in the card, or as bounds=(low, high) here"
+            )
+        )
+    return arguments.bounds(given), kind == "integer"
+
+
+def _parts(
+    plan: Plan, find: Lookup
+) -> tuple[dict[str, tuple[Measure, ...]], dict[str, tuple[float, ...]], list[tuple[str, Aggregate, int]]]:
+    """What each aggregate needs: measures with their weights, or a choice among so many bins."""
+    parts: dict[str, tuple[Measure, ...]] = {}
+    weights: dict[str, tuple[float, ...]] = {}
+    chosen: list[tuple[str, Aggregate, int]] = []
+    for name, aggregate in plan.query.aggregates.items():
+        kind, value = aggregate.kind, aggregate.value
+        if kind in ("count", "people"):
+            # with one row for each person and group, rows and people are the same number
+            same = "people" if plan.limit == 1 else kind
+            parts[name], weights[name] = (Measure(same),), (1.0,)
+        elif kind == "count_value":
+            parts[name], weights[name] = (Measure("values", value),), (1.0,)
+        elif kind == "mode":
+            keys = aggregate.keys if aggregate.keys is not None else _keys(None, value, find)  # type: ignore[arg-type]
+            if not keys:
+                raise InvalidArgument(
+                    message(name, "public keys to choose among", "none", "pass keys=, or in the card")
+                )
+            chosen.append((name, replace(aggregate, keys=keys), len(keys)))
+        elif kind == "histogram":
+            edges = aggregate.edges
+            if edges is None or len(edges) < 2:
+                raise InvalidArgument(message(name, "edges of its bins", "none", "pass edges=(0, 10, 20)"))
+            chosen.append((name, aggregate, len(edges) - 1))
+        else:
+            bounds, whole = _bounds(name, aggregate, find)
+            if kind in ("quantile", "min", "max"):
+                width = bounds[1] - bounds[0]
+                bins = int(width) + 1 if whole and width < BINS else BINS
+                edges = tuple(
+                    float(bounds[0]) + width * i / bins if not (whole and width < BINS) else bounds[0] + i
+                    for i in range(bins + 1)
+                )
+                chosen.append((name, replace(aggregate, edges=edges), bins))
+                continue
+            steps = grid(bounds, whole, GRID_BITS, plan.limit)
+            if kind == "sum":
+                typical = (abs(bounds[0]) + abs(bounds[1])) / 2
+                parts[name] = (Measure("sum", value, bounds, steps),)
+                weights[name] = (max(abs(bounds[0]), abs(bounds[1])) / typical,)
+                continue
+            found = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
+            if kind in ("var", "std"):
+                coarse = grid(bounds, False, SQUARE_BITS, plan.limit)
+                found.append(Measure("square", value, bounds, coarse))
+            parts[name], weights[name] = tuple(found), tuple(1.0 for _ in found)
+    for name, aggregate in plan.query.aggregates.items():
+        if aggregate.weight is not None:
+            own = arguments.positive(aggregate.weight, "weight")
+            weights[name] = tuple(own / len(parts.get(name, (1,))) for _ in parts.get(name, (1,)))
+    return parts, weights, chosen
+
+
+def _budget(
+    plan: Plan,
+    parts: dict[str, tuple[Measure, ...]],
+    weights: dict[str, tuple[float, ...]],
+    chosen: list[tuple[str, Aggregate, int]],
+    loss: Fraction,
+    chance: Fraction | None,
+    private: bool,
+    noise: str,
+) -> Plan:
+    """Divide the budget: a measure that serves several aggregates gets the largest of its weights once."""
+    shares: dict[Measure | str, Fraction] = {}
+    for name, needed in parts.items():
+        for measure, weight in zip(needed, weights[name], strict=True):
+            shares[measure] = max(shares.get(measure, Fraction(0)), Fraction(weight))
+    for name, _, _ in chosen:
+        shares[name] = Fraction(weights.get(name, (1.0,))[0])
+    people = Measure("people")
+    if private and people not in shares:
+        rest = sum(shares.values(), Fraction(0))
+        shares[people] = rest * KEY_SHARE / (1 - KEY_SHARE)
+    total = sum(shares.values(), Fraction(0))
+    if total == 0:
+        raise InvalidArgument(message("question", "at least one aggregate", "none", "add COUNT(*), for example"))
+    measured = {measure: share / total for measure, share in shares.items() if isinstance(measure, Measure)}
+    picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
+    noises = _noises(plan, measured, loss, chance, private, noise)
+    normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
+    choices, counts = [], []
+    for name, aggregate, bins in chosen:
+        own = loss * picked[name]
+        if aggregate.kind == "histogram":
+            counts.append(Counts(name, aggregate, Laplace(plan.groups * plan.limit, below(own))))
+        else:
+            choices.append(Choice(name, aggregate, _chooser(plan, aggregate, own), bins))
+    return replace(
+        plan,
+        guarantee=ApproxDP(loss, chance) if chance is not None and (private or normal) else PureDP(loss),
+        measures=noises,
+        choices=tuple(choices),
+        counts=tuple(counts),
+        selection=_selection(plan, noises[people], chance, normal) if private and chance is not None else None,
+        parts=parts,
+    )
+
+
+def below(epsilon: Fraction) -> float:
+    """A float not above it."""
+    found = float(epsilon)
+    return found if Fraction(found) <= epsilon else math.nextafter(found, 0.0)
+
+
+def _noises(
+    plan: Plan,
+    shares: dict[Measure, Fraction],
+    loss: Fraction,
+    chance: Fraction | None,
+    private: bool,
+    noise: str,
+) -> dict[Measure, Noise]:
+    if not shares:
+        return {}
+    if noise not in ("best", "laplace", "gaussian"):
+        raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out"))
+    flat: dict[Measure, Noise] = {
+        measure: Laplace(plan.groups * measure.bound(plan.limit), below(loss * share))
+        for measure, share in shares.items()
+    }
+    if chance is None or noise == "laplace":
+        if noise == "gaussian":
+            raise InvalidArgument(message("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6"))
+        return flat
+    whole = sum(shares.values(), Fraction(0))
+    ratio = gaussian_ratio(loss * whole, chance / 2 if private else chance)
+    round_: dict[Measure, Noise] = {}
+    for measure, share in shares.items():
+        root = Fraction(square_root(plan.groups * whole / share, _BITS)[1], 1 << _BITS)
+        round_[measure] = _normal(measure.bound(plan.limit), ratio * root)
+    if noise == "gaussian":
+        return round_
+    better = math.fsum(math.log(_variance(round_[m]) / _variance(flat[m])) for m in shares)
+    return round_ if better < 0 else flat
+
+
+def _variance(noise: Noise) -> float:
+    found = noise.variance
+    assert isinstance(found, float)
+    return found
+
+
+def _normal(bound: int, ratio: Fraction) -> Gaussian:
+    """Normal noise of at least ``ratio`` times the bound, by whichever epsilon that is at some delta."""
+    wanted = Fraction(1, 10**6)
+    epsilon = max(gaussian_epsilon(ratio, wanted), Fraction(1, 10**9))
+    while True:
+        found = Gaussian(bound, below(epsilon), float(wanted))
+        if Fraction(found.scale) >= bound * ratio:  # type: ignore[arg-type]
+            return found
+        epsilon *= 1 - Fraction(1, 1 << 30)
+
+
+def _chooser(plan: Plan, aggregate: Aggregate, loss: Fraction) -> Exponential:
+    """The mechanism of one choice in one group; a person is in so many groups, each of which costs."""
+    own = below(loss / plan.groups)
+    if aggregate.kind == "mode":
+        return Exponential(plan.limit, own, True)
+    at = share_of(aggregate)
+    return Exponential(plan.limit * max(at.numerator, at.denominator - at.numerator), own)
+
+
+def share_of(aggregate: Aggregate) -> Fraction:
+    """The quantile asked for, as a fraction; extremes are looked for from the ends inwards, see the choice itself."""
+    if aggregate.kind == "min":
+        return Fraction(0)
+    if aggregate.kind == "max":
+        return Fraction(1)
+    at = Fraction(str(aggregate.at))
+    if not 0 <= at <= 1:
+        raise InvalidArgument(message("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5"))
+    return at
+
+
+def _selection(plan: Plan, noise: Noise, chance: Fraction, normal: bool) -> Keys:
+    """The smallest threshold that a key of one person passes with probability at most delta / groups."""
+    own = (chance / 2 if normal else chance) / plan.groups
+    scale = Fraction(noise.scale)  # type: ignore[arg-type]
+
+    def passes(t: int) -> Fraction:
+        """P(noise >= t), from above."""
+        one = 1 << 256
+        if isinstance(noise, Laplace):
+            q = exp_neg(1 / scale, 256)
+            return Fraction(exp_neg(t / scale, 256)[1], one) / (1 + Fraction(q[0], one))
+        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, 256)[1], 2 * one)
+
+    low, high = 1, 2
+    while passes(high) > own:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) > own else (low, middle)
+    return Keys(1 + high, chance)
+
+
+def widths(plan: Plan, confidence: float) -> dict[Measure, float]:
+    """How far each measure may be off, in its own whole numbers."""
+    return {
+        measure: up(Fraction(float(noise.error(confidence, integer=True)))) for measure, noise in plan.measures.items()
+    }
+
+
+__all__ = ["Any", "Choice", "Counts", "Grid", "Keys", "Plan", "make", "share_of", "widths"]

@@ -1,0 +1,413 @@
+"""Row expressions as SQL that means the same on every engine and cannot fail.
+
+The text is DuckDB's; other dialects are made from it by sqlglot. Each expression comes with its type and, for numbers,
+an interval that holds its value and the least size a value other than 0 can have. That is what makes it safe:
+
+* a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds and rounded to a
+  grid of a 2^-24th of their width, by ``floor(x * 2^k + 0.5)``: IEEE 754 operations, the same on every engine;
+* so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
+  on the data); what could, by its interval, is refused before any data is read;
+* division by zero is NULL; there are no casts from text, and no functions that can fail.
+
+Integers become doubles in arithmetic. Comparisons of a column with a constant stay what they are, so that engines can
+use them to skip what they need not read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.tree import COMPARISONS, NUMERIC, PERIODS, Call, Column, Expression, Literal, Value
+
+GRID_BITS = 24
+_MOST = 1e150
+_LEAST = 1e-250
+NAN = "CAST('Infinity' AS DOUBLE)"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """SQL with its type; for numbers, an interval of its values and the least size of one that is not 0."""
+
+    sql: str
+    type: Type
+    interval: tuple[float, float] | None = None
+    least: float = 1.0
+
+
+Lookup = Callable[[Column], tuple[str, ColumnCard]]
+
+
+def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
+    """Where a column's SQL and card come from: the table itself, or a public table by its alias in ``joined``."""
+
+    def find(column: Column) -> tuple[str, ColumnCard]:
+        if column.table is None:
+            columns, alias = card.columns, "t"
+        elif column.table in joined:
+            columns, alias = card.public[column.table].columns, joined[column.table]
+        else:
+            raise InvalidArgument(message("table", "a public table of the card", column.table, "join it first"))
+        if column.name not in columns:
+            raise InvalidArgument(
+                message("column", f"one of {', '.join(sorted(columns))}", column.name, "correct the name")
+            )
+        return f"{alias}.{name(column.name)}", columns[column.name]
+
+    return find
+
+
+def name(identifier: str) -> str:
+    """A quoted name.
+
+    >>> name('a"b')
+    '"a""b"'
+    """
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A quoted text.
+
+    >>> text("it's")
+    "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
+
+
+def double(value: float) -> str:
+    """A double, written so that every engine reads the same one.
+
+    >>> double(0.1)
+    'CAST(0.1 AS DOUBLE)'
+    """
+    return f"CAST({float(value)!r} AS DOUBLE)"
+
+
+def literal(value: Value) -> Typed:
+    """A constant.
+
+    >>> literal(3).sql, literal("a").type
+    ('3', 'text')
+    """
+    if value is None:
+        return Typed("NULL", "text")
+    if isinstance(value, bool):
+        return Typed("TRUE" if value else "FALSE", "boolean")
+    if isinstance(value, int) and abs(value) < 1 << 63:
+        return Typed(str(value), "integer", (float(value), float(value)), max(abs(value), 1))
+    if isinstance(value, (int, float)):
+        if not math.isfinite(value) or abs(value) > _MOST or 0 < abs(value) < 1 / _MOST:
+            raise InvalidArgument(message("number", "one between 1e-150 and 1e150 in size", "another", "leave it out"))
+        return Typed(double(value), "number", (float(value), float(value)), abs(value) or 1.0)
+    if isinstance(value, datetime):
+        plain = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        return Typed(f"CAST({text(plain)} AS TIMESTAMP)", "timestamp")
+    if isinstance(value, date):
+        return Typed(f"CAST({text(value.isoformat())} AS DATE)", "date")
+    if isinstance(value, str) and "\0" not in value:
+        return Typed(text(value), "text")
+    raise WrongType(message("value", "a number, text, boolean or date", type(value).__name__, "pass one of these"))
+
+
+def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
+    """The power of two whose multiples cut the width into some 2^bits steps.
+
+    >>> scale_of(0, 100, 4)
+    0.125
+    """
+    return math.ldexp(1.0, bits - math.frexp(high - low)[1])
+
+
+def compile(expression: Expression, find: Lookup) -> Typed:
+    """An expression as SQL.
+
+    >>> find = lambda column: ("t.a", ColumnCard("integer", (0, 9)))
+    >>> compile(Call("<", (Column("a"), Literal(5))), find).sql
+    '(t.a < 5)'
+    """
+    if isinstance(expression, Literal):
+        return literal(expression.value)
+    if isinstance(expression, Column):
+        sql, card = find(expression)
+        if card.type == "number":
+            sql = f"CASE WHEN {sql} > {NAN} THEN NULL ELSE {sql} END"
+        return Typed(sql, card.type, card.bounds)
+    if expression.op in NUMERIC:
+        return _arithmetic(expression, find)
+    if expression.op not in _RULES:
+        raise InvalidArgument(
+            message(
+                "operation", f"one of {', '.join(sorted(NUMERIC | set(_RULES)))}", expression.op, "use one of these"
+            )
+        )
+    return _RULES[expression.op](expression, find)
+
+
+def number(expression: Expression, find: Lookup) -> Typed:
+    """An expression as a double within an interval, safe for arithmetic."""
+    if isinstance(expression, Column):
+        sql, card = find(expression)
+        if card.type not in ("integer", "number"):
+            raise _wrong("a number", card.type)
+        if card.bounds is None:
+            raise InvalidArgument(
+                message(
+                    expression.name,
+                    "public bounds, for arithmetic with it",
+                    "none",
+                    "state its bounds in the card, or in the question",
+                )
+            )
+        low, high = card.bounds
+        if card.type == "integer":
+            return Typed(
+                f"CASE WHEN {sql} <= {_whole(low)} THEN {double(low)} WHEN {sql} >= {_whole(high)} THEN {double(high)} "
+                f"ELSE CAST({sql} AS DOUBLE) END",
+                "number",
+                (float(low), float(high)),
+            )
+        scale = scale_of(low, high)
+        return Typed(
+            f"({held(sql, low, high, scale)} / {double(scale)})", "number", (float(low), float(high)), 1 / scale
+        )
+    found = compile(expression, find)
+    if found.type not in ("integer", "number"):
+        raise _wrong("a number", found.type)
+    if found.type == "integer":
+        return Typed(f"CAST({found.sql} AS DOUBLE)", "number", found.interval, found.least)
+    return found
+
+
+def _whole(bound: float) -> str:
+    return str(int(bound)) if float(bound).is_integer() else double(bound)
+
+
+def held(sql: str, low: float, high: float, scale: float) -> str:
+    """A double column held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
+
+    What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
+    PostgreSQL.
+    """
+    least = 0.25 / scale
+    near = f" WHEN {sql} > {double(-least)} AND {sql} < {double(least)} THEN {double(0.0)}" if scale < 1 else ""
+    return (
+        f"CASE WHEN {sql} IS NULL OR {sql} > {NAN} THEN NULL WHEN {sql} <= {double(low)} THEN "
+        f"{double(math.floor(low * scale + 0.5))} WHEN {sql} >= {double(high)} THEN "
+        f"{double(math.floor(high * scale + 0.5))}{near} ELSE FLOOR({sql} * {double(scale)} + {double(0.5)}) END"
+    )
+
+
+def _arithmetic(call: Call, find: Lookup) -> Typed:
+    parts = [number(argument, find) for argument in call.args]
+    if call.op in ("neg", "abs"):
+        (low, high), one = _interval(parts[0]), parts[0]
+        if call.op == "neg":
+            return Typed(f"(-{one.sql})", "number", (-high, -low), one.least)
+        inside = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        return Typed(f"ABS({one.sql})", "number", (inside, max(abs(low), abs(high))), one.least)
+    left, right = parts
+    (a, b), (c, d) = _interval(left), _interval(right)
+    if call.op == "/":
+        return _quotient(left, right)
+    if call.op == "*":
+        ends = [a * c, a * d, b * c, b * d]
+        interval, least = (min(ends), max(ends)), left.least * right.least
+    else:
+        interval = (a + c, b + d) if call.op == "+" else (a - d, b - c)
+        least = min(left.least, right.least) * 2.0**-53
+    return _checked(Typed(f"({left.sql} {call.op} {right.sql})", "number", interval, least))
+
+
+def _quotient(left: Typed, right: Typed) -> Typed:
+    (a, b), (c, d) = _interval(left), _interval(right)
+    most = max(abs(c), abs(d))
+    if c <= 0 <= d:
+        reach = max(abs(a), abs(b)) / right.least  # as near to 0 as the grid allows
+        interval = (-reach, reach)
+    else:
+        ends = [a / c, a / d, b / c, b / d]
+        interval = (min(ends), max(ends))
+    sql = f"(CASE WHEN {right.sql} = 0 THEN NULL ELSE {left.sql} / {right.sql} END)"
+    return _checked(Typed(sql, "number", interval, left.least / (most or 1.0)))
+
+
+def _interval(typed: Typed) -> tuple[float, float]:
+    if typed.interval is None:
+        raise InvalidArgument(
+            message("expression", "numbers with public bounds", "one without", "state the bounds of its columns")
+        )
+    return typed.interval
+
+
+def _checked(typed: Typed) -> Typed:
+    low, high = _interval(typed)
+    if max(abs(low), abs(high)) > _MOST or typed.least < _LEAST:
+        raise InvalidArgument(
+            message(
+                "expression",
+                "values between 1e-250 and 1e150 in size",
+                "wider ones, by its bounds",
+                "narrow the bounds",
+            )
+        )
+    return typed
+
+
+def _compare(call: Call, find: Lookup) -> Typed:
+    parts = _alike([compile(argument, find) for argument in call.args])
+    return Typed(f"({f' {call.op} '.join(part.sql for part in parts)})", "boolean")
+
+
+def _alike(parts: list[Typed]) -> list[Typed]:
+    """All of one kind, so that no engine has to guess; text by its bytes."""
+    kinds = {_family(part) for part in parts if part.sql != "NULL"}
+    if len(kinds) > 1:
+        raise _wrong("values of one kind", " and ".join(sorted(kinds)))
+    return parts
+
+
+def _family(part: Typed) -> str:
+    return {"integer": "number", "timestamp": "date"}.get(part.type, part.type)
+
+
+def _truth(expression: Expression, find: Lookup) -> str:
+    found = compile(expression, find)
+    if found.type != "boolean" and found.sql != "NULL":
+        raise _wrong("a condition", found.type)
+    return found.sql
+
+
+def _and_or(call: Call, find: Lookup) -> Typed:
+    return Typed(f"({f' {call.op.upper()} '.join(_truth(argument, find) for argument in call.args)})", "boolean")
+
+
+def _not(call: Call, find: Lookup) -> Typed:
+    return Typed(f"(NOT {_truth(call.args[0], find)})", "boolean")
+
+
+def _in(call: Call, find: Lookup) -> Typed:
+    first, *others = _alike([compile(argument, find) for argument in call.args])
+    return Typed(f"({first.sql} IN ({', '.join(other.sql for other in others)}))", "boolean")
+
+
+def _between(call: Call, find: Lookup) -> Typed:
+    x, low, high = _alike([compile(argument, find) for argument in call.args])
+    return Typed(f"({x.sql} BETWEEN {low.sql} AND {high.sql})", "boolean")
+
+
+def _like(call: Call, find: Lookup) -> Typed:
+    x, pattern = (compile(argument, find) for argument in call.args)
+    if x.type != "text" or pattern.type != "text" or not isinstance(call.args[1], Literal):
+        raise _wrong("text and a constant pattern", f"{x.type} and {pattern.type}")
+    if "\\" in str(call.args[1].value):
+        raise InvalidArgument(message("pattern", "one without a backslash", "a backslash", "leave it out"))
+    return Typed(f"({x.sql} LIKE {pattern.sql})", "boolean")
+
+
+def _is_null(call: Call, find: Lookup) -> Typed:
+    return Typed(f"({compile(call.args[0], find).sql} IS NULL)", "boolean")
+
+
+def _joined(parts: list[Typed]) -> tuple[Type, tuple[float, float] | None, float]:
+    """The type, interval and least size of a value that is one of several."""
+    given = [part for part in _alike(parts) if part.sql != "NULL"]
+    if not given:
+        return "text", None, 1.0
+    kind = given[0].type if len({part.type for part in given}) == 1 else "number"
+    spans = [part.interval for part in given]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return kind, None, 1.0
+    return kind, (min(a for a, _ in known), max(b for _, b in known)), min(part.least for part in given)
+
+
+def _values(expressions: list[Expression], find: Lookup) -> list[Typed]:
+    """Compiled alike: as safe doubles if any of them is a number that takes part in arithmetic."""
+    found = [compile(expression, find) for expression in expressions]
+    if {part.type for part in found if part.sql != "NULL"} & {"number"}:
+        return [
+            part if part.sql == "NULL" else number(each, find) for each, part in zip(expressions, found, strict=True)
+        ]
+    return found
+
+
+def _case(call: Call, find: Lookup) -> Typed:
+    *pairs, otherwise = call.args
+    whens = [_truth(argument, find) for argument in pairs[::2]]
+    thens = _values([*pairs[1::2], otherwise], find)
+    kind, interval, least = _joined(thens)
+    arms = " ".join(f"WHEN {when} THEN {then.sql}" for when, then in zip(whens, thens[:-1], strict=True))
+    return Typed(f"(CASE {arms} ELSE {thens[-1].sql} END)", kind, interval, least)
+
+
+def _coalesce(call: Call, find: Lookup) -> Typed:
+    parts = _values(list(call.args), find)
+    kind, interval, least = _joined(parts)
+    return Typed(f"COALESCE({', '.join(part.sql for part in parts)})", kind, interval, least)
+
+
+def _date_trunc(call: Call, find: Lookup) -> Typed:
+    unit, x = call.args
+    found = compile(x, find)
+    if not isinstance(unit, Literal) or unit.value not in PERIODS or found.type not in ("date", "timestamp"):
+        raise InvalidArgument(
+            message(
+                "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "something else", "date_trunc('month', x)"
+            )
+        )
+    if found.type == "date" and unit.value == "hour":
+        raise InvalidArgument(message("date_trunc", "a period of days or more", "hour of a date", "use 'day'"))
+    kind = "DATE" if found.type == "date" else "TIMESTAMP"
+    return Typed(f"CAST(DATE_TRUNC({text(str(unit.value))}, {found.sql}) AS {kind})", found.type)
+
+
+def _bin(call: Call, find: Lookup) -> Typed:
+    x, *cuts = call.args
+    edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
+    if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
+        raise InvalidArgument(message("bin", "rising numbers as edges", "something else", "pass edges 0, 10, 20"))
+    found = compile(x, find)
+    if found.type not in ("integer", "number"):
+        raise _wrong("a number", found.type)
+    sql = f"CASE WHEN {found.sql} < {double(edges[0])} OR {found.sql} > {double(edges[-1])} THEN NULL "
+    sql += " ".join(f"WHEN {found.sql} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
+    sql += f" WHEN {found.sql} IS NULL THEN NULL ELSE {len(edges) - 2} END"
+    return Typed(f"({sql})", "integer", (0.0, len(edges) - 2.0))
+
+
+def _letters(call: Call, find: Lookup) -> Typed:
+    found = compile(call.args[0], find)
+    if found.type != "text":
+        raise _wrong("text", found.type)
+    lower, upper = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    source, target = (upper, lower) if call.op == "lower" else (lower, upper)
+    return Typed(f"TRANSLATE({found.sql}, '{source}', '{target}')", "text")
+
+
+def _wrong(expected: str, got: str) -> WrongType:
+    return WrongType(message("expression", expected, got, "compare and compute like with like"))
+
+
+_RULES: dict[str, Callable[[Call, Lookup], Typed]] = {
+    **dict.fromkeys(COMPARISONS, _compare),
+    "and": _and_or,
+    "or": _and_or,
+    "not": _not,
+    "in": _in,
+    "between": _between,
+    "like": _like,
+    "is_null": _is_null,
+    "case": _case,
+    "coalesce": _coalesce,
+    "date_trunc": _date_trunc,
+    "bin": _bin,
+    "lower": _letters,
+    "upper": _letters,
+}

@@ -1,0 +1,446 @@
+"""A table to ask, and a question about it: explain, then release."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from dither import arguments, ledger
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.ledger import Ledger
+from dither.ledger.answers import decode, encode
+from dither.tables import answering, auto, plan, rows, shape
+from dither.tables.answer import Answer
+from dither.tables.bounding import Frame
+from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.engines import connect
+from dither.tables.explanation import Explanation, explain
+from dither.tables.phrases import Phrases
+from dither.tables.plan import Plan
+from dither.tables.tree import Aggregate, Column, Expression, Query, Shape
+
+_SMALLEST, _LARGEST = 1e-6, 1e4
+
+
+class Table:
+    """A table with its card, its engine and its ledger: what :func:`dither.open` returns."""
+
+    def __init__(self, card: Card, source: object, books: Ledger, *, owned: Any = None) -> None:
+        self.card = card
+        self.ledger = books
+        self._owned = owned
+        self.engine = connect(source, card)
+
+    def sql(self, text: str) -> Question:
+        """A question in SQL."""
+        from dither.tables import sql
+
+        return Question(self, sql.parse(text, self.card), text)
+
+    def where(self, condition: str | Expression) -> Question:
+        """Only rows for which a condition holds."""
+        return Question(self, Query({})).where(condition)
+
+    def group_by(self, *groups: Any, **named: Any) -> Question:
+        """An answer for each value of these columns or expressions."""
+        return Question(self, Query({})).group_by(*groups, **named)
+
+    def agg(self, **aggregates: Aggregate) -> Question:
+        """What to ask of all rows together."""
+        return Question(self, Query({})).agg(**aggregates)
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What the dataset has left; None for nothing, and where only people have limits."""
+        return self.ledger.left(self.card.name)
+
+    def close(self) -> None:
+        """Let go of the engine and the ledger."""
+        self.engine.close()
+        self.ledger.close()
+        if self._owned is not None:
+            self._owned.cleanup()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Table({self.card.name!r}, {len(self.card.columns)} columns, unit={self.card.unit!r})"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a table. Nothing is read and nothing charged until it is released."""
+
+    table: Table = field(repr=False)
+    query: Query
+    text: str | None = None
+
+    def where(self, condition: Any) -> Question:
+        """Only rows for which a condition holds, too."""
+        from dither.tables import builder
+
+        return replace(self, query=builder.where(self.query, condition, self.table.card), text=None)
+
+    def group_by(self, *groups: Any, **named: Any) -> Question:
+        """An answer for each value of these columns or expressions."""
+        from dither.tables import builder
+
+        return replace(self, query=builder.group_by(self.query, groups, named, self.table.card), text=None)
+
+    def agg(self, **aggregates: Aggregate) -> Question:
+        """What to ask of each group."""
+        from dither.tables import builder
+
+        return replace(self, query=builder.agg(self.query, aggregates, self.table.card), text=None)
+
+    def plan(
+        self,
+        epsilon: float | None = None,
+        *,
+        error: float | None = None,
+        delta: float | None = None,
+        max_groups: int | Literal["auto"] | None = None,
+        max_rows: int | None = None,
+        noise: Literal["best", "laplace", "gaussian"] = "best",
+        consistent: bool = False,
+    ) -> Plan:
+        """How it would be answered; reads no data."""
+        query, card = self.query, self.table.card
+        many = next(n for n in (max_groups, query.max_groups, card.max_groups) if n is not None)
+        choices = auto.wanted(query, many)
+        shape.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
+        chance = next((d for d in (delta, query.delta, card.delta) if d is not None), None)
+
+        def made(loss: object) -> Plan:
+            whole = arguments.epsilon(loss)
+            found = plan.make(
+                auto.provisional(query),
+                card,
+                epsilon=whole * (1 - auto.SHARE * len(choices)),
+                delta=chance,
+                max_groups=1 if many == "auto" else many,
+                max_rows=max_rows,
+                noise=noise,
+                consistent=consistent,
+            )
+            if not choices:
+                return found
+            cost = auto.total(whole, None if chance is None else arguments.delta(chance))
+            return replace(found, guarantee=cost, automatic=whole * auto.SHARE)
+
+        given = epsilon if epsilon is not None else query.epsilon
+        if (given is None) == (error is None):
+            raise InvalidArgument(
+                message(
+                    "epsilon",
+                    "epsilon, or the error that is good enough",
+                    "both" if error is not None else "neither",
+                    "pass epsilon=0.5, or error=50",
+                )
+            )
+        found = made(given) if error is None else _for_error(made, arguments.positive(error, "error"))
+        answering.every_group(found)
+        return found
+
+    def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
+        """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
+        return explain(self.plan(epsilon, **options), self.table.ledger)
+
+    def release(
+        self,
+        epsilon: float | None = None,
+        *,
+        error: float | None = None,
+        analyst: str | None = None,
+        key: str | None = None,
+        again: bool = False,
+        nonnegative: bool = False,
+        integer: bool = False,
+        **options: Any,
+    ) -> Answer:
+        """Charge, run, add noise, record, and answer.
+
+        The same question with the same parameters returns the recorded answer, for free; ``again=True`` (or another
+        ``key``) asks anew, and pays anew.
+        """
+        made = self.plan(epsilon, error=error, **options)
+        table, books = self.table, self.table.ledger
+        table.engine.check()
+        request = {
+            "question": self.text or _told(self.query),
+            "plan": _told(made.query),
+            "max_groups": made.groups,
+            "max_rows": made.limit,
+            "noise": sorted({type(noise).__name__ for noise in made.measures.values()}),
+            "after": [nonnegative, integer, bool(options.get("consistent"))],
+            "card": hashlib.sha256(_told(table.card).encode()).hexdigest(),
+        }
+        if key is None:
+            told = f"{request}{made.guarantee!r}{analyst}"
+            key = secrets.token_hex(16) if again else hashlib.sha256(told.encode()).hexdigest()
+        frame = self._frame(made)
+        crowd = _Crowd(self.table.engine, frame) if self._counts_people else None
+        paid = books.charge(table.card.name, made.guarantee, key=key, request=request, analyst=analyst, people=crowd)
+        if paid.answer is None:
+            if crowd is not None:
+                frame = crowd.remaining(paid.kept)
+            found = self._answer(made, frame, nonnegative, integer, options)
+            released = books.record(paid, encode(found.stored()))
+        else:
+            released = books.record(paid, paid.answer)
+        left = books.left(table.card.name, None)
+        return Answer.restored(
+            decode(released.stored),
+            left=None if left is None else str(left),
+            replayed=released.replayed,
+            receipt=str(released.receipt),
+        )
+
+    @property
+    def _counts_people(self) -> bool:
+        return any(account.kind == "people" for account in self.table.ledger.accounts(self.table.card.name))
+
+    def _frame(self, made: Plan) -> Frame:
+        engine = self.table.engine
+        tables = {"": engine.table.sql("duckdb")}
+        tables |= {join.table: engine.public(join.table).sql("duckdb") for join in made.query.joins}
+        return made.frame(Phrases(engine.dialect), tables, secrets.randbits(128))
+
+    def _answer(self, made: Plan, frame: Frame, nonnegative: bool, integer: bool, options: Mapping[str, Any]) -> Answer:
+        engine = self.table.engine
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            found = engine.run(sql)
+            return list(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_rows else []
+
+        if made.automatic is None:
+            return _shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
+        many = next(
+            n for n in (options.get("max_groups"), self.query.max_groups, made.card.max_groups) if n is not None
+        )
+        settled, groups, notes = auto.settle(self.query, frame, made.automatic, many, run)
+        loss, chance = made.guarantee._numbers[0], made.guarantee._numbers[1:]
+        final = plan.make(
+            settled,
+            made.card,
+            epsilon=loss * (1 - auto.SHARE * len(auto.wanted(self.query, many))),
+            delta=chance[0] if chance else None,
+            max_groups=groups,
+            max_rows=made.limit,
+            noise=options.get("noise", "best"),
+            consistent=options.get("consistent", False),
+        )
+        last = final.frame(frame.phrases, frame.tables, frame.secret)
+        told = replace(final, guarantee=made.guarantee)
+        return _shaped(told, last, answering.answer(final, last, run), nonnegative, integer, notes)
+
+
+class _Crowd:
+    """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
+
+    def __init__(self, engine: Any, frame: Frame) -> None:
+        self._engine, self._frame = engine, frame
+        self._column: Any = None
+
+    def __call__(self) -> Any:
+        """The column of their keys."""
+        sql = f"SELECT DISTINCT u FROM ({self._frame.everywhere.source({})}) AS r"
+        self._column = self._engine.run(self._frame.phrases.render(sql)).column(0)
+        return self._column
+
+    def remaining(self, kept: Any) -> Frame:
+        """The same question about those only who could pay."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        if kept.all():
+            return self._frame
+        left_out = self._column.filter(pa.array(~kept))
+        name = f"dither_left_out_{secrets.token_hex(8)}"
+        beside = self._engine._keep(name, pa.table({"u": left_out})).sql("duckdb")
+        unit = rows.name(self._frame.card.unit or "")
+        table = self._frame.tables[""]
+        paying = f"(SELECT o.* FROM {table} AS o WHERE NOT EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
+        return replace(self._frame, tables={**self._frame.tables, "": paying})
+
+
+def _told(value: object) -> str:
+    return repr(value)
+
+
+def _for_error(made: Any, wanted: float) -> Plan:
+    """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
+
+    def reaches(loss: float) -> bool:
+        found: Plan = made(loss)
+        if not any(aggregate.kind in _SIMPLE for aggregate in found.query.aggregates.values()):
+            raise InvalidArgument(
+                message(
+                    "error",
+                    "a count, a sum or a histogram, whose error does not depend on the data",
+                    "other aggregates only",
+                    "pass epsilon instead",
+                )
+            )
+        return all(width <= wanted for width in _widths(found))
+
+    low, high = _SMALLEST, _LARGEST
+    if not reaches(high):
+        raise InvalidArgument(message("error", "a larger error", wanted, "this one would protect nobody"))
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+        if high / low < 1.0005:
+            break
+    result: Plan = made(float(f"{high:.4g}") if reaches(float(f"{high:.4g}")) else high)
+    return result
+
+
+_SIMPLE = ("count", "count_value", "people", "sum", "histogram")
+
+
+def _widths(made: Plan, confidence: float = 0.95) -> list[float]:
+    found = []
+    for name, parts in made.parts.items():
+        if made.query.aggregates[name].kind in _SIMPLE:
+            width = float(made.measures[parts[0]].error(confidence, integer=True))
+            found.append(width / parts[0].scale)
+    return found + [float(count.mechanism.error(confidence, integer=True)) for count in made.counts]
+
+
+def _shaped(
+    made: Plan, frame: Frame, noisy: answering.Noisy, nonnegative: bool, integer: bool, notes: list[str]
+) -> Answer:
+    """The noisy table as the question wants it shown."""
+    groups = [group.name for group in made.query.groups]
+    names = [*groups, *made.query.aggregates]
+    lines = []
+    for i, key in enumerate(noisy.keys):
+        line = dict(zip(groups, key, strict=True))
+        for name, aggregate in made.query.aggregates.items():
+            line[name] = _after(noisy.answers[name][i], aggregate, nonnegative, integer)
+        line["\0place"] = i
+        lines.append(line)
+    wanted = made.query.shape
+    shown = wanted.columns or {name: Column(name) for name in names}
+    kept = shape.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
+    types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
+    errors = {
+        name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
+        for name, told in shown.items()
+        if isinstance(told, Column) and told.name in noisy.errors
+    }
+    lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
+    kinds = tuple(
+        types.get(told.name if isinstance(told, Column) else "", _kind([row[j] for row in lines_shown]))
+        for j, told in enumerate(shown.values())
+    )
+    return Answer(tuple(shown), kinds, lines_shown, errors, str(made.guarantee), (*_notes(made), *notes))
+
+
+def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -> Any:
+    """Post-processing by choice; it is free."""
+    if isinstance(value, list):
+        return [_after(item, aggregate, nonnegative, integer) for item in value]
+    if not isinstance(value, (int, float)) or aggregate.kind not in _SIMPLE:
+        return value
+    found = max(value, 0) if nonnegative else value
+    return round(found) if integer else found
+
+
+def _kind(values: list[Any]) -> Type:
+    if all(isinstance(value, bool) for value in values if value is not None):
+        return "boolean" if values else "number"
+    if all(isinstance(value, int) for value in values if value is not None):
+        return "integer"
+    return "number" if all(isinstance(value, (int, float)) for value in values if value is not None) else "text"
+
+
+def _notes(made: Plan) -> tuple[str, ...]:
+    found = []
+    if made.card.unit is not None:
+        part = (
+            f"at most {made.groups} group(s) and {made.limit} row(s) in each"
+            if made.query.groups
+            else (f"at most {made.limit} row(s)")
+        )
+        found.append(f"bounded: of each person {part} count")
+    if made.selection is not None:
+        found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
+    return tuple(found)
+
+
+def open(
+    source: Any,
+    *,
+    unit: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    keys: Mapping[str, Any] | None = None,
+    budget: Guarantee | None = None,
+    name: str = "data",
+    max_groups: int = 1,
+    max_rows: int = 1,
+    delta: float | None = None,
+    ledger: str | None = None,
+) -> Table:
+    """Open a table by its card, or a frame with what a card would say.
+
+    Parameters
+    ----------
+    source
+        A card's file (``visits.toml``), a :class:`~dither.tables.card.Card`, or a pandas, Polars, Arrow or Spark frame.
+    unit, bounds, keys, budget, name, max_groups, max_rows, delta
+        For a frame: what its card would say. ``unit`` names the column of the person; without it every row is a person
+        of their own. ``budget`` is needed.
+    ledger
+        Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
+    """
+    from dither.tables import cards
+
+    if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
+        card = cards.read(source)
+        return Table(card, card.source, _books(card, ledger))
+    if isinstance(source, Card):
+        return Table(source, source.source, _books(source, ledger))
+    if budget is None:
+        raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
+    with connect(source) as engine:
+        types = engine.schema()
+    for column in {*(bounds or {}), *(keys or {}), *([unit] if unit else [])} - set(types):
+        raise InvalidArgument(message("column", f"one of {', '.join(types)}", column, "correct the name"))
+    columns = {
+        column: ColumnCard(
+            kind,
+            None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
+            None if keys is None or column not in keys else tuple(keys[column]),
+        )
+        for column, kind in types.items()
+    }
+    card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
+    folder = None if ledger is not None else tempfile.TemporaryDirectory()
+    place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
+    return Table(card, source, _books(card, place), owned=folder)
+
+
+def _books(card: Card, place: str | None) -> Ledger:
+    """The card's ledger, with its accounts opened at the first time; later the ledger's own limits hold."""
+    where = place if place is not None else card.ledger
+    if where is None:
+        raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
+    books = ledger.open(where)
+    if not any(account.owner == card.name and account.kind == "dataset" for account in books.accounts()):
+        books.create(card.name, limit=card.budget, each_analyst=card.each_analyst, each_person=card.each_person)
+    return books
+
+
+__all__ = ["Fraction", "Question", "Shape", "Table", "open"]

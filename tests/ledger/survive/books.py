@@ -1,0 +1,83 @@
+"""What a ledger must look like after anything has happened to it, read without the code under test."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from work import COST, PEOPLE, opened
+
+import dither as dp
+from dither.ledger.units import LOSS_UNIT
+
+# who took part in a charge that was not answered is part of no sum, and is not checked
+TABLES = {
+    "dither_about": "*",
+    "dither_account": "*",
+    "dither_entry": "*",
+    "dither_person": "population, who, loss, delta",
+}
+
+
+def read(place: str, statement: str) -> list[Any]:
+    """The rows of a query, from the driver."""
+    if "://" in place:
+        with psycopg.connect(place) as connection:
+            return connection.execute(statement.encode()).fetchall()
+    with closing(sqlite3.connect(place)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def contents(place: str) -> list[Any]:
+    """Everything that is in a ledger."""
+    return [sorted(read(place, f"SELECT {what} FROM {table}"), key=repr) for table, what in TABLES.items()]
+
+
+def spent(ledger: dp.ledger.Ledger, dataset: str = "visits", analyst: str = "") -> Fraction:
+    """What an account has used, exactly; nothing, if there is none."""
+    place = (dataset, "analyst" if analyst else "dataset", analyst)
+    return Fraction(sum(account.used.loss for account in ledger.accounts(dataset) if account.place == place), LOSS_UNIT)
+
+
+def shown(log: Path) -> dict[str, bytes]:
+    """What the world has seen: the answer under each key, of which there must be one."""
+    if not log.exists():
+        return {}
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    found = {key: stored.encode() for key, stored in lines}
+    assert all(found[key] == stored.encode() for key, stored in lines), "two answers under one key"
+    return found
+
+
+def check(place: str, log: Path) -> int:
+    """Nothing was released that was not paid for, nothing was paid for twice, and every key can be resumed.
+
+    The number of charges. Everybody in ``PEOPLE`` took part in each, so each has spent what the dataset has.
+    """
+    seen = shown(log)
+    with opened(place) as ledger:
+        assert ledger.verify().people
+        entries = list(ledger.history("visits"))
+        charges = {entry.seq: entry.key for entry in entries if entry.kind == "charge"}
+        answers = {charges[entry.charge]: entry.answer for entry in entries if entry.charge is not None}
+        assert max(Counter(charges.values()).values(), default=0) <= 1
+        assert all(answers[key] == stored for key, stored in seen.items())
+        assert spent(ledger) == COST * len(charges) >= COST * len(seen)
+        people = read(place, "SELECT loss, delta FROM dither_person")
+        assert people == [(COST * LOSS_UNIT * len(charges), 0)] * (len(set(PEOPLE)) if charges else 0)
+
+        pending = set(charges.values()) - set(answers)
+        for key in [*list(answers)[-5:], *pending]:
+            assert key is not None
+            again = ledger.release("visits", dp.PureDP(COST), lambda kept: f"anew {kept.all()}", key=key, people=PEOPLE)
+            assert again.stored == answers.get(key, again.stored)
+            assert again.replayed == (key in answers)
+        assert spent(ledger) == COST * len(charges)
+        assert ledger.verify().entries == 1 + 2 * len(charges)
+    return len(charges)

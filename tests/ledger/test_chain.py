@@ -1,0 +1,373 @@
+"""A history that was edited, and accounts that were, are found out: with the triggers gone, on the raw database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+import dither as dp
+from dither.ledger import chain, store
+
+Ledger = dp.ledger.Ledger
+Receipt = dp.ledger.Receipt
+TABLES = ("dither_entry", "dither_account", "dither_person")
+UNCHECKED = {
+    ("dither_person", "last"),  # who may still be counted when a release is resumed
+    ("dither_account", "checksum"),  # found out by the next charge, see below
+}
+
+
+class Raw:
+    """The database itself, whoever it belongs to."""
+
+    def __init__(self, place: str) -> None:
+        self.server = "://" in place
+        self._connection: Any = (
+            psycopg.connect(place, autocommit=True) if self.server else sqlite3.connect(place, isolation_level=None)
+        )
+
+        self.run("SET synchronous_commit = off" if self.server else "PRAGMA synchronous = OFF")
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        cursor = self._connection.execute(statement.replace("?", "%s") if self.server else statement, values)
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def disarm(self) -> None:
+        """Without the triggers."""
+        if self.server:
+            self.run("DROP TRIGGER dither_append_only ON dither_entry")
+            self.run("DROP TRIGGER dither_no_truncate ON dither_entry")
+        else:
+            for name in ("dither_no_update", "dither_no_delete", "dither_no_replace"):
+                self.run(f"DROP TRIGGER {name}")
+
+    def columns(self, table: str) -> list[str]:
+        cursor = self._connection.execute(f"SELECT * FROM {table}")
+        return [column[0] for column in cursor.description]
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What is done inside is put right afterwards."""
+        held = {table: self.run(f"SELECT * FROM {table}") for table in TABLES}
+        try:
+            yield
+        finally:
+            for table, rows in held.items():
+                self.run(f"DELETE FROM {table}")
+                for row in rows:
+                    self.run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
+
+
+@pytest.fixture
+def raw(place: str) -> Iterator[Raw]:
+    found = Raw(place)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def written(ledger: Ledger) -> Ledger:
+    """A ledger with every kind of entry and account."""
+    ledger.create(
+        "visits", limit=dp.ApproxDP(5, 1e-6), each_analyst=dp.ApproxDP(4, 1e-6), each_person=dp.ApproxDP(3, 1e-6)
+    )
+    for i, cost in enumerate((dp.PureDP(0.5), dp.ApproxDP(0.25, 1e-7), dp.PureDP(1))):
+        column = ["ann", "bob", "eve"][: i + 1]
+        ledger.release("visits", cost, lambda _, i=i: i, key=f"{i}", analyst="ann", people=column)
+    ledger.change_limit("visits", dp.ApproxDP(6, 1e-6), signed_by="board", reason="vote")
+    ledger.charge("visits", dp.PureDP(0.5), analyst="bob", people=["ann"])
+    assert ledger.verify().entries == 11
+    return ledger
+
+
+def other(value: Any) -> Any:
+    """Something else of the same type."""
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return bytes([value[0] ^ 1]) + value[1:]
+    return value + 1000 if isinstance(value, int) else value + "x"
+
+
+def refused(ledger: Ledger, receipt: Receipt | None = None) -> bool:
+    try:
+        ledger.verify(receipt)
+    except dp.LedgerError:
+        return True
+    return False
+
+
+def test_every_edit_of_every_cell_is_found(written: Ledger, raw: Raw) -> None:
+    raw.disarm()
+    tried = 0
+    for table in TABLES:
+        names = raw.columns(table)
+        keys = {"dither_entry": 1, "dither_account": 3, "dither_person": 2}[table]
+        where = " AND ".join(f"{name} = ?" for name in names[:keys])
+        for row in raw.run(f"SELECT * FROM {table}"):
+            for name, value in zip(names, row, strict=True):
+                new = other(value)
+                if name in ("key", "charge", "answer", "limit_loss") and value is None:
+                    new = {"key": "k", "charge": 3, "answer": b"1", "limit_loss": 7}[name]
+                    if name == "charge" and raw.run("SELECT 1 FROM dither_entry WHERE charge = 3"):
+                        new = 11  # there is one answer to each charge
+                if new is None or (table, name) in UNCHECKED:
+                    continue
+                raw.run(f"UPDATE {table} SET {name} = ? WHERE {where}", new, *row[:keys])
+                assert refused(written), (table, name, row)
+                now = [new if key == name else old for key, old in zip(names[:keys], row, strict=False)]
+                raw.run(f"DELETE FROM {table} WHERE {where}", *now)
+                raw.run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
+                tried += 1
+    assert tried > 130
+    assert not refused(written), "everything was put right again"
+
+
+@pytest.mark.parametrize("value", ["text", 1.5, b"bytes"])
+def test_cells_of_another_type_are_found(tmp_path: Any, value: object) -> None:
+    """SQLite takes anything anywhere."""
+    place = str(tmp_path / "budget.sqlite")
+    with dp.ledger.open(place) as ledger:
+        ledger.create("visits", limit=dp.PureDP(5), each_person=dp.PureDP(3))
+        ledger.release("visits", dp.PureDP(0.5), lambda _: 1, key="june", people=["ann"])
+        raw = Raw(place)
+        raw.disarm()
+        for table in TABLES:
+            for name in raw.columns(table):
+                if (table, name) in UNCHECKED or name == "seq":
+                    continue
+                with raw.undone():
+                    try:
+                        raw.run(f"UPDATE {table} SET {name} = ?", value)
+                    except sqlite3.IntegrityError:
+                        continue  # it has to be unique
+                    if value == 1.5 and name in ("loss", "delta"):
+                        raw.run(f"UPDATE {table} SET {name} = {name} + 1")
+                    assert refused(ledger), (table, name)
+                    for read in (ledger.accounts, lambda: list(ledger.history()), lambda: ledger.head):
+                        try:
+                            read()
+                        except dp.LedgerError:
+                            continue
+        raw.close()
+
+
+def test_rows_that_are_missing_swapped_or_new_are_found(written: Ledger, raw: Raw) -> None:
+    raw.disarm()
+    head = written.head
+    for seq in range(1, 12):
+        with raw.undone():
+            raw.run("DELETE FROM dither_entry WHERE seq = ?", seq)
+            assert refused(written), seq
+    with raw.undone():
+        raw.run("DELETE FROM dither_entry WHERE seq >= 10")
+        assert refused(written, head)
+    for first, second in ((1, 2), (3, 5), (4, 6), (10, 11)):
+        with raw.undone():
+            for old, new in ((first, -1), (second, first), (-1, second)):
+                raw.run("UPDATE dither_entry SET seq = ? WHERE seq = ?", new, old)
+            assert refused(written), (first, second)
+    with raw.undone():
+        raw.run(
+            "INSERT INTO dither_entry SELECT 12, at, 'charge', dataset, 'new', NULL, body, NULL, hash "
+            "FROM dither_entry WHERE seq = 11"
+        )
+        assert refused(written)
+    for table in ("dither_account", "dither_person"):
+        for i, row in enumerate(raw.run(f"SELECT * FROM {table}")):
+            keys = 3 if table == "dither_account" else 2
+            where = " AND ".join(f"{name} = ?" for name in raw.columns(table)[:keys])
+            with raw.undone():
+                raw.run(f"DELETE FROM {table} WHERE {where}", *row[:keys])
+                assert refused(written), (table, i)
+    with raw.undone():
+        raw.run("INSERT INTO dither_person SELECT population, 5, 1, 0, 1 FROM dither_person LIMIT 1")
+        assert refused(written)
+    with raw.undone():
+        people = raw.run("SELECT who, loss FROM dither_person ORDER BY loss")
+        (poor, few), (rich, many) = people[0], people[-1]
+        assert few != many
+        raw.run("UPDATE dither_person SET loss = ? WHERE who = ?", many, poor)
+        raw.run("UPDATE dither_person SET loss = ? WHERE who = ?", few, rich)
+        assert refused(written), "two people who swapped accounts"
+    assert not refused(written, head)
+
+
+def test_an_answer_cut_off_at_the_end_needs_the_receipt(ledger: Ledger, raw: Raw) -> None:
+    """What was charged adds up without it; whoever kept the receipt of the answer knows."""
+    ledger.create("visits", limit=dp.PureDP(1))
+    receipt = ledger.release("visits", dp.PureDP(0.5), lambda: 1, key="june").receipt
+    raw.disarm()
+    raw.run("DELETE FROM dither_entry WHERE seq = 3")
+    assert not refused(ledger)
+    assert refused(ledger, receipt)
+    with pytest.raises(dp.LedgerError, match="receipt"):
+        ledger.expect(receipt)
+
+
+def test_a_changed_checksum_is_found_after_the_next_charge(written: Ledger, raw: Raw) -> None:
+    raw.run("UPDATE dither_account SET checksum = checksum + 1 WHERE kind = 'people'")
+    written.charge("visits", dp.PureDP(0.1), analyst="bob", people=["new"])
+    assert refused(written)
+
+
+def rewritten(raw: Raw, seq: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """What somebody does who knows how hashes are made: change one entry, and every hash from there on."""
+    before = chain.START if seq == 1 else bytes(raw.run("SELECT hash FROM dither_entry WHERE seq = ?", seq - 1)[0][0])
+    for row in raw.run("SELECT * FROM dither_entry WHERE seq >= ? ORDER BY seq", seq):
+        entry = chain._entry(row)
+        text = entry.text
+        if entry.seq == seq:
+            body = entry.body
+            change(body)
+            text = chain.canonical(body)
+        fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, text)
+        before = chain._digest(before, fields, entry.answer)
+        raw.run("UPDATE dither_entry SET body = ?, hash = ? WHERE seq = ?", text, before, entry.seq)
+
+
+def test_a_rewritten_history_is_found_by_its_sums_its_seals_or_a_receipt(written: Ledger, raw: Raw) -> None:
+    raw.disarm()
+    head = written.head
+    charge = next(entry for entry in written.history() if entry.kind == "charge")
+    changes: list[Callable[[dict[str, Any]], object]] = [
+        lambda body: body["charged"][0].__setitem__(3, 1),
+        lambda body: body.pop("charged"),
+        lambda body: body.__setitem__("charged", [[1]]),
+        lambda body: body.__setitem__("charged", 5),
+        lambda body: body["charged"][0].__setitem__(0, "nobody"),
+    ]
+    for change in changes:
+        with raw.undone():
+            rewritten(raw, charge.seq, change)
+            assert refused(written)
+    with raw.undone():
+        last = [entry.seq for entry in written.history() if entry.kind == "charge"][-1]
+        rewritten(raw, last, lambda body: body["people"].__setitem__(1, "0" * 32))
+        assert refused(written), "a seal cannot be made without the secret"
+    with raw.undone():
+        rewritten(raw, charge.seq, lambda body: body.__setitem__("asked", '"nothing"'))
+        assert not refused(written), "what nothing adds up to"
+        assert refused(written, head)
+        assert refused(written, charge.receipt)
+
+
+def test_history_cannot_be_changed_by_mistake(written: Ledger, raw: Raw) -> None:
+    entries = list(written.history())
+    statements = [
+        "UPDATE dither_entry SET at = 'x'",
+        "UPDATE dither_entry SET answer = NULL WHERE seq = 4",
+        "DELETE FROM dither_entry",
+        "DELETE FROM dither_entry WHERE seq = 11",
+    ]
+    if raw.server:
+        statements += ["TRUNCATE dither_entry", "TRUNCATE dither_entry, dither_account"]
+    else:
+        copy = "INSERT OR REPLACE INTO dither_entry SELECT"
+        statements += [
+            f"{copy} seq, at, kind, dataset, key, charge, body, x'32', hash FROM dither_entry WHERE seq = 4",
+            f"{copy} 99, at, kind, dataset, key, charge, body, x'32', hash FROM dither_entry WHERE charge IS NOT NULL",
+            f"{copy} 99, at, kind, dataset, key, charge, '', answer, hash FROM dither_entry WHERE key = '1'",
+        ]
+    for statement in statements:
+        with pytest.raises((sqlite3.DatabaseError, psycopg.Error), match="append"):
+            raw.run(statement)
+    assert list(written.history()) == entries
+    assert not refused(written)
+
+
+def test_receipts(ledger: Ledger, place: str, secret: bytes, tmp_path: Any) -> None:
+    empty = ledger.head
+    assert empty.seq == 0
+    ledger.expect(empty)
+    ledger.create("visits", limit=dp.PureDP(1))
+    receipts = [ledger.head, ledger.charge("visits", dp.PureDP(0.1)).receipt]
+    for receipt in [empty, *receipts]:
+        assert Receipt.read(str(receipt)) == receipt
+        ledger.expect(receipt)
+        ledger.verify(receipt)
+        dp.ledger.open(place, secret=secret, receipt=receipt).close()
+    with dp.ledger.open(tmp_path / "other.sqlite") as older:
+        older.create("visits", limit=dp.PureDP(1))
+        wrong = [
+            *receipts,
+            Receipt(99, "0" * 64),
+            Receipt(-1, "0" * 64),
+            Receipt(10**30, "0" * 64),
+            Receipt(0, "1" * 64),
+        ]
+        for receipt in wrong:
+            with pytest.raises(dp.LedgerError, match="receipt"):
+                older.expect(receipt)
+            with pytest.raises(dp.LedgerError, match="receipt"):
+                older.verify(receipt)
+            with pytest.raises(dp.LedgerError, match="receipt"):
+                dp.ledger.open(tmp_path / "other.sqlite", receipt=receipt)
+    for text in (
+        "",
+        ":",
+        "1:",
+        "1:" + "g" * 64,
+        "-1:" + "0" * 64,
+        "²:" + "0" * 64,
+        "9" * 5000 + ":" + "0" * 64,
+        5,
+        None,
+    ):
+        with pytest.raises(dp.InvalidArgument, match="receipt"):
+            Receipt.read(text)  # type: ignore[arg-type]
+    for thing in ("1:" + "0" * 64, 5, b""):
+        with pytest.raises(dp.WrongType, match="receipt"):
+            ledger.expect(thing)  # type: ignore[arg-type]
+
+
+def test_a_broken_end_is_found_at_once(written: Ledger, raw: Raw, place: str, secret: bytes) -> None:
+    raw.disarm()
+    for statement in (
+        "UPDATE dither_entry SET at = 'x' WHERE seq = 11",
+        "DELETE FROM dither_entry WHERE seq = 10",
+    ):
+        with raw.undone():
+            raw.run(statement)
+            with pytest.raises(dp.LedgerError, match="entry 1"):
+                dp.ledger.open(place, secret=secret)
+
+
+def test_entries_and_pages(written: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(written.history())
+    monkeypatch.setattr(chain, "_PAGE", 3)
+    assert list(written.history()) == whole == list(written.history("visits"))
+    assert list(written.history("deaths")) == []
+    assert [entry.seq for entry in whole] == list(range(1, 12))
+    assert all(isinstance(json.dumps(entry.body), str) for entry in whole)
+    assert written.verify() == dp.ledger.Verified(11, whole[-1].receipt, True)
+
+
+def test_a_clock_that_goes_backwards_harms_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(["2030", "1999", "1999", "0001"])
+    monkeypatch.setattr(chain, "now", lambda: next(times))
+    ledger.create("visits", limit=dp.PureDP(1))
+    for i in range(3):
+        ledger.charge("visits", dp.PureDP(0.1), key=f"{i}")
+    assert [entry.at for entry in ledger.history()] == ["2030", "1999", "1999", "0001"]
+    assert ledger.verify().entries == 4
+
+
+def test_without_the_secret_people_are_not_checked_and_that_is_said(place: str, monkeypatch: Any) -> None:
+    monkeypatch.delenv("DITHER_LEDGER_KEY", raising=False)
+    with dp.ledger.open(place, secret=bytes(32)) as ledger:
+        ledger.create("visits", each_person=dp.PureDP(1))
+        ledger.charge("visits", dp.PureDP(0.1), people=["ann"])
+        assert ledger.verify().people
+    with dp.ledger.open(place) as ledger:
+        assert not ledger.verify().people
+    assert store.schema.VERSION == 1

@@ -1,0 +1,343 @@
+"""Charge, compute, record, release: once for each key, in this order, whatever fails in between."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither.ledger.answers import encode
+from dither.randomness import SeededSource, mark
+from dither.spending import spends
+
+Ledger = dp.ledger.Ledger
+COST = dp.PureDP(0.25)
+ANSWERS: list[Any] = [
+    0,
+    False,
+    "",
+    [],
+    {},
+    (),
+    None,
+    b"",
+    0.0,
+    -0.0,
+    math.nan,
+    math.inf,
+    np.array([]),
+    np.zeros((0, 3), dtype=np.int8),
+    np.array(["", "é"]),
+    np.array([math.nan, -0.0]),
+    2**64,
+    -(10**400),
+    7**9000,
+    {"dither": "tuple", "items": (1, [2.5])},
+    "\ud800 🧪 \0",
+]
+
+
+class Stand:
+    """What a mechanism looks like from here: a guarantee, and a release that says so."""
+
+    def __init__(self, guarantee: dp.Guarantee, noise: float = 0.5) -> None:
+        self.guarantee, self.noise = guarantee, noise
+
+    def __repr__(self) -> str:
+        return f"Stand({self.guarantee!r})"
+
+    @spends
+    def release(self, value: float, *, source: Any = None) -> float:
+        return value + self.noise
+
+
+def never(*_: object) -> Any:
+    raise AssertionError("this was to be replayed")
+
+
+def fails(*_: object) -> Any:
+    raise RuntimeError("the power went out")
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal, of the same type, to the last bit."""
+    return type(left) is type(right) and encode(left) == encode(right)
+
+
+def test_every_answer_is_replayed_uncharged(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(len(ANSWERS)), each_person=dp.PureDP(len(ANSWERS)))
+    for i, answer in enumerate(ANSWERS):
+        first = ledger.release("visits", dp.PureDP(1), lambda _, a=answer: a, key=f"{i}", request=[i], people=["p"])
+        assert same(first.value, answer)
+        assert not first.replayed
+    assert ledger.left("visits") is None
+    entries = ledger.head.seq
+    for i, answer in enumerate(ANSWERS):
+        again = ledger.release("visits", dp.PureDP(1), never, key=f"{i}", request=[i], people=never)
+        assert same(again.value, answer)
+        assert again.stored == encode(answer)
+        assert again.replayed
+        assert ledger.release("visits", dp.PureDP(1), never, key=f"{i}", request=[i]).stored == again.stored
+    assert ledger.head.seq == entries == 1 + 2 * len(ANSWERS)
+    assert ledger.verify().people
+
+
+def test_without_a_key_every_release_is_a_new_one(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    keys = {ledger.release("visits", COST, lambda: 1).key for _ in range(4)}
+    assert len(keys) == 4
+    assert ledger.left("visits") is None
+    with pytest.raises(dp.BudgetExceeded):
+        ledger.release("visits", COST, never)
+
+
+def test_a_key_is_for_one_request(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    ledger.create("deaths", limit=dp.PureDP(1))
+    ledger.release("visits", COST, lambda: 1, key="june", request={"a": 1, "b": [2]}, analyst="ann")
+    others: list[dict[str, Any]] = [
+        {"request": {"a": 1}},
+        {"request": None},
+        {"request": '{"a":1,"b":[2]}'},
+        {"cost": dp.PureDP(0.1)},
+        {"cost": dp.ApproxDP(0.25, 1e-6)},
+        {"cost": dp.ZCDP(0.25)},
+        {"analyst": "bob"},
+        {"analyst": None},
+    ]
+    for other in others:
+        asked = {"cost": COST, "request": {"b": [2], "a": 1}, "analyst": "ann", **other}
+        with pytest.raises(dp.InvalidArgument, match="key"):
+            ledger.release("visits", asked.pop("cost"), never, key="june", **asked)
+    assert ledger.release("visits", COST, never, key="june", request={"b": [2], "a": 1}, analyst="ann").value == 1
+    assert ledger.release("deaths", COST, lambda: 2, key="june").value == 2, "another dataset has its own keys"
+    assert ledger.left("visits") == dp.PureDP(0.75)
+
+
+def test_what_was_asked_is_json(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    round_ = [deep]
+    round_.append(round_)
+    for wrong in (object(), {1: 2, "a": 3}, {b"a": 1}, math.nan, "\ud800", deep, round_, {1, 2}, 10**5000):
+        with pytest.raises(dp.WrongType, match="request"):
+            ledger.charge("visits", COST, request=wrong)
+    assert ledger.head.seq == 1
+    long = ledger.charge("visits", COST, key="long", request="x" * 50_000)
+    assert ledger.charge("visits", COST, key="long", request="x" * 50_000).receipt == long.receipt
+    with pytest.raises(dp.InvalidArgument, match="key"):
+        ledger.charge("visits", COST, key="long", request="x" * 49_999 + "y")
+    ledger.charge("visits", COST, request="\0 ' ; DROP TABLE dither_entry")
+    assert ledger.verify()
+
+
+def test_a_computation_that_failed_is_paid_once(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(0.25), each_analyst=dp.PureDP(0.25), each_person=dp.PureDP(0.25))
+    asked: dict[str, Any] = {"key": "june", "analyst": "ann", "people": ["ann", "bob", None, "ann"]}
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="power"):
+            ledger.release("visits", COST, fails, **asked)
+    assert ledger.left("visits") is None
+    first = ledger.release("visits", COST, lambda kept: kept.tolist(), **asked)
+    assert first.value == [True, True, False, True]
+    assert not first.replayed
+    assert ledger.release("visits", COST, never, **asked).stored == first.stored
+    assert [entry.kind for entry in ledger.history()] == ["open", "open", "charge", "answer"]
+    assert ledger.verify().people
+
+
+def test_a_resumed_computation_has_to_say_whom_it_touches(ledger: Ledger) -> None:
+    """Without the column there is no mask, and people who could not pay would be counted."""
+    ledger.create("visits", each_person=dp.PureDP(0.25))
+    ledger.create("deaths", limit=dp.PureDP(1))
+    ledger.charge("visits", COST, people=["ann"])
+    with pytest.raises(RuntimeError):
+        ledger.release("visits", COST, fails, key="june", people=["ann", "bob"])
+    with pytest.raises(dp.InvalidArgument, match="people"):
+        ledger.release("visits", COST, never, key="june")
+    assert ledger.release("visits", COST, np.ndarray.tolist, key="june", people=["ann", "bob"]).value == [False, True]
+    with pytest.raises(RuntimeError):
+        ledger.release("deaths", COST, fails, key="june")
+    with pytest.raises(dp.InvalidArgument, match="people"):
+        ledger.release("deaths", COST, never, key="june", people=["ann"])
+
+
+def test_whoever_was_charged_since_is_left_out_of_what_is_resumed(ledger: Ledger) -> None:
+    ledger.create("visits", each_person=dp.PureDP(1))
+    first = ledger.charge("visits", COST, key="june", people=["ann", "bob", "eve"])
+    ledger.charge("visits", COST, people=["bob"])
+    again = ledger.charge("visits", COST, key="june", people=["bob", "ann", "new"])
+    assert again.receipt == first.receipt
+    assert again.kept is not None
+    assert again.kept.tolist() == [False, True, False]
+
+
+def test_each_charge_has_one_answer(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    paid = ledger.charge("visits", COST, key="june")
+    first = ledger.record(paid, encode(1))
+    second = ledger.record(paid, encode(2))
+    assert (first.value, first.replayed) == (1, False)
+    assert (second.value, second.replayed, second.receipt) == (1, True, first.receipt)
+    assert ledger.charge("visits", COST, key="june").answer == b"1"
+    assert ledger.record(ledger.charge("visits", COST, key="june"), encode(3)).value == 1
+    assert ledger.verify().entries == 3
+
+
+def test_an_answer_that_cannot_be_read_is_not_written(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    paid = ledger.charge("visits", COST, key="june")
+    for wrong in (b"", b"garbage", b"\xff", b'{"dither":"array"}', b'{"dither":"pickle","data":"gASV"}'):
+        with pytest.raises(dp.InvalidArgument, match="answer"):
+            ledger.record(paid, wrong)
+    for other in ("1", 1, None, bytearray(b"1")):
+        with pytest.raises(dp.WrongType, match="answer"):
+            ledger.record(paid, other)  # type: ignore[arg-type]
+    with pytest.raises(dp.WrongType, match="charge"):
+        ledger.record(paid.receipt, b"1")  # type: ignore[arg-type]
+    assert ledger.record(paid, b"1").value == 1
+
+
+def test_a_charge_made_elsewhere_is_not_answered_here(ledger: Ledger, tmp_path: Any) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    paid = ledger.charge("visits", COST, key="june")
+    with dp.ledger.open(tmp_path / "other.sqlite") as other:
+        other.create("visits", limit=dp.PureDP(1))
+        foreign = other.charge("visits", COST, key="june")
+    receipts = [dp.ledger.Receipt(seq, paid.receipt.hash) for seq in (0, 1, -1, 10**30, True)]
+    forged = [replace(paid, receipt=receipt) for receipt in [next(ledger.history()).receipt, *receipts]]
+    for wrong in [foreign, replace(paid, dataset="deaths"), replace(paid, key="july"), *forged]:
+        with pytest.raises(dp.LedgerError):
+            ledger.record(wrong, b"1")
+    assert ledger.record(paid, b"1").value == 1
+    assert ledger.verify().entries == 3
+
+
+def test_two_computations_of_one_key_give_one_answer_to_both(ledger: Ledger, place: str, secret: bytes) -> None:
+    """Both are past the charge before either has its answer."""
+    ledger.create("visits", limit=COST)
+    both, found = threading.Barrier(2), {}
+
+    def ask(own: Ledger, answer: int) -> None:
+        def compute() -> int:
+            both.wait(60)
+            return answer
+
+        found[answer] = own.release("visits", COST, compute, key="june")
+
+    with dp.ledger.open(place, secret=secret) as other:
+        threads = [threading.Thread(target=ask, args=each) for each in ((ledger, 1), (other, 2))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert found[1].value == found[2].value
+    assert found[1].stored == found[2].stored
+    assert sorted((found[1].replayed, found[2].replayed)) == [False, True]
+    assert ledger.verify().entries == 3
+
+
+def test_threads_share_a_ledger(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    fitted: list[int] = []
+
+    def ask(i: int) -> None:
+        for j in range(5):
+            try:
+                ledger.release("visits", dp.PureDP(0.1), lambda: i, key=f"{i} {j}")
+            except dp.BudgetExceeded:
+                continue
+            fitted.append(i)
+            with pytest.raises(dp.DitherError):
+                ledger.left("no such dataset")  # an error in one thread leaves the others' transactions alone
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(fitted) == 10
+    assert ledger.left("visits") is None
+    assert ledger.verify().entries == 21
+
+
+SEEDED: list[Callable[[], Any]] = [
+    lambda: dp.Laplace(1, 0.25).release(1, source=SeededSource(1)),
+    lambda: dp.Laplace(1, 0.25).release(np.zeros(2), source=SeededSource(1)),
+    lambda: [{"a": (mark(1.5, SeededSource(1)),)}],
+    lambda: {"a": mark("b", SeededSource(1))},
+    lambda: mark([1], SeededSource(1)),
+]
+
+
+def test_seeded_answers_are_refused(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    for i, seeded in enumerate(SEEDED[:4]):
+        with pytest.raises(dp.NotPrivate, match="seeded"):
+            ledger.release("visits", COST, seeded, key=f"{i}")
+        assert ledger.release("visits", COST, lambda: 1, key=f"{i}").value == 1, "it was paid for"
+    with pytest.raises(dp.NotPrivate, match="seeded"):
+        encode(SEEDED[4]())
+
+
+def test_a_computation_spends_what_was_charged_and_no_more(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(100))
+    half, whole = Stand(dp.PureDP(0.125)), Stand(COST)
+    assert ledger.release("visits", COST, lambda: [half.release(1), half.release(2)]).value == [1.5, 2.5]
+    for compute in (
+        lambda: [whole.release(1), whole.release(2)],
+        lambda: [half.release(1) for _ in range(3)],
+        lambda: whole.release(1) + Stand(dp.PureDP(1e-9)).release(1),
+        lambda: Stand(dp.ApproxDP(0.1, 1e-9)).release(1),
+        lambda: Stand(dp.ZCDP(1e-9)).release(1),
+    ):
+        with pytest.raises(dp.BudgetExceeded, match="compute"):
+            ledger.release("visits", COST, compute)
+    with pytest.raises(dp.NotPrivate, match="seeded"):
+        ledger.release("visits", COST, lambda: whole.release(1, source=SeededSource(1)))
+    ledger.create("deaths", limit=dp.ZCDP(1))
+    mixed = [Stand(dp.ZCDP(0.4)), Stand(dp.PureDP(0.4))]
+    assert ledger.release("deaths", dp.ZCDP(0.5), lambda: [one.release(1) for one in mixed]).value == [1.5, 1.5]
+    assert whole.release(1) == 1.5, "outside nobody keeps books"
+
+
+def test_a_computation_that_hides_its_second_release_is_refused(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+
+    def greedy() -> float:
+        first = Stand(COST).release(1)
+        try:
+            return first + Stand(COST).release(1)
+        except dp.BudgetExceeded:
+            return first
+
+    assert ledger.release("visits", COST, greedy).value == 1.5
+
+
+def test_a_release_within_a_release_pays_for_itself(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+
+    def outer() -> float:
+        inner = ledger.release("visits", COST, lambda: Stand(COST).release(1))
+        return float(inner.value) + Stand(COST).release(1)
+
+    assert ledger.release("visits", COST, outer).value == 3
+    assert ledger.left("visits") == dp.PureDP(0.5)
+
+
+def test_what_a_charge_and_a_release_print(ledger: Ledger) -> None:
+    ledger.create("visits", each_person=dp.PureDP(1))
+    paid = ledger.charge("visits", COST, key="june", people=["ann", "bob"])
+    found = ledger.record(paid, encode("the answer"))
+    assert "True" not in repr(paid)
+    assert "kept" not in repr(paid)
+    assert "stored" not in repr(found)
+    assert dp.ledger.Receipt.read(str(found.receipt)) == found.receipt

@@ -1,0 +1,177 @@
+"""Everything released inside a block is charged before it is computed, and replayed under its key."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import dither as dp
+from dither.randomness import SeededSource
+from dither.spending import spends
+
+Ledger = dp.ledger.Ledger
+
+
+class Stand:
+    """What a mechanism looks like from here; each release gives another number."""
+
+    drawn = 0
+
+    def __init__(self, epsilon: float) -> None:
+        self.guarantee = dp.PureDP(epsilon)
+
+    def __repr__(self) -> str:
+        return f"Stand({self.guarantee!r})"
+
+    @spends
+    def release(self, value: float = 0, *, source: Any = None) -> float:
+        if value < 0:
+            raise RuntimeError("the power went out")
+        Stand.drawn += 1
+        return value + Stand.drawn
+
+    @spends
+    def twice(self) -> list[float]:
+        return [Stand(99).release(), Stand(99).release()]
+
+
+def test_each_release_is_charged(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1), each_analyst=dp.PureDP(1))
+    with ledger.scope("visits", analyst="ann") as scope:
+        Stand(0.25).release()
+        assert scope.left == dp.PureDP(0.75)
+        Stand(0.5).release()
+        before = Stand.drawn
+        with pytest.raises(dp.BudgetExceeded):
+            Stand(0.5).release()
+        assert Stand.drawn == before, "nothing is drawn before it is paid for"
+        Stand(0.25).release()
+    assert ledger.left("visits") is None
+    Stand(99).release()
+    assert ledger.verify().entries == 5
+
+
+def test_a_release_made_of_others_is_charged_once(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        assert len(Stand(0.5).twice()) == 2
+    assert ledger.left("visits") == dp.PureDP(0.5)
+
+
+def test_a_block_with_a_key_is_replayed(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+
+    def block(*, fail: bool = False) -> list[float]:
+        found = []
+        with ledger.scope("visits", key="june"):
+            found.append(Stand(0.25).release(1))
+            found.append(Stand(0.25).release(-1 if fail else 2))
+            found += Stand(0.5).twice()
+        return found
+
+    with pytest.raises(RuntimeError):
+        block(fail=True)
+    assert ledger.left("visits") == dp.PureDP(0.5)
+    first = block()
+    assert ledger.left("visits") is None
+    before = Stand.drawn
+    assert block() == first
+    assert Stand.drawn == before
+    assert [entry.key for entry in ledger.history() if entry.kind == "charge"] == ["june/1", "june/2", "june/3"]
+    with ledger.scope("visits", key="june"), pytest.raises(dp.InvalidArgument, match="key"):
+        Stand(0.1).release()
+
+
+def test_the_innermost_block_pays(ledger: Ledger) -> None:
+    for name in ("visits", "deaths"):
+        ledger.create(name, limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        Stand(0.25).release()
+        with pytest.raises(RuntimeError), ledger.scope("deaths"):
+            Stand(0.5).release(-1)
+        Stand(0.25).release()
+        assert ledger.release("deaths", dp.PureDP(0.25), lambda: Stand(0.25).release(), key="own").value
+    assert ledger.left("visits") == dp.PureDP(0.5)
+    assert ledger.left("deaths") == dp.PureDP(0.25)
+    with pytest.raises(dp.BudgetExceeded), ledger.scope("visits"):
+        Stand(0.75).release()
+    assert Stand(99).release(), "a block that failed is left"
+
+
+def test_seeded_sources_are_refused_before_they_are_charged(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        with pytest.raises(dp.NotPrivate, match="seeded"):
+            Stand(0.5).release(source=SeededSource(1))
+        with pytest.raises(dp.NotPrivate, match="seeded"):
+            Stand(0.5).release(source=object())
+        Stand(0.5).release(source=dp.randomness.SYSTEM)  # type: ignore[attr-defined]
+    assert ledger.left("visits") == dp.PureDP(0.5)
+
+
+def test_what_cannot_be_charged_is_not_released(ledger: Ledger) -> None:
+    ledger.create("visits", each_person=dp.PureDP(1))
+    ledger.create("deaths", limit=dp.PureDP(1), each_analyst=dp.PureDP(1))
+    before = Stand.drawn
+    for dataset, reason in (("visits", "people"), ("deaths", "analyst"), ("nowhere", "dataset")):
+        with ledger.scope(dataset), pytest.raises(dp.InvalidArgument, match=reason):
+            Stand(0.5).release()
+    assert Stand.drawn == before
+    for wrong in ("", "x" * 181, "a\n"):
+        with pytest.raises(dp.InvalidArgument, match="key"):
+            ledger.scope("visits", key=wrong)
+
+
+def test_tasks_keep_their_own_books(ledger: Ledger) -> None:
+    """Two tasks take turns, each in its own block; neither is charged for the other."""
+    for name in ("visits", "deaths"):
+        ledger.create(name, limit=dp.PureDP(10))
+
+    async def ask(name: str, cost: float, count: int) -> None:
+        with ledger.scope(name):
+            for _ in range(count):
+                Stand(cost).release()
+                await asyncio.sleep(0)
+            await asyncio.gather(*(child(cost) for _ in range(2)))
+
+    async def child(cost: float) -> None:
+        await asyncio.sleep(0)
+        Stand(cost).release()
+
+    async def both() -> None:
+        await asyncio.gather(ask("visits", 0.5, 3), ask("deaths", 0.25, 5))
+        Stand(99).release()
+
+    asyncio.run(both())
+    assert ledger.left("visits") == dp.PureDP(7.5)
+    assert ledger.left("deaths") == dp.PureDP(8.25)
+
+
+def test_threads_with_the_same_books(ledger: Ledger) -> None:
+    """``asyncio.to_thread`` hands the block on; numbers under a key stay one each, and an allowance is one sum."""
+    ledger.create("visits", limit=dp.PureDP(10))
+
+    async def crowd(count: int, epsilon: float) -> list[Any]:
+        return await asyncio.gather(
+            *(asyncio.to_thread(Stand(epsilon).release) for _ in range(count)), return_exceptions=True
+        )
+
+    with ledger.scope("visits", key="june"):
+        found = asyncio.run(crowd(8, 0.25))
+    assert len(set(found)) == 8
+    assert ledger.left("visits") == dp.PureDP(8)
+    results: list[Any] = []
+    ledger.release("visits", dp.PureDP(1), lambda: results.extend(asyncio.run(crowd(12, 0.25))))
+    assert sum(isinstance(one, dp.BudgetExceeded) for one in results) == 8
+
+
+def test_a_new_thread_starts_without_books(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        thread = threading.Thread(target=Stand(99).release)
+        thread.start()
+        thread.join(60)
+    assert ledger.left("visits") == dp.PureDP(1)

@@ -1,0 +1,116 @@
+"""The secret of people's hashes: beside a file, in the environment, or given; never lost in silence."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dither as dp
+from dither.ledger.secret import VARIABLE
+
+Ledger = dp.ledger.Ledger
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def paid(place: Any, **how: Any) -> bool:
+    """Charge ann once; whether she could pay."""
+    with dp.ledger.open(place, **how) as ledger:
+        if not ledger.accounts():
+            ledger.create("visits", each_person=dp.PureDP(1))
+        kept = ledger.charge("visits", dp.PureDP(1), people=["ann"]).kept
+        assert kept is not None
+        return bool(kept.all())
+
+
+def test_a_given_secret_is_the_only_one(place: str) -> None:
+    own = secrets.token_bytes(32)
+    assert paid(place, secret=own)
+    with pytest.raises(dp.LedgerError, match="another"):
+        paid(place, secret=secrets.token_bytes(32))
+    assert not paid(place, secret=own), "under another secret everybody would look new"
+    with (
+        dp.ledger.open(place, secret=secrets.token_bytes(32)) as ledger,
+        pytest.raises(dp.LedgerError, match="another"),
+    ):
+        ledger.verify()
+
+
+def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = secrets.token_bytes(32)
+    monkeypatch.setenv(VARIABLE, own.hex() + "\n")
+    assert paid(place)
+    assert not paid(place)
+    assert not paid(place, secret=own)
+    monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
+    with pytest.raises(dp.LedgerError, match="another"):
+        paid(place)
+    for wrong in ("", "ab", "g" * 64, own.hex()[:-1], own.hex() + "00", "ü" * 64):
+        monkeypatch.setenv(VARIABLE, wrong)
+        with pytest.raises(dp.InvalidArgument, match=VARIABLE) as error:
+            paid(place)
+        assert len(wrong) < 3 or wrong not in str(error.value)
+
+
+def test_wrong_secrets_are_refused(place: str) -> None:
+    for wrong in (b"", b"short", bytes(31), bytes(33)):
+        with pytest.raises(dp.InvalidArgument, match="32 bytes"):
+            dp.ledger.open(place, secret=wrong)
+    for thing in ("x" * 32, bytearray(32), 5):
+        with pytest.raises(dp.WrongType, match="32 bytes"):
+            dp.ledger.open(place, secret=thing)  # type: ignore[arg-type]
+
+
+def test_a_server_has_no_file(postgresql: str) -> None:
+    with pytest.raises(dp.InvalidArgument, match=VARIABLE):
+        paid(postgresql)
+    with dp.ledger.open(postgresql) as ledger:
+        ledger.create("deaths", limit=dp.PureDP(1))
+        ledger.charge("deaths", dp.PureDP(1))
+        assert ledger.verify().people, "there are none to check"
+
+
+def test_a_file_beside_the_ledger(tmp_path: Path) -> None:
+    place = tmp_path / "budget.sqlite"
+    key = tmp_path / "budget.sqlite.key"
+    assert paid(place)
+    own = key.read_text()
+    assert len(bytes.fromhex(own)) == 32
+    assert not paid(place)
+    assert not paid(place, secret=bytes.fromhex(own))
+    key.unlink()
+    with pytest.raises(dp.LedgerError, match=r"\.key"):
+        paid(place)
+    assert not key.exists(), "no new one is made"
+    for wrong in ("", "x", own[:-2], "ü" * 40, own + own):
+        key.write_text(wrong, "utf-8")
+        with pytest.raises(dp.InvalidArgument, match="beside"):
+            paid(place)
+    key.write_bytes(b"\xff\xfe\0")
+    with pytest.raises(dp.InvalidArgument, match="beside"):
+        paid(place)
+    key.write_text(secrets.token_hex(32))
+    with pytest.raises(dp.LedgerError, match="another"):
+        paid(place)
+    key.unlink()
+    key.mkdir()
+    with pytest.raises(dp.LedgerError, match=r"\.key"):
+        paid(place)
+    key.rmdir()
+    key.write_text(own)
+    assert not paid(place)
+
+
+def test_the_secret_is_not_in_the_ledger(tmp_path: Path) -> None:
+    place, own = tmp_path / "budget.sqlite", secrets.token_bytes(32)
+    paid(place, secret=own)
+    held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert own not in held
+    assert own.hex().encode() not in held
+    assert not (tmp_path / "budget.sqlite.key").exists()

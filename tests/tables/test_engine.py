@@ -1,0 +1,416 @@
+"""Files, databases and frames in DuckDB: what is read, what is refused, and what nobody gets to see."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
+from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.engines import connect
+from support_engines import interrupted
+
+
+def card(**types: Type) -> Card:
+    return Card("t", "…", {name: ColumnCard(type) for name, type in types.items()})
+
+
+def rows(source: object, said: Card | None = None) -> list[dict[str, Any]]:
+    with connect(source, said) as engine:
+        return list(engine.run("SELECT * FROM dither_rows").to_pylist())
+
+
+def refused(source: object, said: Card | None = None) -> str:
+    with pytest.raises((InvalidData, InvalidArgument)) as caught:
+        connect(source, said)
+    assert caught.value.__cause__ is None
+    return str(caught.value)
+
+
+# -- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def csv(folder: Path, text: str | bytes, name: str = "t.csv") -> str:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def test_csv_cells_are_read_as_the_card_says(tmp_path: Path) -> None:
+    path = csv(
+        tmp_path,
+        "i,x,t,b,d,s\n"
+        "1,1.5,a,true,2024-02-29,2024-02-29 12:00:00\n"
+        '-7,1e3," a ",false,2024-01-01,2024-01-01T00:00:00+02:00\n'
+        ",,,,,\n"
+        '"","","","","",""\n'
+        "one,two,,maybe,2023-02-29,never\n"
+        "99999999999999999999,nan,é😀,1,99999-01-01,2024-01-01\n",
+    )
+    types: dict[str, Type] = {"i": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date", "s": "timestamp"}
+    found = rows(path, card(**types))
+    assert found[0] == {"i": 1, "x": 1.5, "t": "a", "b": True, "d": date(2024, 2, 29), "s": datetime(2024, 2, 29, 12)}
+    assert found[1] == {
+        "i": -7,
+        "x": 1000.0,
+        "t": " a ",
+        "b": False,
+        "d": date(2024, 1, 1),
+        "s": datetime(2023, 12, 31, 22),
+    }
+    assert set(found[2].values()) == {None}
+    assert found[3] == {"i": None, "x": None, "t": "", "b": None, "d": None, "s": None}  # quoted: empty text
+    assert set(found[4].values()) == {None}
+    assert (found[5]["i"], found[5]["t"], found[5]["d"]) == (None, "é😀", None)
+
+
+def test_types_of_csv_files_are_never_guessed(tmp_path: Path) -> None:
+    with connect(csv(tmp_path, "a,b\n1,2024-01-01\n")) as engine:
+        assert engine.schema() == {"a": "text", "b": "text"}
+    assert rows(csv(tmp_path, "a\n007\n"), card(a="text")) == [{"a": "007"}]
+
+
+@pytest.mark.parametrize("text", ["a;b\n1;x,y\n", "a\tb\n1\tx,y\n", "a|b\n1|x,y\n", 'a,b\n1,"x,y"\n'])
+def test_the_header_says_what_is_between_cells(tmp_path: Path, text: str) -> None:
+    assert rows(csv(tmp_path, text), card(a="integer", b="text")) == [{"a": 1, "b": "x,y"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\r\n1,x\r\n",
+        "\ufeffa,b\n1,x\n",
+        'b,"a"\nx,1\n',
+        'a,b\n1,"x"\n',
+        "extra,a,b\nq,1,x",
+        ",a,b\n0,1,x\n",
+    ],
+)
+def test_forms_of_csv(tmp_path: Path, text: str) -> None:
+    assert rows(csv(tmp_path, text), card(a="integer", b="text")) == [{"a": 1, "b": "x"}]
+
+
+def test_compressed_csv(tmp_path: Path) -> None:
+    path = csv(tmp_path, gzip.compress(b"a\n1\n"), "t.csv.gz")
+    assert rows(path, card(a="integer")) == [{"a": 1}]
+
+
+def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
+    assert rows(csv(tmp_path, "a,b\n"), card(a="integer", b="text")) == []
+    assert rows(csv(tmp_path, "a,b"), card(a="integer", b="text")) == []
+
+
+@pytest.mark.parametrize("line", ["1", "1,2,3", '1,"2', "1,\xff"])
+def test_a_broken_line_is_refused_without_showing_it(tmp_path: Path, line: str) -> None:
+    path = csv(tmp_path, b"a,b\n5,a secret\n" + line.encode("latin-1") + b"\n")
+    with connect(path, card(a="integer", b="text")) as engine:
+        with pytest.raises(InvalidData, match="withheld") as caught:
+            engine.run("SELECT COUNT(*) AS n, MIN(b) AS b FROM dither_rows")
+        assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "an empty one"),
+        (b"\n1\n", "an empty first line"),
+        (b"a,a\n1,2\n", "two of one name"),
+        (b"a,A\n1,2\n", "more than case"),
+        (b"\xff\xfea\n", "another encoding"),
+        (b"b\n1\n", "column a: expected a column of the source, got none of that name"),
+        (b"A\n1\n", "Fix: write it as A"),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, text: bytes, said: str) -> None:
+    assert said in refused(csv(tmp_path, text), card(a="integer"))
+
+
+def test_several_csv_files_have_one_header(tmp_path: Path) -> None:
+    csv(tmp_path, "a,b\n1,x\n", "1.csv")
+    csv(tmp_path, "a,b\n2,y\n", "2.csv")
+    assert len(rows(tmp_path / "*.csv", card(a="integer"))) == 2
+    csv(tmp_path, "b,a\n2,y\n", "3.csv")
+    assert "different ones" in refused(tmp_path / "*.csv", card(a="integer"))
+
+
+# -- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+def test_parquet(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, None], "b": ["x", ""], "l": [[1], []], "e": pa.array(["p", "q"]).dictionary_encode()})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with connect(tmp_path / "t.parquet") as engine:
+        assert engine.schema() == {"a": "integer", "b": "text", "e": "text"}
+        assert engine.unusable() == ["l"]
+    assert rows(tmp_path / "*.parquet", card(a="number", b="text")) == [{"a": 1.0, "b": "x"}, {"a": None, "b": ""}]
+
+
+@pytest.mark.parametrize("name", ["it's.parquet", "sp ace.parquet", "ü😀.parquet", "a;b--.parquet"])
+def test_odd_file_names(tmp_path: Path, name: str) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / name)
+    assert rows(tmp_path / name) == [{"a": 1}]
+
+
+def test_a_file_name_is_never_a_pattern_for_others(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a1.parquet")
+    pq.write_table(pa.table({"a": [2]}), tmp_path / "a[1].parquet")
+    assert "rename" in refused(tmp_path / "a[1].parquet")
+
+
+def test_parquet_files_of_different_schemas(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": ["a secret"]}), tmp_path / "2.parquet")
+    assert "different ones" in refused(tmp_path / "*.parquet")
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": list(range(10000))}), path)
+    whole = path.read_bytes()
+    for cut in (0, 3, 8, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        assert "source:" in refused(path)
+    path.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
+    with connect(path) as engine, pytest.raises(InvalidData) as caught:
+        engine.run("SELECT SUM(a) AS s FROM dither_rows")
+    assert caught.value.__cause__ is None
+
+
+def test_a_file_that_goes_away(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with connect(path) as engine:
+        path.unlink()
+        with pytest.raises(InvalidData):
+            engine.check()
+        with pytest.raises(InvalidData):
+            engine.run("SELECT * FROM dither_rows")
+
+
+def test_a_file_that_changes_its_type_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with connect(path, card(a="integer")) as engine:
+        engine.check()
+        pq.write_table(pa.table({"a": ["x"]}), path)
+        with pytest.raises(InvalidData, match="column a: expected integer, as the card says, got VARCHAR"):
+            engine.check()
+
+
+def test_a_csv_file_whose_columns_change_places_is_noticed(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a,b\n1,2\n")
+    with connect(path, card(a="integer")) as engine:
+        csv(tmp_path, "b,a\n2,1\n")
+        with pytest.raises(InvalidData, match="open it again"):
+            engine.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing.parquet", "no such file"),
+        ("*.parquet", "no such file"),
+        (".", "a folder"),
+        ("t.xlsx", "ends in"),
+        ("t", "ends in"),
+        ("t.duckdb", "add ::table"),
+        ("t.duckdb::", "an empty name"),
+        ("nothing.duckdb::t", "no such file"),
+        ("t.xlsx::t", "another file"),
+    ],
+)
+def test_places_that_are_refused(tmp_path: Path, name: str, said: str) -> None:
+    for there in ("t.xlsx", "t", "t.duckdb"):
+        (tmp_path / there).write_text("something")
+    assert said in refused(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "source", ["", " ", "s3://bucket/t.parquet", "https://x/t.csv", "mysql://u:sekret@h/d::t", "::t"]
+)
+def test_sources_that_are_refused(source: str) -> None:
+    assert "sekret" not in refused(source)
+
+
+def test_things_that_are_no_source() -> None:
+    for thing in (7, None, [1], {"a": 1}, pd.Series([1]), pa.array([1])):
+        with pytest.raises(WrongType):
+            connect(thing)
+
+
+# -- DuckDB's own files ----------------------------------------------------------------------------------------------
+
+
+def test_a_duckdb_file(tmp_path: Path) -> None:
+    path = tmp_path / "d.duckdb"
+    with duckdb.connect(str(path)) as own:
+        own.execute("CREATE TABLE visits (a INTEGER, h HUGEINT, u UUID, e ENUM('x', 'a secret'), s TIMESTAMPTZ)")
+        own.execute("INSERT INTO visits VALUES (1, 2 ** 100, uuid(), 'x', '2024-01-01 00:00:00+02')")
+        own.execute('CREATE SCHEMA more; CREATE VIEW more."A view" AS SELECT a FROM visits')
+    with connect(f"{path}::visits") as engine:
+        assert engine.schema() == {"a": "integer", "h": "integer", "u": "text", "e": "text", "s": "timestamp"}
+        found = engine.run("SELECT a, h, e, s FROM dither_rows").to_pylist()
+        assert found == [{"a": 1, "h": None, "e": "x", "s": datetime(2023, 12, 31, 22)}]
+        with pytest.raises(DitherError):
+            engine.run("INSERT INTO source.visits (a) VALUES (1)")
+    assert rows(f'{path}::more."A view"') == [{"a": 1}]
+    assert "none of that name" in refused(f"{path}::nothing")
+    said = refused(f"{path}::visits", card(e="integer"))
+    assert "got ENUM" in said
+    assert "secret" not in said
+    with duckdb.connect(str(path)) as own:
+        own.execute("CREATE TABLE open_elsewhere (a INTEGER)")
+        assert "close it elsewhere" in refused(f"{path}::visits")
+
+
+# -- frames ----------------------------------------------------------------------------------------------------------
+
+
+def test_frames() -> None:
+    said = card(a="integer", t="text")
+    expected = [{"a": 1, "t": "x"}, {"a": 2, "t": None}]
+    table = pa.table({"a": [1, 2], "t": ["x", None]})
+    frames = [
+        table,
+        table.to_batches()[0],
+        pd.DataFrame({"a": [1, 2], "t": ["x", None]}),
+        pd.DataFrame({"a": [1, 2], "t": pd.Series(["x", None], dtype=object)}),
+        pl.DataFrame({"a": [1, 2], "t": ["x", None]}),
+        pl.LazyFrame({"a": [1, 2], "t": ["x", None]}),
+        pl.DataFrame({"a": [1, 2], "t": pl.Series(["x", None], dtype=pl.Categorical)}),
+        duckdb.sql("SELECT 1 AS a, 'x' AS t UNION ALL SELECT 2, NULL ORDER BY a"),
+    ]
+    for frame in frames:
+        assert rows(frame, said) == expected, type(frame)
+
+
+def test_objects_in_pandas_are_what_the_card_says() -> None:
+    frame = pd.DataFrame({"d": pd.Series([date(2024, 1, 1), None], dtype=object), "b": [True, None]})
+    assert rows(frame, card(d="date", b="boolean")) == [{"d": date(2024, 1, 1), "b": True}, {"d": None, "b": None}]
+    mixed = pd.DataFrame({"t": pd.Series(["a secret", 7], dtype=object)})
+    assert "secret" not in refused(mixed, card(t="text"))
+    assert "secret" not in refused(mixed)
+
+
+def test_whole_numbers_that_pandas_made_floats_are_refused() -> None:
+    said = refused(pd.DataFrame({"a": [1, None]}), card(a="integer"))
+    assert "or make it whole numbers in the source" in said
+
+
+def test_types_that_a_card_may_give() -> None:
+    table = pa.table(
+        {"i": [1], "x": [1.5], "t": ["a"], "b": [True], "d": [date(2024, 1, 1)], "s": [datetime(2024, 1, 1)]}
+    )
+    allowed = {
+        "i": ["integer", "number"],
+        "x": ["number"],
+        "t": ["text"],
+        "b": ["boolean"],
+        "d": ["date"],
+        "s": ["timestamp"],
+    }
+    for name in table.column_names:
+        for type in ("integer", "number", "text", "boolean", "date", "timestamp"):
+            if type in allowed[name]:
+                connect(table, card(**{name: type})).close()
+            else:
+                assert f"column {name}: expected {type}" in refused(table, card(**{name: type}))
+
+
+def test_nothing_but_unusable_columns() -> None:
+    assert "none" in refused(pa.table({"l": [[1]]}))
+    assert "two of one name" in refused(pa.table([[1], [2]], names=["a", "a"]))
+
+
+# -- what it may do --------------------------------------------------------------------------------------------------
+
+
+def test_nothing_else_can_be_read_or_written(tmp_path: Path) -> None:
+    path = csv(tmp_path, "a\n1\n")
+    other = csv(tmp_path, "b\na secret\n", "other.csv")
+    secret = pa.table({"b": [1]})  # noqa: F841 - DuckDB finds Python's variables by name, if it is let
+    with connect(path, card(a="integer")) as engine:
+        for sql in (
+            f"SELECT * FROM read_csv('{other}')",
+            f"SELECT * FROM '{other}'",
+            f"SELECT * FROM read_text('{other}')",
+            f"SELECT * FROM glob('{tmp_path}/*')",
+            "SELECT * FROM secret",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/new.duckdb' AS more",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SET lock_configuration = false",
+            "SET enable_external_access = true",
+            "CREATE TABLE x (a INTEGER)",
+            "SELECT 1; SELECT 2",
+            "",
+        ):
+            with pytest.raises(DitherError):
+                engine.run(sql)
+        assert sorted(os.listdir(tmp_path)) == ["other.csv", "t.csv"]
+        settings = (
+            "SELECT name, value FROM duckdb_settings() WHERE name = ANY(['autoinstall_known_extensions', 'TimeZone',"
+        )
+        found = engine.run(settings + " 'autoload_known_extensions', 'enable_progress_bar', 'temp_file_encryption'])")
+        assert {row["name"]: row["value"] for row in found.to_pylist()} == {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "enable_progress_bar": "false",
+            "temp_file_encryption": "true",
+            "TimeZone": "UTC",
+        }
+
+
+def test_its_folder_goes_with_it() -> None:
+    engine = connect(pa.table({"a": [1]}))
+    folder = Path(engine._spill)  # type: ignore[attr-defined]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    engine.close()
+    assert not folder.exists()
+    with pytest.raises(DitherError):
+        engine.run("SELECT 1 AS one")
+
+
+def test_mistakes_in_the_sql_keep_their_cause() -> None:
+    with connect(pa.table({"a": [1]})) as engine, pytest.raises(InvalidData) as caught:
+        engine.run("SELECT nothing FROM dither_rows")
+    assert isinstance(caught.value.__cause__, duckdb.BinderException)
+
+
+SLOW = "SELECT SUM(x.a * y.a % 7) AS s FROM dither_rows AS x, dither_rows AS y"
+
+
+def test_stopping_from_another_thread() -> None:
+    with connect(pa.table({"a": list(range(300_000))})) as engine:
+        waiting = threading.Timer(0.5, engine.cancel)
+        waiting.start()
+        with pytest.raises(DitherError, match="one that was stopped"):
+            engine.run(SLOW)
+        waiting.join()
+        assert engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist() == [{"n": 300_000}]
+
+
+def test_ctrl_c_stops_it() -> None:
+    script = f"""
+import pyarrow as pa
+from dither.tables.engines import connect
+engine = connect(pa.table({{"a": list(range(300_000))}}))
+print("asking", flush=True)
+try:
+    engine.run("{SLOW}")
+except KeyboardInterrupt:
+    print("stopped", engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist())
+"""
+    assert "stopped [{'n': 300000}]" in interrupted(script)

@@ -1,0 +1,519 @@
+"""What SQL is refused, and that nothing but a refusal comes of a text that is no question."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.errors import InvalidArgument, WrongType
+from dither.tables.sql import parse
+from dither.tables.sql_rows import syntax
+from dither.tables.tree import Query
+from tables.questions import CARD
+
+REFUSED = [
+    # statements
+    ("", "empty"),
+    ("   ;;  ", "empty"),
+    ("-- only a comment", "empty"),
+    ("SELECT", "FROM visits"),
+    ("SELECT COUNT(*)", "no FROM"),
+    ("SELECT COUNT(*) FROM visits; SELECT COUNT(*) FROM visits", "one statement"),
+    ("SELECT COUNT(*) FROM visits; DROP TABLE visits", "one statement"),
+    ("DROP TABLE visits", "got DROP"),
+    ("DELETE FROM visits", "got DELETE"),
+    ("INSERT INTO visits VALUES (1)", "got INSERT"),
+    ("UPDATE visits SET age = 1", "got UPDATE"),
+    ("CREATE TABLE a AS SELECT 1", "got CREATE"),
+    ("PRAGMA database_list", "got PRAGMA"),
+    ("COPY visits TO 'x'", "got COPY"),
+    ("ATTACH 'x'", "got ATTACH"),
+    ("EXPLAIN SELECT COUNT(*) FROM visits", "one SELECT over visits"),
+    ("SET x = 1", "got SET"),
+    ("(SELECT COUNT(*) FROM visits)", "outer parentheses"),
+    ("FROM visits SELECT COUNT(*)", "begin with SELECT"),
+    ("WITH a AS (SELECT * FROM visits) SELECT COUNT(*) FROM a", "WITH clause"),
+    ("SELECT COUNT(*) FROM visits UNION SELECT COUNT(*) FROM visits", "UNION"),
+    ("SELECT COUNT(*) FROM visits EXCEPT SELECT 1", "EXCEPT"),
+    ("SELECT COUNT(*) INTO x FROM visits", "INTO"),
+    ("SELECT COUNT(* FROM visits", "can be read"),
+    ("SELECT COUNT(*) FROM visits WHERE region = 'a", "every quote"),
+    ("SELECT COUNT(*) FROM visits /* open", "every quote"),
+    ("SELECT COUNT(*) FROM visits\0", "NUL"),
+    ("SELECT COUNT(*) FROM visits WHERE region = '\ud800'", "Unicode"),
+    ("😀", "got 😀"),
+    ("SELECT 😀 FROM visits", "'😀'"),
+    # FROM
+    ("SELECT COUNT(*) FROM visit", "the table's name is visits"),
+    ("SELECT COUNT(*) FROM regions", "start with FROM visits"),
+    ("SELECT COUNT(*) FROM 'visits.csv'", "the table's name is visits"),
+    ("SELECT COUNT(*) FROM read_csv('x.csv')", "a function"),
+    ("SELECT COUNT(*) FROM main.visits", "a path"),
+    ("SELECT COUNT(*) FROM (VALUES (1)) v", "FROM"),
+    ("SELECT COUNT(*) FROM visits TABLESAMPLE (10 PERCENT)", "SAMPLE"),
+    ("SELECT COUNT(*) FROM visits AS v(a)", "COLUMNS"),
+    ("SELECT COUNT(*) FROM visits v WHERE visits.age > 1", "got 'visits'"),
+    ("SELECT COUNT(*) FROM visits, regions", "no condition"),
+    ("SELECT COUNT(*) FROM visits v JOIN visits w ON v.age = w.age", "itself"),
+    ("SELECT COUNT(*) FROM visits JOIN secrets ON visits.region = secrets.region", "use one of regions"),
+    ("SELECT COUNT(*) FROM visits CROSS JOIN regions", "CROSS JOIN"),
+    ("SELECT COUNT(*) FROM visits RIGHT JOIN regions USING (region)", "RIGHT"),
+    ("SELECT COUNT(*) FROM visits FULL JOIN regions USING (region)", "FULL"),
+    ("SELECT COUNT(*) FROM visits NATURAL JOIN regions", "NATURAL"),
+    ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.region < r.region", "one equality"),
+    ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.region = r.region AND size > 1", "into WHERE"),
+    ("SELECT COUNT(*) FROM visits JOIN regions r ON r.name = r.region", "another equality"),
+    ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.age = r.region", "one kind"),
+    ("SELECT COUNT(*) FROM visits JOIN regions USING (region) JOIN regions AS s USING (region)", "twice"),
+    ("SELECT COUNT(*) FROM visits JOIN (SELECT 1) s ON TRUE", "subquery"),
+    ("SELECT region, COUNT(*) FROM visits v JOIN regions r ON r.region = v.region GROUP BY region", "several of"),
+    ("SELECT COUNT(*) FROM (SELECT region, COUNT(*) FROM visits GROUP BY region) s", "GROUP BY"),
+    ("SELECT COUNT(*) FROM (SELECT COUNT(*) AS n FROM visits) s", "an aggregate inside"),
+    ("SELECT COUNT(*) FROM (SELECT DISTINCT region FROM visits) s", "DISTINCT"),
+    ("SELECT COUNT(*) FROM (SELECT region FROM visits LIMIT 5) s", "LIMIT"),
+    ("SELECT COUNT(*) FROM (SELECT age + 1 FROM visits) s", "a name for each"),
+    ("SELECT COUNT(*) FROM (SELECT age, age FROM visits) s", "twice"),
+    ("SELECT SUM(amount) FROM (SELECT age FROM visits) s", "'amount'"),
+    ("SELECT COUNT(*) FROM (SELECT age FROM visits UNION SELECT age FROM visits) s", "UNION"),
+    # SELECT
+    ("SELECT * FROM visits", "single rows"),
+    ("SELECT visits.* FROM visits", "single rows"),
+    ("SELECT amount FROM visits", "outside of aggregates"),
+    ("SELECT age, COUNT(*) FROM visits GROUP BY region", "column age"),
+    ("SELECT age + 1, COUNT(*) FROM visits GROUP BY age + 2", "column age"),
+    ("SELECT region FROM visits GROUP BY region", "an aggregate"),
+    ("SELECT 1 FROM visits", "an aggregate"),
+    ("SELECT DISTINCT region FROM visits", "DISTINCT"),
+    ("SELECT COUNT(*) n, SUM(age) N FROM visits", "twice"),
+    ("SELECT SUM(age) OVER (PARTITION BY region) FROM visits", "window"),
+    ("SELECT ROW_NUMBER() OVER () FROM visits", "window"),
+    ("SELECT (SELECT COUNT(*) FROM visits) FROM visits", "subquery"),
+    ("SELECT ROUND(AVG(age), 1) FROM visits", "round the answer yourself"),
+    ("SELECT COUNT(*) FROM visits QUALIFY 1 = 1", "QUALIFY"),
+    ("SELECT NULL + COUNT(*) FROM visits", "NULL"),
+    ("SELECT COUNT(*) || 'a' FROM visits", "||"),
+    ("SELECT COUNT(*) = 'a' FROM visits", "one kind"),
+    # aggregates
+    ("SELECT COUNT(DISTINCT region) FROM visits", "COUNT(DISTINCT person) counts people"),
+    ("SELECT COUNT(DISTINCT person, age) FROM visits", "counts people"),
+    ("SELECT COUNT(DISTINCT person) FILTER (WHERE vip) FROM visits", "WHERE"),
+    ("SELECT COUNT() FROM visits", "0 arguments"),
+    ("SELECT COUNT(NULL) FROM visits", "COUNT(*)"),
+    ("SELECT SUM(DISTINCT age) FROM visits", "DISTINCT"),
+    ("SELECT SUM(age, age) FROM visits", "2 arguments"),
+    ("SELECT SUM(*) FROM visits", "*"),
+    ("SELECT SUM(region) FROM visits", "a number, got region, which is a text"),
+    ("SELECT AVG(vip) FROM visits", "CASE WHEN"),
+    ("SELECT MAX(day) FROM visits", "a number"),
+    ("SELECT SUM(SUM(age)) FROM visits", "aggregate once"),
+    ("SELECT SUM(age) FILTER (WHERE SUM(age) > 1) FROM visits", "aggregate"),
+    ("SELECT VAR_POP(age) FROM visits", "VAR_SAMP"),
+    ("SELECT STDDEV_POP(age) FROM visits", "STDDEV_SAMP"),
+    ("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM visits", "PERCENTILE_CONT"),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age DESC) FROM visits", "1 - p"),
+    ("SELECT PERCENTILE_CONT(1.5) WITHIN GROUP (ORDER BY age) FROM visits", "from 0 to 1"),
+    ("SELECT QUANTILE(age, amount) FROM visits", "constant"),
+    ("SELECT QUANTILE(age) FROM visits", "QUANTILE(x, p)"),
+    ("SELECT APPROX_QUANTILES(age, 4) FROM visits", "APPROX_QUANTILE(x, p)"),
+    ("SELECT MODE(day) FROM visits", "keys"),
+    ("SELECT MODE(LOWER(region)) FROM visits", "a column"),
+    ("SELECT MEDIAN(region) FROM visits", "a number"),
+    ("SELECT STRING_AGG(region, ',') FROM visits", "single values"),
+    ("SELECT ANY_VALUE(region) FROM visits", "single values"),
+    ("SELECT SUMM(age) FROM visits", "'SUM'"),
+    ("SELECT SUM(age, contribution_bounds_per_row => (5, 0)) FROM visits", "lower below upper"),
+    ("SELECT SUM(age, contribution_bounds_per_row => 5) FROM visits", "(low, high)"),
+    ("SELECT SUM(age, contribution_bounds_per_row => (age, 5)) FROM visits", "constant"),
+    ("SELECT SUM(age, contribution_bounds => (0, 5)) FROM visits", "contribution_bounds_per_row"),
+    ("SELECT SUM(contribution_bounds_per_row => (0, 5), age) FROM visits", "last"),
+    ("SELECT COUNT(*, contribution_bounds_per_group => (1, 5)) FROM visits", "(0, k)"),
+    ("SELECT COUNT(*, contribution_bounds_per_row => (0, 5)) FROM visits", "contribution_bounds_per_group"),
+    (
+        "SELECT COUNT(*, contribution_bounds_per_group => (0, 5)), "
+        "COUNT(age, contribution_bounds_per_group => (0, 4)) FROM visits",
+        "several",
+    ),
+    (
+        "SELECT COUNT(*, contribution_bounds_per_group => (0, 5)), "
+        "SUM(age, contribution_bounds_per_group => (0, 4)) FROM visits",
+        "contribution_bounds_per_row",
+    ),
+    # WHERE
+    ("SELECT COUNT(*) FROM visits WHERE amuont > 5", "write 'amount'"),
+    ("SELECT COUNT(*) FROM visits WHERE age", "a condition"),
+    ("SELECT COUNT(*) FROM visits WHERE 1", "a condition"),
+    ("SELECT COUNT(*) FROM visits WHERE age AND vip", "conditions"),
+    ("SELECT COUNT(*) FROM visits WHERE SUM(age) > 5", "HAVING"),
+    ("SELECT COUNT(*) FROM visits WHERE age = '5'", "without quotes"),
+    ("SELECT COUNT(*) FROM visits WHERE region = 5", "with quotes"),
+    ("SELECT COUNT(*) FROM visits WHERE region = age", "one kind"),
+    ("SELECT COUNT(*) FROM visits WHERE vip = 1", "TRUE or FALSE"),
+    ("SELECT COUNT(*) FROM visits WHERE day = 5", "one kind"),
+    ("SELECT COUNT(*) FROM visits WHERE day = at", "timestamps with timestamps"),
+    ("SELECT COUNT(*) FROM visits WHERE day = 'yesterday'", "YYYY-MM-DD"),
+    ("SELECT COUNT(*) FROM visits WHERE day = '2024-02-30'", "YYYY-MM-DD"),
+    ("SELECT COUNT(*) FROM visits WHERE day = '20240201'", "YYYY-MM-DD"),
+    ("SELECT COUNT(*) FROM visits WHERE day = TIMESTAMP '2024-02-01 12:00:00'", "a time of day"),
+    ("SELECT COUNT(*) FROM visits WHERE at = '2024-02-01T12:00:00+02:00'", "time zone"),
+    ("SELECT COUNT(*) FROM visits WHERE age = NULL", "IS NULL"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (1, NULL)", "NULL"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (1, 'a')", "one kind"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (amount)", "list of constants"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT age FROM visits)", "subquery"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN ()", "IN"),
+    ("SELECT COUNT(*) FROM visits WHERE age = ANY(ARRAY[1])", "IN"),
+    ("SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1)", "EXISTS"),
+    ("SELECT COUNT(*) FROM visits WHERE age LIKE 'a'", "a text"),
+    ("SELECT COUNT(*) FROM visits WHERE region LIKE region", "constant pattern"),
+    ("SELECT COUNT(*) FROM visits WHERE region LIKE 'a\\%'", "backslash"),
+    ("SELECT COUNT(*) FROM visits WHERE region LIKE 'a' ESCAPE 'b'", "ESCAPE"),
+    ("SELECT COUNT(*) FROM visits WHERE region ILIKE 'a'", "LOWER(x) LIKE"),
+    ("SELECT COUNT(*) FROM visits WHERE region SIMILAR TO 'a'", "expression"),
+    ("SELECT COUNT(*) FROM visits WHERE vip IS TRUE", "x = TRUE"),
+    ("SELECT COUNT(*) FROM visits WHERE age IS DISTINCT FROM 1", "expression"),
+    ("SELECT COUNT(*) FROM visits WHERE age BETWEEN SYMMETRIC 2 AND 1", "SYMMETRIC"),
+    ("SELECT COUNT(*) FROM visits WHERE age % 2 = 0", "WIDTH_BUCKET"),
+    ("SELECT COUNT(*) FROM visits WHERE CAST(age AS TEXT) = '1'", "CAST"),
+    ("SELECT COUNT(*) FROM visits WHERE age::text = '1'", "CAST"),
+    ("SELECT COUNT(*) FROM visits WHERE TRY_CAST('2024-01-01' AS DATE) = day", "SQL"),
+    ("SELECT COUNT(*) FROM visits WHERE EXTRACT(year FROM day) = 2024", "date_trunc"),
+    ("SELECT COUNT(*) FROM visits WHERE YEAR(day) = 2024", "date_trunc"),
+    ("SELECT COUNT(*) FROM visits WHERE day > CURRENT_DATE", "date itself"),
+    ("SELECT COUNT(*) FROM visits WHERE day > DATE '2024-01-01' + INTERVAL '1' DAY", "date itself"),
+    ("SELECT COUNT(*) FROM visits WHERE date_trunc('minute', at) = '2024-01-01'", "year, quarter"),
+    ("SELECT COUNT(*) FROM visits WHERE date_trunc('hour', day) = '2024-01-01'", "timestamp for 'hour'"),
+    ("SELECT COUNT(*) FROM visits WHERE DATE_TRUNC(day, WEEK) = '2024-01-01'", "Monday"),
+    ("SELECT COUNT(*) FROM visits WHERE date_trunc('day', region) = '2024-01-01'", "a date or timestamp"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e999", "in range"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e-999", "in range"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 9223372036854775808", "64 bits"),
+    ("SELECT COUNT(*) FROM visits WHERE age > " + "9" * 5000, "in range"),
+    ("SELECT COUNT(*) FROM visits WHERE age > ?", "placeholder"),
+    ("SELECT COUNT(*) FROM visits WHERE age > :age", "placeholder"),
+    ("SELECT COUNT(*) FROM visits WHERE age > $1", "column"),
+    ("SELECT COUNT(*) FROM visits WHERE age > @x", "placeholder"),
+    ("SELECT COUNT(*) FROM visits WHERE region + 1 > 2", "numbers"),
+    ("SELECT COUNT(*) FROM visits WHERE day + 1 > '2024-01-01'", "numbers"),
+    ("SELECT COUNT(*) FROM visits WHERE CASE WHEN age THEN 1 END = 1", "a condition"),
+    ("SELECT COUNT(*) FROM visits WHERE CASE WHEN vip THEN 1 ELSE 'a' END = 1", "one kind"),
+    ("SELECT COUNT(*) FROM visits WHERE COALESCE(NULL, NULL) = 1", "only NULL"),
+    ("SELECT COUNT(*) FROM visits WHERE LOWER(age) = 'a'", "a text"),
+    ("SELECT COUNT(*) FROM visits WHERE WIDTH_BUCKET(age, 10, 0, 5) = 1", "low < high"),
+    ("SELECT COUNT(*) FROM visits WHERE WIDTH_BUCKET(age, 0, 10, 1000000000) = 1", "buckets"),
+    ("SELECT COUNT(*) FROM visits WHERE a.b.age > 1", "longer path"),
+    ("SELECT COUNT(*) FROM visits WHERE age[1] > 1", "expression"),
+    # GROUP BY and what follows
+    ("SELECT COUNT(*) FROM visits GROUP BY 2", "from 1 to 1"),
+    ("SELECT COUNT(*) FROM visits GROUP BY 0", "from 1 to 1"),
+    ("SELECT COUNT(*) FROM visits GROUP BY 1", "an aggregate"),
+    ("SELECT COUNT(*) FROM visits GROUP BY 'a'", "GROUP BY of columns"),
+    ("SELECT COUNT(*) FROM visits GROUP BY ALL", "ALL"),
+    ("SELECT COUNT(*) FROM visits GROUP BY ROLLUP (region)", "ROLLUP"),
+    ("SELECT COUNT(*) FROM visits GROUP BY GROUPING SETS ((region), ())", "GROUPING SETS"),
+    ("SELECT FLOOR(age / 10) * 10, COUNT(*) FROM visits GROUP BY 1", "WIDTH_BUCKET"),
+    ("SELECT date_trunc('month', day) AS day, COUNT(*) FROM visits GROUP BY day", "one meaning"),
+    (
+        "SELECT upper(region) AS region, COUNT(*) FROM visits GROUP BY 1, visits.region HAVING region = 'a'",
+        "one meaning in HAVING",
+    ),
+    ("SELECT COUNT(*) FROM visits HAVING age > 1", "outside of aggregates"),
+    ("SELECT COUNT(*) n FROM visits HAVING n", "a condition"),
+    ("SELECT COUNT(*) n FROM visits HAVING m > 1", "'m'"),
+    ("SELECT COUNT(*) n FROM visits ORDER BY 2", "from 1 to 1"),
+    ("SELECT COUNT(*) n FROM visits ORDER BY n NULLS FIRST", "NULLS LAST"),
+    ("SELECT COUNT(*) n FROM visits ORDER BY age", "outside of aggregates"),
+    ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT"),
+    ("SELECT COUNT(*) FROM visits LIMIT 1.5", "LIMIT"),
+    ("SELECT COUNT(*) FROM visits LIMIT 1 + 1", "constant"),
+    ("SELECT COUNT(*) FROM visits LIMIT 1 OFFSET 1", "OFFSET"),
+    ("SELECT COUNT(*) FROM visits FETCH FIRST 3 ROWS ONLY", "LIMIT"),
+    # BigQuery's head
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0) COUNT(*) FROM visits", "epsilon"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 2) COUNT(*) FROM visits", "delta"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 'a') COUNT(*) FROM visits", "a number"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, epsilon = 2) COUNT(*) FROM visits", "twice"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon > 1) COUNT(*) FROM visits", "name = value"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 0) COUNT(*) FROM visits", "max_groups"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1.5) COUNT(*) FROM visits", "whole number"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = x) COUNT(*) FROM visits", "leave it out"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (privacy_unit_column = age) COUNT(*) FROM visits", "person"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1 COUNT(*) FROM visits", "can be read"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS", "FROM"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY", "FROM"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) FROM visits WHERE region = 'a\\'b'", "backslash"),
+    ("SELECT WITH ANONYMIZATION COUNT(*) FROM visits", "SQL"),
+]
+
+
+@pytest.mark.parametrize(("written", "fragment"), REFUSED, ids=[each[0][:50] or "nothing" for each in REFUSED])
+def test_refused(written, fragment):
+    with pytest.raises(InvalidArgument) as refused:
+        parse(written, CARD)
+    told = str(refused.value)
+    assert fragment in told
+    assert "expected" in told
+    assert ". Fix: " in told
+    assert len(told) < 500
+
+
+def test_refusals_that_depend_on_the_card():
+    alone = replace(CARD, unit=None, public={})
+    with pytest.raises(InvalidArgument, match=r"COUNT\(\*\) counts people"):
+        parse("SELECT COUNT(DISTINCT person) FROM visits", alone)
+    with pytest.raises(InvalidArgument, match="every row is a person"):
+        parse("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (privacy_unit_column = person) COUNT(*) FROM visits", alone)
+    with pytest.raises(InvalidArgument, match="under public"):
+        parse("SELECT COUNT(*) FROM visits JOIN regions USING (region)", alone)
+    with pytest.raises(InvalidArgument, match="several of 'AGE'"):
+        parse("SELECT SUM(AGE) FROM visits", replace(CARD, columns={**CARD.columns, "Age": CARD.columns["age"]}))
+
+
+@pytest.mark.parametrize("text", [None, 5, b"SELECT 1", ["SELECT"]])
+def test_only_texts(text):
+    with pytest.raises(WrongType):
+        parse(text, CARD)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "1 FROM visits",
+        "1, 2",
+        "age > 1; DROP TABLE visits",
+        "age > 1 GROUP BY age",
+        "age AS x",
+        "* FROM (SELECT 1)",
+        "",
+    ],
+)
+def test_a_condition_is_one_expression(inside):
+    with pytest.raises(InvalidArgument):
+        syntax(inside)
+
+
+DEEP = [
+    "(" * 10_000 + "1" + ")" * 10_000,
+    "(" * 10_000,
+    "NOT " * 10_000 + "vip",
+    "- " * 10_000 + "age > 1",
+    "CASE WHEN " * 5_000 + "vip" + " THEN vip END" * 5_000,
+    "[" * 10_000,
+    "ABS(" * 10_000 + "age" + ")" * 10_000 + " > 1",
+    " OR ".join(["age = 1"] * 5_000),
+    "age" + " + 1" * 10_000 + " > 1",
+    "age IN (" * 500 + "1" + ")" * 500,
+    "INTERVAL " * 5_000,
+    "{'a': " * 1_000,
+    "vip -> " * 2_000 + "1",
+    "DATE " * 5_000 + "'2024-01-01'",
+    "age" + "::int" * 5_000 + " = 1",
+    "EXISTS(SELECT " * 500,
+    "x" * 1_000_000,
+    "age = 1 AND " * 100_000,
+    "'" * 99_999,
+    '"' * 99_999,
+    "1" * 99_000,
+    "a." * 40_000 + "a",
+    "/*" * 40_000,
+]
+
+
+@pytest.mark.parametrize("inside", DEEP, ids=[each[:20] for each in DEEP])
+def test_hostile_texts_are_refused_soon(inside):
+    start = time.perf_counter()
+    for written in (f"SELECT COUNT(*) FROM visits WHERE {inside}", f"SELECT {inside} FROM visits", inside):
+        with pytest.raises(InvalidArgument):
+            parse(written, CARD)
+    assert time.perf_counter() - start < 10
+
+
+def test_expressions_do_not_grow_without_end():
+    query = "SELECT age FROM visits"
+    for _ in range(22):
+        query = f"SELECT age + age AS age FROM ({query}) AS s"
+    start = time.perf_counter()
+    with pytest.raises(InvalidArgument):
+        parse(f"SELECT SUM(age) FROM ({query}) AS s", CARD)
+    assert time.perf_counter() - start < 10
+
+
+def test_a_long_list_is_no_deep_question():
+    listed = ", ".join(map(str, range(10_000)))
+    found = parse(f"SELECT COUNT(*) FROM visits WHERE age IN ({listed})", CARD)
+    assert len(found.where.args) == 10_001
+
+
+SOUP = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "BY",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "IS",
+    "NULL",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "AS",
+    "ON",
+    "JOIN",
+    "LEFT",
+    "USING",
+    "DISTINCT",
+    "WITH",
+    "DIFFERENTIAL_PRIVACY",
+    "OPTIONS",
+    "OVER",
+    "FILTER",
+    "WITHIN",
+    "DATE",
+    "TIMESTAMP",
+    "INTERVAL",
+    "CAST",
+    "EXTRACT",
+    "EXISTS",
+    "ANY",
+    "ALL",
+    "UNION",
+    "VALUES",
+    "LATERAL",
+    "PIVOT",
+    "QUALIFY",
+    "WINDOW",
+    "TRUE",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MODE",
+    "PERCENTILE_CONT",
+    "WIDTH_BUCKET",
+    "date_trunc",
+    "COALESCE",
+    "visits",
+    "regions",
+    "age",
+    "region",
+    "day",
+    "vip",
+    "person",
+    "epsilon",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ".",
+    ";",
+    "*",
+    "+",
+    "-",
+    "/",
+    "=",
+    "<>",
+    "<",
+    ">",
+    "=>",
+    "->",
+    "::",
+    ":",
+    "||",
+    "%",
+    "~",
+    "?",
+    "@",
+    "$",
+    "#",
+    "!",
+    "&",
+    "^",
+    "\\",
+    "`",
+    "'",
+    '"',
+    "'a'",
+    "'2024-01-01'",
+    "1",
+    "0",
+    "2.5",
+    "1e9",
+    "1e999",
+    "0x1",
+    "/*",
+    "*/",
+    "--",
+    "😀",
+    "é",
+    "\n",
+]
+
+
+@settings(max_examples=1500)
+@given(st.lists(st.sampled_from(SOUP), max_size=25).map(" ".join))
+def test_token_soup(soup):
+    _refused_or_read(soup)
+    _refused_or_read(f"SELECT COUNT(*) FROM visits WHERE {soup}")
+    _refused_or_read(f"SELECT {soup} FROM visits")
+
+
+@settings(max_examples=500)
+@given(st.text(max_size=60))
+def test_any_text(text):
+    _refused_or_read(text)
+    _refused_or_read(f"SELECT COUNT(*) FROM visits WHERE {text}")
+
+
+WHOLE = [
+    "SELECT region AS r, COUNT(*) n, SUM(age) / COUNT(*) m FROM visits v JOIN regions USING (region) WHERE "
+    "age IN (1, 2) AND day >= '2024-01-01' GROUP BY r, date_trunc('month', day) HAVING n > 5 "
+    "ORDER BY 2 DESC, m LIMIT 5",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, privacy_unit_column = person) "
+    "WIDTH_BUCKET(age, 0, 100, 4) b, SUM(age, contribution_bounds_per_row => (0, 9)) "
+    "FROM (SELECT age FROM visits WHERE vip) s GROUP BY 1",
+]
+
+
+def test_questions_to_change_are_questions():
+    for each in WHOLE:
+        assert parse(each, CARD).aggregates
+
+
+@settings(max_examples=1500)
+@given(st.data())
+def test_questions_with_a_word_changed(data):
+    words = data.draw(st.sampled_from(WHOLE)).split(" ")
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(words) - 1))
+        words[at : at + data.draw(st.integers(0, 2))] = data.draw(st.lists(st.sampled_from(SOUP), max_size=2))
+        if not words:
+            return
+    _refused_or_read(" ".join(words))
+
+
+def _refused_or_read(text: str) -> None:
+    try:
+        assert isinstance(parse(text, CARD), Query)
+    except InvalidArgument as refused:
+        assert ". Fix: " in str(refused)  # noqa: PT017
+
+
+def test_nothing_is_logged(caplog):
+    with pytest.raises(InvalidArgument):
+        parse("SELECT COUNT(*) FROM DESCRIBE DROP BOOL INT \\ ANY", CARD)
+    assert not caplog.records

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import dither as dp
+from dither.ledger import schema
 from dither.ledger.answers import encode
 from dither.randomness import SeededSource, mark
 from dither.spending import spends
@@ -170,14 +172,41 @@ def test_a_resumed_computation_has_to_say_whom_it_touches(ledger: Ledger) -> Non
         ledger.release("deaths", COST, never, key="june", people=["ann"])
 
 
-def test_whoever_was_charged_since_is_left_out_of_what_is_resumed(ledger: Ledger) -> None:
+def test_whoever_paid_is_counted_when_a_release_is_resumed_whatever_was_charged_since(ledger: Ledger) -> None:
     ledger.create("visits", each_person=dp.PureDP(1))
+    ledger.charge("visits", dp.PureDP(0.9), people=["eve"])
     first = ledger.charge("visits", COST, key="june", people=["ann", "bob", "eve"])
-    ledger.charge("visits", COST, people=["bob"])
-    again = ledger.charge("visits", COST, key="june", people=["bob", "ann", "new"])
+    ledger.charge("visits", COST, people=["bob", "ann"])
+    again = ledger.charge("visits", COST, key="june", people=["bob", "ann", "eve", "bob"])
     assert again.receipt == first.receipt
     assert again.kept is not None
-    assert again.kept.tolist() == [False, True, False]
+    assert again.kept.tolist() == [True, True, False, True]
+    with pytest.raises(dp.InvalidArgument, match="those of the charge"):
+        ledger.charge("visits", COST, key="june", people=["bob", "ann", "new"])
+    assert ledger.record(again, encode(1)).value == 1
+    assert ledger._store.rows(schema.AWAITED, {"charge": first.receipt.seq}) == []
+
+
+def test_who_paid_cannot_be_changed_while_a_release_waits(ledger: Ledger) -> None:
+    ledger.create("visits", each_person=dp.PureDP(1))
+    ledger.charge("visits", dp.PureDP(0.9), people=["eve"])
+    ledger.charge("visits", COST, key="june", people=["ann", "eve"])
+    change = sa.update(schema.pending).values(kept=sa.literal(bytes([255])))
+    with ledger._store.transaction():
+        ledger._store.run(change)
+    with pytest.raises(dp.InvalidArgument, match="those of the charge"):
+        ledger.charge("visits", COST, key="june", people=["ann", "eve"])
+
+
+def test_people_are_not_read_where_dataset_or_analyst_cannot_pay(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(0.1), each_analyst=dp.PureDP(1), each_person=dp.PureDP(1))
+
+    def unread() -> list[str]:
+        raise AssertionError("people were read")
+
+    with pytest.raises(dp.BudgetExceeded):
+        ledger.charge("visits", dp.PureDP(0.2), analyst="ann", people=unread)
+    assert ledger.head.seq == 1
 
 
 def test_each_charge_has_one_answer(ledger: Ledger) -> None:

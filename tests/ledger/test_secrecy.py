@@ -36,7 +36,7 @@ def session(ledger: Ledger, people: list[Any]) -> list[Any]:
         told = dataclasses.asdict(entry) | {"hash": None, "at": None}
         if entry.kind == "charge":
             body = entry.body
-            (_, seal), body["people"] = body["people"], None
+            (_, seal, _), body["people"] = body["people"], None
             assert re.fullmatch("[0-9a-f]{32}", seal)
             told["text"] = body
         seen.append(told)

@@ -114,3 +114,17 @@ def test_the_secret_is_not_in_the_ledger(tmp_path: Path) -> None:
     assert own not in held
     assert own.hex().encode() not in held
     assert not (tmp_path / "budget.sqlite.key").exists()
+
+
+def test_a_key_without_its_ledger_starts_no_new_one(tmp_path: Path) -> None:
+    """An emptied or lost file would start everybody's budget again."""
+    place = tmp_path / "budget.sqlite"
+    with dp.ledger.open(place) as ledger:
+        ledger.create("visits", each_person=dp.PureDP(1))
+        ledger.charge("visits", dp.PureDP(1), people=["ann"])
+    for damage in (lambda: place.write_bytes(b""), place.unlink):
+        damage()
+        for left in ("-wal", "-shm"):
+            place.with_name(place.name + left).unlink(missing_ok=True)
+        with pytest.raises(dp.LedgerError, match="forget what was spent"):
+            dp.ledger.open(place)

@@ -313,4 +313,4 @@ def test_an_error_in_one_thread_waits_for_the_transaction_of_another(
 def test_history_and_people_have_their_tables(ledger: Ledger) -> None:
     with ledger._store.engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
-    assert names == {"dither_about", "dither_account", "dither_entry", "dither_person"}
+    assert names == {"dither_about", "dither_account", "dither_entry", "dither_pending", "dither_person"}

@@ -145,13 +145,14 @@ def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
         values: dict[str, object] = {"after": after, "most": _PAGE}
         rows = store.rows(statement, values if dataset is None else {**values, "dataset": dataset})
         for row in rows:
-            yield _entry(row)
+            yield entry_of(row)
         if len(rows) < _PAGE:
             return
         after = rows[-1][0]
 
 
-def _entry(row: Any) -> Entry:
+def entry_of(row: Any) -> Entry:
+    """An entry from its row."""
     seq, at, kind, dataset, key, charge, text, answer, digest = row
     told = None if answer is None else held(answer, seq)
     return Entry(seq, at, kind, dataset, key, charge, text, told, held(digest, seq))
@@ -176,7 +177,7 @@ def check_last(store: Store) -> None:
     found = [row for n in (seq - 1, seq) for row in store.run(schema.ENTRY, {"seq": n}).fetchall()]
     if seq > 1 and len(found) < 2:
         raise broken(seq - 1, "it is missing")
-    check(_entry(found[-1]), START if seq == 1 else held(found[0][-1], seq - 1))
+    check(entry_of(found[-1]), START if seq == 1 else held(found[0][-1], seq - 1))
 
 
 def check_receipt(store: Store, receipt: Receipt) -> None:
@@ -188,7 +189,7 @@ def check_receipt(store: Store, receipt: Receipt) -> None:
     with store.snapshot():
         found = ask(store, receipt)
         rows = found.fetchall() if found else []
-    if not rows or _entry(rows[0]).receipt != receipt:
+    if not rows or entry_of(rows[0]).receipt != receipt:
         raise _elsewhere()
 
 
@@ -201,7 +202,7 @@ def ask(store: Store, receipt: Receipt) -> Any:
 def check_charge(asked: Any, charge: Any) -> None:
     """Refuse a charge that was not made in this ledger: an answer to it would answer something else."""
     for row in asked.fetchall() if asked else []:
-        found = _entry(row)
+        found = entry_of(row)
         told = (found.receipt, found.kind, found.dataset, found.key)
         if told == (charge.receipt, "charge", charge.dataset, charge.key):
             return

@@ -232,11 +232,16 @@ class Ledger:
             found = charging.earlier(self._store, name, named, guarantee, digest)
             if found is not None and found.answer is not None:
                 return found
+            waiting = found is not None
+        else:
+            waiting = False
+        if people is not None and not waiting:
+            charging.affordable(self._store, name, price, who)
         crowd = None if people is None else _people.crowd(people, self._secret.key())
         with self._store.transaction():
             found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
             if found is not None and found.answer is None:
-                found = charging.resumed(self._store, found, crowd)
+                found = charging.resumed(self._store, self._secret, found, crowd)
             if found is None:
                 body = {"cost": told, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
                 found = charging.pay(self._store, self._secret, name, named, price, who, crowd, body)
@@ -273,6 +278,8 @@ class Ledger:
                 receipt = chain.append(
                     self._store, "answer", charge.dataset, {}, charge=charge.receipt.seq, answer=answer
                 )
+                if charge.kept is not None:
+                    self._store.run(schema.ANSWERED, {"charge_": charge.receipt.seq})
         self._reached("recorded")
         return Released(decode(answer) if rows else value, answer, charge.key, receipt, bool(rows))
 

@@ -173,9 +173,7 @@ def _hashes(texts: NDArray[np.bytes_], secret: bytes) -> NDArray[np.int64]:
     return hashes
 
 
-def charge(
-    store: Store, population: str, who: NDArray[np.int64], cost: Amount, limit: Amount, seq: int
-) -> NDArray[np.bool_]:
+def charge(store: Store, population: str, who: NDArray[np.int64], cost: Amount, limit: Amount) -> NDArray[np.bool_]:
     """Charge whoever can pay, in the transaction that is under way, and say who could."""
     kept = np.ones(who.size, dtype=bool)
     if not cost.within(limit):
@@ -202,21 +200,15 @@ def charge(
                 "batch": parameter(store, paying.tolist()),
                 "loss": cost.loss,
                 "delta": cost.delta,
-                "last": seq,
             },
         )
     return kept
 
 
-def charged(store: Store, population: str, who: NDArray[np.int64], seq: int) -> NDArray[np.bool_]:
-    """Who of these was charged for this release, and for none since."""
-    found: list[int] = []
-    for start in range(0, who.size, _BATCH):
-        batch = parameter(store, who[start : start + _BATCH].tolist())
-        values = {"population": population, "batch": batch, "last": seq}
-        found += [row[0] for row in store.run(store.batched(schema.taking_part), values).fetchall()]
-    kept: NDArray[np.bool_] = np.isin(who, np.array(found, dtype=np.int64))
-    return kept
+def fingerprint(secret: bytes, seq: int, who: NDArray[np.int64], kept: bytes) -> bytes:
+    """A keyed hash of a crowd and of who in it paid: whether both are the same again."""
+    told = b"crowd" + seq.to_bytes(8, "big") + hashlib.sha256(who.astype("<i8").tobytes()).digest() + kept
+    return hmac.new(secret, told, hashlib.sha256).digest()
 
 
 def checksum(secret: bytes, who: NDArray[np.int64], loss: Any, delta: Any) -> int:

@@ -3,6 +3,7 @@
 ``entry``    the history: only ever appended to, each row hashed together with the one before
 ``account``  what each account may spend and has spent: sums over the history, kept so that a charge reads one row
 ``person``   what each person has spent, under a keyed hash of the person's key
+``pending``  who pays for a charge that is not answered yet: a bit for each of the people asked about
 ``about``    version, and the fingerprint of the key of those hashes
 """
 
@@ -53,6 +54,15 @@ account = sa.Table(
     sa.Column("spent_delta", _Whole, nullable=False),
     sa.Column("population", sa.Text, nullable=False),
     sa.Column("checksum", _Whole, nullable=False),
+    sa.Column("sealed", _Whole, nullable=False),
+)
+
+pending = sa.Table(
+    "dither_pending",
+    _metadata,
+    sa.Column("charge", _Whole, primary_key=True, autoincrement=False),
+    sa.Column("crowd", sa.LargeBinary, nullable=False),
+    sa.Column("kept", sa.LargeBinary, nullable=False),
 )
 
 person = sa.Table(
@@ -62,7 +72,6 @@ person = sa.Table(
     sa.Column("who", _Whole, primary_key=True, autoincrement=False),
     sa.Column("loss", _Whole, nullable=False),
     sa.Column("delta", _Whole, nullable=False),
-    sa.Column("last", _Whole, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -136,7 +145,11 @@ ACCOUNT = sa.select(account).where(
 )
 _other = account.alias("other")
 TOUCHED = sa.select(
-    account, sa.exists().where(_other.c.owner == _p("owner"), _other.c.kind == "analyst").label("analysts")
+    account,
+    sa.exists().where(_other.c.owner == _p("owner"), _other.c.kind == "analyst").label("analysts"),
+    # the last entry, in the same breath: one journey to the server
+    sa.select(entry.c.seq).order_by(entry.c.seq.desc()).limit(1).scalar_subquery().label("last_seq"),
+    sa.select(entry.c.hash).order_by(entry.c.seq.desc()).limit(1).scalar_subquery().label("last_hash"),
 ).where(
     # each column by itself, so that the key finds them: a dataset's own account has no name
     account.c.owner == _p("owner"),
@@ -152,6 +165,7 @@ SPEND = (
         spent_loss=account.c.spent_loss + _p("loss"),
         spent_delta=account.c.spent_delta + _p("delta"),
         checksum=_p("checksum_"),
+        sealed=_p("sealed_"),
     )
 )
 RESTATE = (
@@ -162,6 +176,10 @@ RESTATE = (
 
 GET = sa.select(about.c.value).where(about.c.name == _p("name"))
 PUT = about.insert().values(name=_p("name"), value=_p("value"))
+
+AWAIT = pending.insert().values({column.name: _p(column.name) for column in pending.c})
+AWAITED = sa.select(pending.c.crowd, pending.c.kept).where(pending.c.charge == _p("charge"))
+ANSWERED = pending.delete().where(pending.c.charge == _p("charge_"))
 
 PEOPLE = (
     sa.select(person.c.who, person.c.loss, person.c.delta)
@@ -187,15 +205,6 @@ def exhausted(dialect: str) -> sa.Select[tuple[int]]:
     )
 
 
-def taking_part(dialect: str) -> sa.Select[tuple[int]]:
-    """Who of a batch was last charged for this release."""
-    return sa.select(person.c.who).where(
-        person.c.population == _p("population"),
-        person.c.who.in_(sa.select(_batch(dialect).c.value)),
-        person.c.last == _p("last"),
-    )
-
-
 def charge_people(dialect: str) -> sa.Insert:
     """Charge each of a batch, opening the account of whoever has none."""
     from sqlalchemy.dialects import postgresql, sqlite
@@ -207,7 +216,6 @@ def charge_people(dialect: str) -> sa.Insert:
         values.c.value,
         sa.cast(_p("loss"), sa.BigInteger),
         sa.cast(_p("delta"), sa.BigInteger),
-        sa.cast(_p("last"), sa.BigInteger),
     ).where(sa.true())
     new = insert.from_select([column.name for column in person.c], rows)
     return new.on_conflict_do_update(
@@ -215,6 +223,5 @@ def charge_people(dialect: str) -> sa.Insert:
         set_={
             "loss": person.c.loss + new.excluded.loss,
             "delta": person.c.delta + new.excluded.delta,
-            "last": new.excluded.last,
         },
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dither.errors import InvalidArgument, LedgerError, WrongType, message
 from dither.ledger import schema
-from dither.ledger.store import Store
+from dither.ledger.store import Store, key_file
 
 VARIABLE = "DITHER_LEDGER_KEY"
 
@@ -48,7 +48,7 @@ class Secret:
         if self._store.dialect != "sqlite":
             return None
         path = Path(str(self._store.place.database))
-        return path.with_name(path.name + ".key")
+        return key_file(path)
 
     def _found(self) -> bytes:
         if VARIABLE in os.environ:
@@ -69,7 +69,7 @@ class Secret:
         except OSError:
             raise LedgerError(
                 message(
-                    "ledger", "the file of its secret beside it, ending in .key", "none", "put it, or a folder, there"
+                    "ledger", "the file of its secret beside it, ending in .key", "none", "put the file back beside it"
                 )
             ) from None
 
@@ -79,7 +79,9 @@ class Secret:
         fresh = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR)
         try:
-            os.write(handle, secrets.token_hex(32).encode() + b"\n")
+            told = secrets.token_hex(32).encode() + b"\n"
+            if os.write(handle, told) != len(told):
+                raise OSError("the disk is full")
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -89,6 +91,11 @@ class Secret:
             pass
         finally:
             os.unlink(fresh)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the name is on disk too
+        finally:
+            os.close(folder)
 
     def _fingerprint(self) -> str | None:
         rows = self._store.rows(schema.GET, {"name": "secret"})

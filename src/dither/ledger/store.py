@@ -332,6 +332,11 @@ def _engine(url: sa.URL, create: bool) -> sa.Engine:
     return engine
 
 
+def key_file(path: Path) -> Path:
+    """Where the secret of a SQLite ledger is kept."""
+    return path.with_name(path.name + ".key")
+
+
 def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
     try:
         _make(Path(str(url.database)), create)
@@ -360,8 +365,15 @@ def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
 
 def _make(path: Path, create: bool) -> None:
     """An empty file, if there is none."""
+    orphan = key_file(path).exists()  # looked for first: it is made after the ledger
     if path.is_dir():
         raise _unusable("a file", "a folder", "name a file in it")
+    if orphan and create and (not path.exists() or path.stat().st_size == 0):
+        raise _unusable(
+            "the ledger that the .key file beside it belongs to",
+            "none: a new one would forget what was spent",
+            "put the ledger back, or move its key away",
+        )
     if path.exists():
         with path.open("rb") as file:  # SQLite itself takes some short ones for empty
             if not _HEADER.startswith(file.read(len(_HEADER))):

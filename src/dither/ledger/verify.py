@@ -28,10 +28,11 @@ def verify(store: Store, secret: Secret) -> tuple[int, Receipt, bool]:
             except (KeyError, IndexError, TypeError, ValueError):
                 raise chain.broken(entry.seq, "it cannot be read") from None
             before, seq = entry.hash, entry.seq
-        books.compare([accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()])
+        found = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
+        books.compare(found)
         checked = not books.seals or secret.known()
         if checked and books.seals:
-            _check_people(store, books, secret.key())
+            _check_people(store, books, secret.key(), {a.owner: a for a in found if a.kind == "people"})
         return seq, Receipt(seq, before.hex()), checked
 
 
@@ -62,7 +63,9 @@ class _Books:
                 found = self.sums[place[0], place[1], place[2]]
                 found[1] = found[1] + Amount(loss, delta)
             if "people" in body:
-                population, seal = body["people"]
+                population, seal, before = body["people"]
+                if before != self.seals.get(population, (0, ""))[0]:
+                    raise chain.broken(entry.seq, "people's accounts were put back before it")
                 self.seals[population] = entry.seq, seal
         elif entry.charge not in self.charges:
             raise chain.broken(entry.seq, "it answers no charge")
@@ -70,7 +73,8 @@ class _Books:
     def compare(self, found: list[accounts.Account]) -> None:
         """Refuse accounts that are not what the history adds up to."""
         told = {a.place: [a.room, a.used, a.population, a.stated, a.unit] for a in found}
-        if told != self.sums:
+        plain = all((a.checksum, a.sealed) == (0, 0) for a in found if a.kind != "people")
+        if told != self.sums or not plain:
             wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {
                 str(place[1]) for place in told if told[place] != self.sums[place]
             }
@@ -84,9 +88,12 @@ class _Books:
             )
 
 
-def _check_people(store: Store, books: _Books, key: bytes) -> None:
+def _check_people(store: Store, books: _Books, key: bytes, found: dict[str, accounts.Account]) -> None:
     for population, (seq, seal) in books.seals.items():
-        if people.seal(key, population, seq, people.total(store, key, population)) != seal:
+        total = people.total(store, key, population)
+        account = found[population]
+        same = (account.sealed, account.checksum) == (seq, total)
+        if not same or people.seal(key, population, seq, total) != seal:
             raise LedgerError(
                 message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
             )

@@ -113,7 +113,7 @@ def test_no_statement_reads_the_whole_history(tmp_path: Path, postgresql: str) -
             else:
                 with psycopg.connect(place) as server:
                     names = dict.fromkeys(("seq", "dataset", "key", "charge", "owner", "kind", "name", "analyst"))
-                    values = {**names, "seq": 5, "charge": 5, "param_1": 1, "kind_1": "analyst"}
+                    values = {**names, "seq": 5, "charge": 5, "param_1": 1, "param_2": 1, "kind_1": "analyst"}
                     values |= {f"kind_{i}": "dataset" for i in range(2, 5)} | {"name_1": ""}
                     plan = "\n".join(row[0] for row in server.execute(f"EXPLAIN {text}".encode(), values))
                 assert "Seq Scan on dither_entry" not in plan, plan

@@ -24,6 +24,9 @@ from dither.tables.tree import Aggregate, Column, Expression, Value
 MOST_GROUPS = 1_000_000
 _EDGE = math.log(1e6)
 
+OTHER = None
+"""The key of the row for all groups that are not shown."""
+
 Key = tuple[Value, ...]
 Run = Callable[[str], list[tuple[Any, ...]]]
 
@@ -45,15 +48,21 @@ def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Nois
         if name in plan.parts:
             values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
             found.answers[name], found.errors[name] = values, errors
+    shown = keys[:-1] if plan.other else keys
     for choice, lines in _binned(plan, frame, run, plan.choices):
-        found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in keys]
-        found.errors[choice.name] = [None] * len(keys)
+        found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
+        found.errors[choice.name] = [None] * len(shown)
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
-        whole = np.array([[lines.get(key, {}).get(b, 0) for b in range(bins)] for key in keys], dtype=np.int64)
+        whole = np.array([[lines.get(key, {}).get(b, 0) for b in range(bins)] for key in shown], dtype=np.int64)
         released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
-        found.answers[count.name] = np.asarray(released).reshape(len(keys), bins).tolist()
-        found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(keys)
+        found.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
+        found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
+    if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
+        for name, aggregate in plan.query.aggregates.items():
+            added = aggregate.kind in ("count", "count_value", "people", "sum")
+            found.answers[name][len(shown) :] = [found.answers[name][-1] if added else None]
+            found.errors[name][len(shown) :] = [None]
     return found
 
 
@@ -94,14 +103,17 @@ def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measu
         measure: np.asarray(plan.measures[measure].release(np.ascontiguousarray(whole[:, i])) if keys else whole[:, i])
         for i, measure in enumerate(measures)
     }
-    for measure, noise in plan.totals.items():
-        place = measures.index(measure)
-        total = noise.release(int(whole[:, place].sum()))
-        noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], noise)
+    totals = {m: noise.release(int(whole[:, measures.index(m)].sum())) for m, noise in plan.totals.items()}
     if plan.selection is not None:
         shown = noisy[Measure("people")] >= plan.selection.threshold
         keys = [key for key, yes in zip(keys, shown.tolist(), strict=True) if yes]
         noisy = {measure: values[shown] for measure, values in noisy.items()}
+        if plan.other:
+            keys = [*keys, (OTHER,) * len(plan.keys)]
+            noisy = {m: np.append(values, totals.get(m, 0) - values.sum()) for m, values in noisy.items()}
+    else:
+        for measure, total in totals.items():
+            noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
     return keys, noisy
 
 

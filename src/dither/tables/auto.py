@@ -1,9 +1,9 @@
 """What the steward did not state, chosen privately: how many groups of a person count, and bounds of values.
 
-Each choice costs a twentieth of the budget. The number of groups is what is enough for 95 % of the people, a quantile
-by the exponential mechanism (one count for each person). Bounds are powers of two: from the lowest to the highest
-magnitude that holds more values than noise alone would show, by a noisy histogram (as many values for each person as
-rows count).
+Each choice is read off one noisy histogram, for a twentieth of the budget. The number of groups is what is enough for
+95 % of the people (one count for each person); the same histogram tells how much is left out all the same. Bounds are
+powers of two: from the lowest to the highest magnitude that holds more values than noise alone would show (as many
+values for each person as rows count).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
-from dither.mechanisms import Exponential, Laplace
+from dither.mechanisms import Laplace
 from dither.tables import bounding
 from dither.tables.bounding import Frame
 from dither.tables.plan import below
@@ -25,7 +26,7 @@ from dither.tables.tree import Aggregate, Column, Query
 
 SHARE = Fraction(1, 20)
 MOST = 64
-_ENOUGH = Fraction(19, 20)
+_ENOUGH = 0.95
 _POWERS = [2.0**k for k in range(-20, 51)]
 MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 
@@ -69,8 +70,9 @@ def settle(
     groups = max_groups
     if max_groups == "auto" and query.groups:
         lines = run(bounding.spread(frame, MOST))
-        groups = 1 + _quantile(lines, MOST, _ENOUGH, 1, loss)
-        notes.append(f"max_groups = {groups}, chosen privately with ε = {float(loss):.3g}")
+        groups, beyond = _enough(lines, loss)
+        told = f"about {beyond:.0%} of people's groups are left out"
+        notes.append(f"max_groups = {groups}, chosen privately with ε = {float(loss):.3g}: {told}")
     for name, aggregate in query.aggregates.items():
         if aggregate.bounds == "auto" and aggregate.value is not None:
             alone = replace(frame, query=replace(query, groups=()), keys=(), groups=1)
@@ -81,25 +83,30 @@ def settle(
     return _bounded(query, bounds), groups, notes
 
 
+def _enough(lines: list[tuple[Any, ...]], loss: Fraction) -> tuple[int, float]:
+    """The number of groups that is enough for 95 % of the people, and the share of all their groups beyond it."""
+    found, width = _noisy(lines, MOST, 1, loss)
+    noisy = np.where(found > width, found, 0).astype(float)  # what may be noise alone would add up in the tail
+    groups = np.arange(1, MOST + 1)
+    enough = int(np.searchsorted(np.cumsum(noisy), _ENOUGH * noisy.sum())) + 1 if noisy.sum() else 1
+    beyond = float((noisy * np.maximum(groups - enough, 0)).sum() / max((noisy * groups).sum(), 1.0))
+    return min(enough, MOST), beyond
+
+
 def _span(lines: list[tuple[Any, ...]], limit: int, loss: Fraction) -> tuple[float, float]:
     """From the lowest to the highest magnitude that holds more values than noise alone would show in any."""
-    counts = np.zeros(len(MAGNITUDES) - 1, dtype=np.int64)
-    for line in lines:
-        counts[int(line[-2])] = int(line[-1])
-    mechanism = Laplace(limit, below(loss))
-    noisy = np.asarray(mechanism.release(counts))
-    seen = np.flatnonzero(noisy > mechanism.error(0.95, coordinates=counts.size, integer=True))
+    noisy, width = _noisy(lines, len(MAGNITUDES) - 1, limit, loss)
+    seen = np.flatnonzero(noisy > width)
     if seen.size == 0:
         seen = np.array([int(noisy.argmax())])
     return MAGNITUDES[int(seen[0])], MAGNITUDES[int(seen[-1]) + 1]
 
 
-def _quantile(lines: list[tuple[Any, ...]], bins: int, at: Fraction, sensitivity: int, loss: Fraction) -> int:
+def _noisy(lines: list[tuple[Any, ...]], bins: int, limit: int, loss: Fraction) -> tuple[NDArray[np.int64], float]:
+    """A noisy histogram to which one person adds at most ``limit``, and how far all of it is off at most (95 %)."""
     counts = np.zeros(bins, dtype=np.int64)
     for line in lines:
         counts[int(line[-2])] = int(line[-1])
-    up_to = np.cumsum(counts)
-    rank = at.numerator * int(up_to[-1])
-    misses = np.maximum(0, np.maximum(at.denominator * (up_to - counts) - rank, rank - at.denominator * up_to))
-    reach = sensitivity * max(at.numerator, at.denominator - at.numerator)
-    return int(Exponential(reach, below(loss)).select_index(-misses))
+    mechanism = Laplace(limit, below(loss))
+    released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
+    return released, float(mechanism.error(0.95, coordinates=bins, integer=True))

@@ -74,5 +74,10 @@ def explain(plan: Plan, books: Ledger) -> Explanation:
     bounding = "each row is a person of their own"
     if plan.card.unit is not None:
         bounding = f"of each person at most {plan.groups} group(s) and {plan.limit} row(s) in each count"
+    if plan.automatic is not None:
+        bounding += (
+            f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
+        )
+        bounding += " are those of one group"
     left = books.left(plan.card.name)
     return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, None if left is None else str(left))

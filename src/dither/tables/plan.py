@@ -86,6 +86,8 @@ class Plan:
     parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
     totals: Mapping[Measure, Noise] = field(default_factory=dict)
     """Grand totals measured as well, to which the groups are made to add up."""
+    other: bool = False
+    """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
     automatic: Fraction | None = None
     """What each thing that is still to be chosen privately costs; see :mod:`dither.tables.auto`."""
 
@@ -109,10 +111,11 @@ def make(
     max_rows: object = None,
     noise: Literal["best", "laplace", "gaussian"] = "best",
     consistent: bool = False,
+    other: bool = False,
 ) -> Plan:
     """The plan for a question, or the reason why there is none."""
     whole = arguments.epsilon(epsilon)
-    loss = whole * (1 - TOTAL_SHARE) if consistent else whole
+    loss = whole * (1 - TOTAL_SHARE) if consistent or other else whole
     chance = None if delta is None else arguments.delta(delta)
     limit = 1 if card.unit is None else arguments.whole(_first(max_rows, query.max_rows, card.max_rows), "max_rows")
     if limit > MOST_ROWS:
@@ -136,14 +139,18 @@ def make(
     draft = Plan(query, card, keys, groups, limit, PureDP(loss), {})
     parts, weights, chosen = _parts(draft, find)
     found = _budget(draft, parts, weights, chosen, loss, chance, private, noise)
-    return _with_totals(found, whole) if consistent else found
+    return _with_totals(found, whole, consistent, other) if consistent or other else found
 
 
-def _with_totals(plan: Plan, whole: Fraction) -> Plan:
+def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> Plan:
     """The plan with part of the budget spent on grand totals of counts and sums."""
-    if not plan.query.groups or plan.selection is not None:
+    if consistent and (not plan.query.groups or plan.selection is not None):
         raise InvalidArgument(
             message("consistent", "groups with public keys", "others", "state the keys, or leave consistent out")
+        )
+    if other and plan.selection is None:
+        raise InvalidArgument(
+            message("other", "groups whose keys are not public", "others", "leave other out: every group is shown")
         )
     added = [measure for measure in plan.measures if measure.kind in ("count", "people", "values", "sum")]
     own = below(whole * TOTAL_SHARE / max(len(added), 1))
@@ -152,6 +159,7 @@ def _with_totals(plan: Plan, whole: Fraction) -> Plan:
     return replace(
         plan,
         totals=totals,
+        other=other,
         guarantee=ApproxDP(whole, promised._numbers[1]) if isinstance(promised, ApproxDP) else PureDP(whole),
     )
 

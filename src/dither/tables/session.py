@@ -114,10 +114,11 @@ class Question:
         max_rows: int | None = None,
         noise: Literal["best", "laplace", "gaussian"] = "best",
         consistent: bool = False,
+        other: bool = False,
     ) -> Plan:
         """How it would be answered; reads no data."""
         query, card = self.query, self.table.card
-        many = next(n for n in (max_groups, query.max_groups, card.max_groups) if n is not None)
+        many = 1 if card.unit is None else _first(max_groups, query.max_groups, card.max_groups)
         choices = auto.wanted(query, many)
         shape.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
         chance = next((d for d in (delta, query.delta, card.delta) if d is not None), None)
@@ -133,6 +134,7 @@ class Question:
                 max_rows=max_rows,
                 noise=noise,
                 consistent=consistent,
+                other=other,
             )
             if not choices:
                 return found
@@ -183,7 +185,7 @@ class Question:
             "max_groups": made.groups,
             "max_rows": made.limit,
             "noise": sorted({type(noise).__name__ for noise in made.measures.values()}),
-            "after": [nonnegative, integer, bool(options.get("consistent"))],
+            "after": [nonnegative, integer, bool(options.get("consistent")), bool(options.get("other"))],
             "card": hashlib.sha256(_told(table.card).encode()).hexdigest(),
         }
         if key is None:
@@ -240,6 +242,7 @@ class Question:
             max_rows=made.limit,
             noise=options.get("noise", "best"),
             consistent=options.get("consistent", False),
+            other=options.get("other", False),
         )
         last = final.frame(frame.phrases, frame.tables, frame.secret)
         told = replace(final, guarantee=made.guarantee)
@@ -272,6 +275,10 @@ class _Crowd:
         table = self._frame.tables[""]
         paying = f"(SELECT o.* FROM {table} AS o WHERE NOT EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
         return replace(self._frame, tables={**self._frame.tables, "": paying})
+
+
+def _first(*given: object) -> object:
+    return next((value for value in given if value is not None), None)
 
 
 def _told(value: object) -> str:
@@ -377,6 +384,8 @@ def _notes(made: Plan) -> tuple[str, ...]:
         found.append(f"bounded: of each person {part} count")
     if made.selection is not None:
         found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
+        if made.other:
+            found.append("the last row, without a key, is all groups that are not shown")
     return tuple(found)
 
 

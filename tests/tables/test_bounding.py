@@ -310,3 +310,27 @@ def test_a_plan_reads_no_data_and_refuses_what_it_cannot_bound():
         plan.make(Query({"n": Aggregate("count")}, (Group("region", Column("region")),)), card, epsilon=1)
     with pytest.raises(ValueError, match="at least one aggregate"):
         plan.make(Query({}), card, epsilon=1)
+
+
+@pytest.mark.parametrize("dialect", KINDS)
+@pytest.mark.parametrize("unit", ["who", None])
+def test_only_sums_for_groups_leave_an_engine(dialect, unit):
+    """Read off the statement itself: its outermost level adds up, and shows nothing but the groups it adds up by."""
+    import sqlglot
+    from sqlglot import exp
+
+    card = Card("t", "", COLUMNS, unit)
+    for query, keys in QUESTIONS.values():
+        one = Frame(query, card, keys, 2, 2, 1, Phrases(dialect), {"": "t"})
+        said = [bounding.sums(one, measures(2)), bounding.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
+        if unit:
+            said.append(bounding.spread(one, 64))
+        for text in said:
+            tree = sqlglot.parse_one(text, read=dialect)
+            inner = tree
+            if tree.find(exp.With):  # DuckDB puts back the keys it numbered: a join of sums with keys
+                assert dialect == "duckdb"
+                inner = tree.find(exp.From).this.this
+            group = {column.name for column in (inner.args.get("group") or exp.Group()).expressions}
+            for shown in inner.expressions:
+                assert shown.find(exp.AggFunc) or shown.name in group, text

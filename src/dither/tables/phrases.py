@@ -13,12 +13,6 @@ from dither.tables.card import Type
 
 Dialect = Choice["duckdb", "postgres", "spark"]
 
-_STAMP = {
-    "duckdb": "STRFTIME({}, '%Y-%m-%d %H:%M:%S.%f')",
-    "postgres": "TO_CHAR({}, 'YYYY-MM-DD HH24:MI:SS.US')",
-    "spark": "DATE_FORMAT({}, 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
-}
-
 
 @dataclass(frozen=True)
 class Phrases:
@@ -28,15 +22,7 @@ class Phrases:
 
     def text(self, sql: str, type: Type) -> str:
         """A value as text, the same on every engine."""
-        if type == "text":
-            return sql
-        if type == "boolean":
-            return f"CASE WHEN {sql} THEN 'true' WHEN NOT {sql} THEN 'false' END"
-        if type == "timestamp":
-            return f"DITHER_STAMP({sql})"
-        if type == "number":  # a double has no one text; nothing groups by one
-            return f"CAST(CAST({sql} AS BIGINT) AS VARCHAR)"
-        return f"CAST({sql} AS VARCHAR)"
+        return sql if type == "text" else f"DITHER_TEXT({sql}, '{type}')"
 
     def hash(self, sql: str) -> str:
         """The first 60 bits of the MD5 of a text, as a whole number."""
@@ -78,30 +64,23 @@ class Phrases:
         import sqlglot
         from sqlglot import exp
 
+        from dither.tables import dialect as say
+
         tree = sqlglot.parse_one(sql, read="duckdb")
         for call in reversed(list(tree.find_all(exp.Anonymous))):  # the inner ones first
-            if call.name.upper() == "DITHER_DIV":
-                a, b = (f"({part.sql(self.dialect)})" for part in call.expressions)
-                sign = {"duckdb": "//", "postgres": "/", "spark": "DIV"}[self.dialect]
-                call.replace(sqlglot.parse_one(f"({a} {sign} {b})", read=self.dialect))
-            elif call.name.upper() == "DITHER_HASH":
-                call.replace(sqlglot.parse_one(self._hash(call.expressions[0].sql(self.dialect)), read=self.dialect))
-            elif call.name.upper() == "DITHER_STAMP":
-                stamp = _STAMP[self.dialect].format(call.expressions[0].sql(self.dialect))
-                call.replace(sqlglot.parse_one(stamp, read=self.dialect))
-            elif call.name.upper() == "DITHER_BYTES":
-                inner = call.expressions[0]
-                call.replace(
-                    exp.Collate(this=inner, expression=exp.to_identifier("C", quoted=True))
-                    if self.dialect == "postgres"
-                    else inner
-                )
-        return tree.sql(dialect=self.dialect)
+            first, *more = call.expressions or [None]
+            if call.name == "DITHER_DIV":
+                call.replace(say.whole_quotient(first, more[0], self.dialect))
+            elif call.name == "DITHER_TEXT":
+                call.replace(say.as_text(first, more[0].name, self.dialect))
+            elif call.name == "DITHER_HASH":
+                digits = f"SUBSTR({say.render(say.digest(first), self.dialect)}, 1, 15)"
+                call.replace(sqlglot.parse_one(_NUMBER[self.dialect].format(digits), read=self.dialect))
+        return say.render(tree, self.dialect)
 
-    def _hash(self, sql: str) -> str:
-        digits = f"SUBSTR(MD5({sql}), 1, 15)"
-        return {
-            "duckdb": f"CAST('0x' || {digits} AS BIGINT)",
-            "postgres": f"CAST(CAST('x' || {digits} AS BIT(60)) AS BIGINT)",
-            "spark": f"CAST(CONV({digits}, 16, 10) AS BIGINT)",
-        }[self.dialect]
+
+_NUMBER: dict[Dialect, str] = {
+    "duckdb": "CAST('0x' || {} AS BIGINT)",
+    "postgres": "CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
+    "spark": "CAST(CONV({}, 16, 10) AS BIGINT)",
+}

@@ -22,7 +22,7 @@ NAMES = [
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
     "__version__", "accounting", "col", "count", "density", "histogram", "ledger", "mean", "median", "mode", "people",
-    "quantile", "std", "var", "parallel", "sensitivity", "sequential", "stats",
+    "quantile", "report", "std", "var", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
     "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",

@@ -1,38 +1,85 @@
-"""The made-up people and what their summary costs."""
+"""The made-up shop: the same every time, asked from the card to the page, twice in a row."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dither import stats
 from dither.cli import demo
+from dither.cli.app import main
 
 
-def test_people_are_within_the_bounds_of_their_columns_and_differ_each_time():
-    one, two = demo.make_people(500), demo.make_people(500)
-    assert one.age.min() >= demo.AGES[0]
-    assert one.age.max() <= demo.AGES[1]
-    assert (one.income > 0).all()
-    assert not np.array_equal(one.income, two.income)
+def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dither.cli.app", "demo", "--folder", str(folder), *more],
+        capture_output=True, text=True, timeout=120, encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "110"},
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("epsilon", [1, 0.1, 0.3333333333333333, 1e-3, 7])
-def test_the_five_answers_cost_exactly_what_was_allowed(epsilon, monkeypatch, capsys):
-    """Five times a share rounded to a float can be more than the whole."""
-    costs = []
-    originals = {name: getattr(stats, name) for name in ("count", "mean", "median", "histogram")}
-    for name in originals:
+def test_visits_are_the_same_every_time_and_look_like_a_shop():
+    visits = demo.make_visits(20_000)
+    assert visits.equals(demo.make_visits(20_000))
+    assert visits.column_names == ["customer", "day", "region", "product", "amount"]
+    amount = visits["amount"].to_numpy()
+    assert amount.min() >= 2
+    assert 10 < np.median(amount) < amount.mean() < 30
+    assert set(visits["region"].to_pylist()) == set(demo.REGIONS)
+    assert 300 < len(set(visits["product"].to_pylist())) <= demo.PRODUCTS
+    each = np.bincount(visits["customer"].to_numpy())
+    assert 5 < each[each > 0].mean() < 8
 
-        def ask(*arguments, original=originals[name], **more):
-            answer = original(*arguments, **more)
-            costs.append(answer.guarantee.exact_epsilon)
-            return answer
 
-        monkeypatch.setattr(demo.stats, name, ask)
-    demo.run(50, epsilon)
-    assert len(costs) == 5
-    assert sum(costs) == Fraction(repr(epsilon))
-    assert "spent: ε" in capsys.readouterr().out
+def test_the_demo_runs_twice_and_leaves_a_page(tmp_path):
+    folder = tmp_path / "a folder's"
+    for _ in range(2):
+        done = run(folder, "--rows", "20000")
+        assert (done.returncode, done.stderr) == (0, "")
+    for part in (
+        "$ dither init ", "$ dither check ", "complete; source and card agree", "$ dither explain ", "$ dither query ",
+        "--report", "truth*", "nobody else would see", "are not shown", "paid earlier: this is the recorded answer",
+        "dither: cost: expected at most what dataset 'visits' has left", "$ dither budget ", "verified: 7 entries",
+        "picture: ", "page: ", "The next demo starts all over",
+    ):  # fmt: skip
+        assert part in done.stdout
+    names = {each.name for each in folder.iterdir()}
+    assert {*demo.FILES, demo.LEDGER} <= names
+    assert "<script" not in (folder / "regions.html").read_text(encoding="utf-8")
+    assert (folder / "regions.svg").read_text(encoding="utf-8").startswith("<svg ")
+
+
+def test_nothing_else_in_the_folder_is_touched(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    monkeypatch.setattr(sys, "argv", ["dither", "demo", "--rows", "1000", "--folder", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert "A made-up shop: 1,000 visits" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("line", ["$ dither check", "$ dither query", "truth*", "5. Quantiles"])
+def test_an_interrupt_ends_it_and_the_next_one_works(line, tmp_path):
+    out = tmp_path / "out.txt"
+    with out.open("w") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "dither.cli.app", "demo", "--rows", "400000", "--folder", str(tmp_path / "d")],
+            stdout=told, stderr=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        )  # fmt: skip
+        until = time.monotonic() + 60
+        while line not in out.read_text(encoding="utf-8") and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT)  # to a shell both are 130
+    assert "The next demo starts all over" not in out.read_text(encoding="utf-8")
+    assert run(tmp_path / "d", "--rows", "1000").returncode == 0

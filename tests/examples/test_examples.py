@@ -157,6 +157,42 @@ def noisy_std(found: dict[str, Any]) -> None:
     assert min(found["least"]) > 0
 
 
+def budget_for_life(found: dict[str, Any]) -> None:
+    assert found["limit"].epsilon == 0.5
+    assert found["spent"] == {"first half": 0.5, "second half": 0.4}
+    assert found["again"] == found["answers"]["mean"]
+    assert found["reached"] == found["size"] // 2  # those who have spent 0.5 of 0.5 are left out
+    assert found["entries"] == 9
+    # Laplace noise of scale 72/500/0.3, and 500 ranks at 0.4: 25 scales do not happen
+    assert abs(found["answers"]["mean"] - found["true"]["mean"]) <= 25 * 72 / 500 / 0.3
+    assert 18 <= found["answers"]["median"] <= 90
+
+
+def ask_in_sql(found: dict[str, Any]) -> None:
+    assert found["regions"] == ["north", "east", "south", "west"]
+    assert found["same"] is True
+    # a third of 0.5, sensitivity 5: scale 30; the error holds with 95 %, ten times it always
+    for answer, error, bounded, true in zip(found["n"], found["error"], found["bounded"], found["true"], strict=True):
+        assert error == 90
+        assert abs(answer - bounded) <= 10 * error
+        assert bounded < true
+    assert abs(found["people"] - found["true_people"]) <= 10 * found["people_error"] <= 500
+    assert "expected at most what dataset 'visits' has left" in found["refused"]
+
+
+def which_accountant(found: dict[str, Any]) -> None:
+    by = found["epsilon"]
+    for i, (epsilon, name) in enumerate(found["best"]):
+        assert epsilon == min(values[i] for values in by.values())
+        assert by[name][i] == epsilon
+    assert found["best"][-1][1] == "pld"
+    assert by["pld"][-1] < by["renyi"][-1] < by["zcdp"][-1] < by["advanced"][-1] < by["basic"][-1]
+    for values in by.values():
+        assert values == sorted(values)
+    assert found["factor"] > 1  # a month at these sizes costs more than 2
+    assert math.log(20) / found["needed"] <= 5.01  # the tail of a real Laplace law: exp(-5 epsilon) = 1/20
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -171,6 +207,9 @@ CHECKS = {
         pareto_noises,
         mars,
         noisy_std,
+        budget_for_life,
+        ask_in_sql,
+        which_accountant,
     )
 }
 

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import typer
 
 from dither import __version__
-from dither.cli import demo as demo_command
 from dither.errors import DitherError
 
 _USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
@@ -35,11 +34,13 @@ def version() -> None:
 
 @app.command()
 def demo(
-    people: int = typer.Option(10_000, min=1, max=10_000_000, help="How many people to make up."),
-    epsilon: float = typer.Option(1.0, help="The privacy loss of the whole summary."),
+    rows: int = typer.Option(200_000, min=1000, max=10_000_000, help="How many visits to make up."),
+    folder: str = typer.Option("out/demo", help="Where to write the table, its card, its ledger and the page."),
 ) -> None:
-    """Summarise a made-up table of people privately, and explain each line."""
-    demo_command.run(people, epsilon)
+    """Make up a shop's visits and ask about them, from the card to the page, with the truth beside each answer."""
+    from dither.cli import demo as demo_command
+
+    demo_command.run(rows, folder)
 
 
 @app.command()
@@ -72,6 +73,7 @@ _DELTA = typer.Option(None, help="The delta to spend, where one is needed.")
 _GROUPS = typer.Option(None, help="How many groups of a person count: a number, or auto.")
 _ROWS = typer.Option(None, help="How many rows of a person count in each group.")
 _NOISE = typer.Option("best", help="best, laplace or gaussian.")
+_OTHER = typer.Option(False, "--other", help="One more row for all groups that are not shown.")
 _CONSISTENT = typer.Option(False, "--consistent", help="Groups add up to a grand total.")
 
 
@@ -86,6 +88,7 @@ def query(
     max_rows: int | None = _ROWS,
     noise: str = _NOISE,
     consistent: bool = _CONSISTENT,
+    other: bool = _OTHER,
     nonnegative: bool = typer.Option(False, "--nonnegative", help="No count or sum below 0."),
     integer: bool = typer.Option(False, "--integer", help="Counts and sums as whole numbers."),
     analyst: str | None = typer.Option(None, help="Who asks."),
@@ -95,16 +98,17 @@ def query(
     format: str | None = typer.Option(None, help="json, csv or parquet instead of a table."),
     output: str | None = typer.Option(None, help="Write the answer to this file."),
     plot: str | None = typer.Option(None, help="Plot the answer to this file."),
+    report: str | None = typer.Option(None, help="Write a page about the answer to this .html file."),
 ) -> None:
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
 
-    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent)
+    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
     if dry_run:
         tables.explain(card, sql, how)
     else:
         after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
-        tables.query(card, sql, how | after, format, output, plot)
+        tables.query(card, sql, how, after, format, output, plot, report)
 
 
 @app.command()
@@ -118,11 +122,12 @@ def explain(
     max_rows: int | None = _ROWS,
     noise: str = _NOISE,
     consistent: bool = _CONSISTENT,
+    other: bool = _OTHER,
 ) -> None:
     """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
     from dither.cli import tables
 
-    tables.explain(card, sql, tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent))
+    tables.explain(card, sql, tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other))
 
 
 @app.command()
@@ -150,6 +155,10 @@ def main() -> None:
     except _USAGE as error:
         _stop(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":  # what DuckDB makes of Ctrl-C
+            raise
         sys.exit(130)
 
 

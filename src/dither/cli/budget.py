@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dither
+from dither.cli import plots
 from dither.errors import InvalidArgument, message
 from dither.ledger import Account, Entry, Ledger, Receipt
 
@@ -20,6 +21,7 @@ def run(
     plot: str | None,
 ) -> None:
     """Print the accounts, and whatever else was asked for."""
+    plots.check(plot)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     if place.endswith(".toml"):
         from dither.tables import cards

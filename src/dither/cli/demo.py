@@ -1,121 +1,240 @@
-"""A private summary of a made-up table of people: count, mean, median, histogram, each with its error and its cost."""
+"""A made-up shop, from its card to the page about an answer, each step with the command it stands for.
+
+Everything is in one folder and made anew each time, the ledger too. That is for show: a real ledger is never remade.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
-from dither import arguments, stats
-from dither.guarantees import PureDP
-from dither.neighbors import AddRemove
-from dither.randomness import SYSTEM, Normal, round_nearest_all
+from dither.errors import BudgetExceeded, InvalidArgument, message
+from dither.tables import session
 
-AGES = (0, 100)
-INCOMES = (0.0, 200_000.0)
+REGIONS = ("north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest")
+PRODUCTS = 400
+FILES = ("visits.parquet", "visits.toml", "regions.svg", "regions.html")
+LEDGER = "visits.ledger.sqlite"
+
+CARD = f"""\
+name = "visits"
+source = "visits.parquet"
+unit = "customer"           # all rows of one customer are protected together
+max_groups = 1              # a customer counts in one group of an answer,
+max_rows = 12               # with at most 12 visits
+delta = 1e-7                # for keys that are not public
+ledger = "{LEDGER}"
+
+[budget]                    # what may ever be learned, by all questions together
+epsilon = 2
+delta = 1e-6
+
+[columns.customer]
+type = "integer"
+
+[columns.day]
+type = "date"
+
+[columns.region]            # the shops are where they are: public
+type = "text"
+keys = {list(REGIONS)}
+
+[columns.product]           # not public: no keys
+type = "text"
+
+[columns.amount]            # known from the price list, not from the rows
+type = "number"
+bounds = [0, 150]
+""".replace("'", '"')
+
+BY_REGION = "SELECT region, COUNT(*) AS visits, AVG(amount) AS spend FROM visits GROUP BY region"
+BY_PRODUCT = "SELECT product, COUNT(*) AS visits FROM visits GROUP BY product ORDER BY visits DESC LIMIT 8"
+QUANTILES = "SELECT MEDIAN(amount) AS median, QUANTILE(amount, 0.9) AS nine_of_ten FROM visits"
+TOO_MUCH = "SELECT COUNT(DISTINCT customer) AS customers FROM visits"
 
 
-@dataclass(frozen=True)
-class People:
-    """The made-up table: one row is one person."""
+def make_visits(rows: int) -> Any:
+    """The table: the same every time, since it is made from the rows' numbers.
 
-    age: NDArray[np.int64]
-    income: NDArray[np.float64]
+    Customers live in one region and seldom shop in another; some come far more often than others; a few products are
+    bought by nearly everybody, many by hardly anybody; amounts have a long tail.
 
-
-def make_people(count: int) -> People:
-    """Ages around 45 and incomes around 40,000 with a long tail; drawn anew each time.
-
-    >>> make_people(3).age.size
-    3
+    >>> make_visits(1000).num_rows, make_visits(1000).equals(make_visits(1000))
+    (1000, True)
     """
-    zeros = np.zeros(count)
-    age = np.clip(np.rint(round_nearest_all(zeros + 45, Normal(), 18.0, 2.0**-10, SYSTEM)), 0, 100)
-    income: NDArray[np.float64] = np.exp(round_nearest_all(zeros + 10.5, Normal(), 0.6, 2.0**-20, SYSTEM))
-    return People(age.astype(np.int64), np.rint(income))
-
-
-def run(people: int, epsilon: float) -> None:
-    """Make the people up, ask the questions, print the answers."""
-    console = Console(width=110)
-    total = PureDP(arguments.epsilon(epsilon))
-    share: Any = total.exact_epsilon / 5
-    table = make_people(people)
-    console.print(
-        f"[bold]A private summary of {people:,} made-up people[/bold]   (privacy loss of all of it: {total})\n"
-        "One person may be added or removed without these answers changing by more than chance allows.\n"
+    people = max(rows // 6, 1)
+    customer = (people * _mixed(rows, 1) ** 1.15).astype(np.int64)
+    home = (len(REGIONS) * _mixed(people, 2) ** 1.4).astype(np.int64)[customer]
+    away = (len(REGIONS) * _mixed(rows, 3)).astype(np.int64)
+    region = np.where(_mixed(rows, 4) < 0.02, away, home)
+    product = np.minimum((float(PRODUCTS) ** _mixed(rows, 5)).astype(np.int64), PRODUCTS) - 1
+    amount = np.rint(100 * (2 - 14 * np.log(_mixed(rows, 6)) * (1 + 0.1 * region))) / 100
+    day = np.datetime64("2024-01-01") + (366 * _mixed(rows, 7)).astype(np.int64)
+    return pa.table(
+        {
+            "customer": customer,
+            "day": day,
+            "region": np.array(REGIONS)[region],
+            "product": np.array([_name(i) for i in range(PRODUCTS)])[product],
+            "amount": amount,
+        }
     )
-    count = stats.count(table.age, epsilon=share, neighbors=AddRemove)
-    age = stats.mean(table.age, bounds=AGES, epsilon=share, neighbors=AddRemove)
-    income = stats.mean(table.income, bounds=INCOMES, epsilon=share, neighbors=AddRemove)
-    median = stats.median(table.income, bounds=INCOMES, epsilon=share, neighbors=AddRemove)
-    ages = stats.histogram(table.age, bounds=AGES, bins=10, epsilon=share, neighbors=AddRemove)
 
-    grid = Table("question", "answer", "± (95 %)", "cost", "truth*", "how it is made private")
-    rows = [
-        (
-            "people",
-            f"{int(count):,}",
-            f"{count.error():,.0f}",
-            f"{people:,}",
-            "one person changes a count by 1: noise of that size over ε",
-        ),
-        (
-            "mean age",
-            f"{float(age):.3f}",
-            f"{age.error():.3f}",
-            f"{table.age.mean():.3f}",
-            f"ages count as {AGES[0]} to {AGES[1]} at most; sums from both ends, then their ratio",
-        ),
-        (
-            "mean income",
-            f"{float(income):,.0f}",
-            f"{income.error():,.0f}",
-            f"{np.clip(table.income, *INCOMES).mean():,.0f}",
-            f"incomes above {INCOMES[1]:,.0f} count as that much: the bound is public",
-        ),
-        (
-            "median income",
-            f"{float(median):,.0f}",
-            f"{median.rank_error():.0f} ranks",
-            f"{np.median(table.income):,.0f}",
-            "chosen among all values, those near the middle rank being likeliest",
-        ),
-    ]
-    for question, answer, error, truth, how in rows:
-        grid.add_row(question, answer, error, f"ε = {float(share):g}", truth, how)
-    console.print(grid)
 
-    bars = Table(
-        "age",
-        "people",
-        "± (95 %)",
-        "truth*",
-        "",
-        title=f"ages, 10 bins, one release for all of them: ε = {float(share):g}",
-        title_justify="left",
+def _mixed(count: int, stream: int) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 that look random: the numbers from 1 on, mixed (splitmix64). No noise is made of them."""
+    x = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return ((x >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+
+
+def _name(i: int) -> str:
+    kinds = ("apples", "bread", "cheese", "coffee", "eggs", "flour", "honey", "milk", "pasta", "pears", "rice", "salt",
+             "soap", "soup", "sugar", "tea", "tomatoes", "towels", "vinegar", "yeast")  # fmt: skip
+    return f"{kinds[i % len(kinds)]} {1 + i // len(kinds)}"
+
+
+def run(rows: int, folder: str) -> None:
+    """Make the shop, ask the questions, show the answers beside the truth."""
+    place = Path(folder)
+    _clear(place)
+    card, visits = str(place / "visits.toml"), make_visits(rows)
+    pq.write_table(visits, place / "visits.parquet")
+
+    _say(
+        f"A made-up shop: {rows:,} visits of some {rows // 6:,} customers, in {place / 'visits.parquet'}.\n"
+        "Nobody in it exists, so this demo may show the truth beside the answers. Of real people nobody would see it."
     )
-    real_counts = np.histogram(table.age, bins=ages.edges)[0]
-    widest = max(int(ages.counts.max()), 1)
-    for low, high, found, real in zip(
-        ages.edges, ages.edges[1:], ages.counts.tolist(), real_counts.tolist(), strict=False
-    ):
-        bars.add_row(
-            f"{low:.0f} to {high:.0f}",
-            f"{found:,}",
-            f"{ages.error():.0f}",
-            f"{real:,}",
-            "█" * round(40 * max(found, 0) / widest),
-        )
-    console.print(bars)
+    _step(1, "The steward writes a card: what is public about the table. The rows are not read for it.")
+    _command("init", str(place / "visits.parquet"), "--unit", "customer", "--output", card)
+    (place / "visits.toml").write_text(CARD, encoding="utf-8")
+    _say("\nThe draft explains every line. Filled in, without the explanations:\n")
+    _say("".join(f"    {line}\n" for line in CARD.splitlines() if line), end="")
+    _command("check", card)
 
-    spent = sum(answer.guarantee for answer in (count, age, income, median, ages))
-    console.print(
-        f"\nspent: {spent} in five answers: losses about the same people add up.\n"
-        "Each person is in one bin only, so the ten bins together cost one share.\n"
-        "* shown because these people do not exist; of real people nothing is shown without noise."
+    _step(2, "An analyst asks what a question would cost. No data are read, and nothing is charged.")
+    _command("explain", card, BY_REGION, "--epsilon", "0.5")
+
+    _step(3, "The question, with a page about its answer.")
+    page = str(place / "regions.html")
+    _command("query", card, BY_REGION, "--epsilon", "0.5", "--report", page)
+    answer = _beside_truth(visits, card, BY_REGION, {"epsilon": 0.5}, ("visits", "spend"))
+    _say(
+        "Counts are a few per cent low by design: of each customer at most 12 visits, in one region, count.\n"
+        "The ± is about the noise; what the limits leave out comes on top."
     )
+
+    _step(4, "Products are not public. One that hardly anybody buys is not shown: its name could give somebody away.")
+    _command("query", card, BY_PRODUCT, "--epsilon", "0.8", "--max-groups", "10", "--max-rows", "3")
+    how = {"epsilon": 0.8, "max_groups": 10, "max_rows": 3}
+    _beside_truth(visits, card, BY_PRODUCT, how, ("visits",))
+    _say("Of each customer 10 products count, chosen at random. Fewer would mean less noise, and lower counts.")
+
+    _step(5, "Quantiles are chosen, not computed: values near the rank asked for are likeliest.")
+    _command("query", card, QUANTILES, "--epsilon", "0.3")
+    _beside_truth(visits, card, QUANTILES, {"epsilon": 0.3}, ("median", "nine_of_ten"))
+
+    _step(6, "The same question again: the recorded answer, for free. Averaging cannot wash the noise out.")
+    _command("query", card, QUANTILES, "--epsilon", "0.3")
+
+    _step(7, "A question that costs more than is left is refused, before any data are read.")
+    _command("query", card, TOO_MUCH, "--epsilon", "1")
+
+    _step(8, "What was spent, and that every entry is as it was written.")
+    _command("budget", card, "--verify")
+
+    _step(9, "The answer by region as a picture and as a page to hand on.")
+    from dither.report import chart
+
+    (place / "regions.svg").write_text(chart(answer, "visits"), encoding="utf-8")
+    _bars(answer)
+    _say(f"\npicture: {place / 'regions.svg'}\npage:    {page}\n")
+    me = sys.argv[0] if Path(sys.argv[0]).name == "dither" else "dither"
+    _say(f"Ask your own:  {shlex.quote(me)} query {shlex.quote(card)} 'SELECT …' --epsilon 0.1")
+    _say("The next demo starts all over, ledger included. A real ledger is never remade: it is what protects people.")
+
+
+def _clear(place: Path) -> None:
+    """A folder without what an earlier demo has left in it; nothing else is touched."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name in (*FILES, *(f"{LEDGER}{end}" for end in ("", "-wal", "-shm", "-journal", ".key"))):
+            (place / name).unlink(missing_ok=True)
+    except OSError:
+        raise InvalidArgument(
+            message("--folder", "a folder that can be written", "another", "pass --folder out/demo")
+        ) from None
+
+
+def _say(text: str, end: str = "\n") -> None:
+    typer.echo(text + end, nl=False)
+
+
+def _step(number: int, text: str) -> None:
+    _say(f"\n{number}. {text}")
+
+
+def _command(*arguments: str) -> None:
+    """Show a command and run it, as the shell would."""
+    from dither.cli.app import app
+
+    _say(f"\n$ dither {' '.join(shlex.quote(part) for part in arguments)}")
+    try:
+        if app(list(arguments), standalone_mode=False) == 130:
+            raise KeyboardInterrupt
+    except BudgetExceeded as error:
+        _say(f"dither: {error}")
+
+
+def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns: Sequence[str]) -> Any:
+    """The recorded answer, which is free, beside what DuckDB says of the rows themselves."""
+    with session.open(card) as table:
+        answer = table.sql(sql).release(**how)
+    names, truth = _truth(visits, sql.partition(" ORDER BY ")[0])
+    keys = [name for name in answer.columns if name not in answer.errors]
+    exact = {tuple(row[names.index(key)] for key in keys): row for row in truth}
+    header = [*keys, *(part for name in columns for part in (name, "truth*"))]
+    lines = [header]
+    for row in answer.rows:
+        key = tuple(row[answer.columns.index(name)] for name in keys)
+        line = [str(part) for part in key]
+        for name in columns:
+            line += [_number(row[answer.columns.index(name)]), _number(exact[key][names.index(name)])]
+        lines.append(line)
+    wide = [max(len(line[j]) for line in lines) for j in range(len(header))]
+    _say("\n  * only in this demo: nobody else would see the truth")
+    for line in lines:
+        padded = zip(line, wide, strict=True)
+        cells = [cell.ljust(width) if j < len(keys) else cell.rjust(width) for j, (cell, width) in enumerate(padded)]
+        _say("  " + "   ".join(cells).rstrip())
+    return answer
+
+
+def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """What the question would say without any privacy: names and rows."""
+    with duckdb.connect() as engine:
+        engine.register("visits", visits)
+        found = engine.execute(sql)
+        return [each[0] for each in found.description or ()], found.fetchall()
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _bars(answer: Any) -> None:
+    most = max(1, *(value for value in answer["visits"]))
+    for name, value in zip(answer["region"], answer["visits"], strict=True):
+        _say(f"  {name:<10} {'█' * round(40 * max(value, 0) / most)} {value:,}")

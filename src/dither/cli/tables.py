@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from dither.cli import plots
 from dither.errors import InvalidArgument, message
 from dither.tables import cards, drafts, session
 
@@ -48,6 +49,7 @@ def options(
     max_rows: int | None,
     noise: str,
     consistent: bool,
+    other: bool = False,
 ) -> dict[str, Any]:
     """What was asked for, as a question takes it."""
     groups: object = max_groups
@@ -63,6 +65,7 @@ def options(
         "max_rows": max_rows,
         "noise": noise,
         "consistent": consistent,
+        "other": other,
     }
 
 
@@ -72,16 +75,29 @@ def explain(path: str, sql: str, how: dict[str, Any]) -> None:
         typer.echo(str(table.sql(sql).explain(**how)))
 
 
-def query(path: str, sql: str, how: dict[str, Any], format: str | None, output: str | None, plot: str | None) -> None:
-    """Print, write or plot the answer."""
+def query(
+    path: str,
+    sql: str,
+    how: dict[str, Any],
+    after: dict[str, Any],
+    format: str | None,
+    output: str | None,
+    plot: str | None,
+    report: str | None = None,
+) -> None:
+    """Print, write or plot the answer, or make a page of it."""
     if format not in (None, "json", "csv", "parquet"):
         raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
     if format == "parquet" and output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
+    plots.check(plot)
     with session.open(path) as table:
         question = table.sql(sql)
         with _busy():
-            answer = question.release(**how)
+            answer = question.release(**how, **after)
+        if report is not None:  # what was chosen privately is in the answer's notes, and no explanation knows it
+            told = question.explain(**how) if question.plan(**how).automatic is None else None
+            history = list(table.ledger.history(table.card.name))
     if output is not None:
         answer.write(output, format)
     elif format is not None:
@@ -94,6 +110,10 @@ def query(path: str, sql: str, how: dict[str, Any], format: str | None, output: 
         figure = Figure(figsize=(max(6.0, 0.3 * len(answer)), 4.0), layout="constrained")
         answer.plot(axes=figure.subplots())
         figure.savefig(plot)
+    if report is not None:
+        from dither.report import write_html
+
+        write_html(report, answer, told, history, f"A private answer about {table.card.name}", question=sql)
 
 
 def _busy() -> Any:

@@ -8,6 +8,7 @@ values for each person as rows count).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
-from dither.tables import bounding
+from dither.tables import bounding, rows
 from dither.tables.bounding import Frame
 from dither.tables.plan import below
 from dither.tables.tree import Aggregate, Column, Query
@@ -77,7 +78,10 @@ def settle(
         if aggregate.bounds == "auto" and aggregate.value is not None:
             alone = replace(frame, query=replace(query, groups=()), keys=(), groups=1)
             lines = run(bounding.bins(alone, aggregate.value, MAGNITUDES, None))
-            bounds[name] = _span(lines, frame.limit, loss)
+            low, high = _span(lines, frame.limit, loss)
+            if rows.compile(aggregate.value, frame.find).type == "integer":
+                low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+            bounds[name] = low, high
             told = f"({bounds[name][0]:g}, {bounds[name][1]:g})"
             notes.append(f"bounds of {name} = {told}, chosen privately with ε = {float(loss):.3g}")
     return _bounded(query, bounds), groups, notes

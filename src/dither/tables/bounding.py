@@ -214,7 +214,7 @@ class Frame:
             for join in self.query.joins
         )
 
-    def finish(self, shown: list[str], lines: str, by: list[str]) -> str:
+    def finish(self, shown: list[str], lines: str, by: list[str], before: list[str]) -> str:
         """The whole statement: numbers given to private keys before, and their keys put back after."""
         sql = f"SELECT {', '.join([*by, *shown])} FROM ({lines}) AS kept" + (f" GROUP BY {', '.join(by)}" if by else "")
         tables, back, names = [], "", list(by)
@@ -224,12 +224,14 @@ class Frame:
                     f"SELECT DISTINCT {typed.sql} AS k FROM {self.tables['']} AS t{self._joins()} "
                     f"WHERE {' AND '.join([*self._conditions(), f'{typed.sql} IS NOT NULL'])}"
                 )
-                mark = self._factor(self._mixed("k", typed.type))
+                mark = self._small(self._mixed("k", typed.type))
                 tables.append(
-                    f"keys{i} AS MATERIALIZED (SELECT k, ROW_NUMBER() OVER () AS i, {mark} AS h FROM ({seen}) AS s)"
+                    f"keys{i} AS MATERIALIZED (SELECT k, ROW_NUMBER() OVER (ORDER BY k) AS i, {mark} AS h "
+                    f"FROM ({seen}) AS s)"
                 )
                 back += f" LEFT JOIN keys{i} AS b{i} ON a.g{i} = b{i}.i"
                 names[names.index(f"g{i}")] = f"b{i}.k AS g{i}"
+        tables += before
         if not tables:
             return self.phrases.render(sql)
         aliases = [part.rpartition(" AS ")[2] for part in shown]
@@ -237,48 +239,92 @@ class Frame:
         listed += [f"a.{alias}" for alias in aliases]
         return self.phrases.render(f"WITH {', '.join(tables)} SELECT {', '.join(listed)} FROM ({sql}) AS a{back}")
 
-    # -- keyed hashes: products of numbers mod the prime 2^31 - 1, which no engine's 64 bits overflow ----------------
+    # -- keyed hashes: numbers mod the prime 2^31 - 1, whose products no engine's 64 bits overflow --------------------
 
     def _key(self, which: str) -> int:
         return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
 
     def _mixed(self, sql: str, type: Type) -> str:
         """A keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
-        if type == "integer":
-            whole = f"CAST({sql} AS BIGINT)"
-            return f"((({whole} % {_PRIME} + {_PRIME}) % {_PRIME}) * {self._key('a')} + {self._key('b')})"
+        if type == "integer":  # from 1 to 2^32, times less than 2^31
+            return f"((CAST({sql} AS BIGINT) % {_PRIME} + {_PRIME}) * {self._key('a')} + {self._key('b')})"
         return self.phrases.hash(
             f"{rows.text(f'{self._key(str(0)):x}{self._key(str(1)):x}')} || {self.phrases.text(sql, type)}"
         )
 
     @staticmethod
-    def _factor(mixed: str) -> str:
-        return f"(1 + {mixed} % {_PRIME - 1})"
+    def _small(mixed: str) -> str:
+        return f"({mixed} % {_PRIME})"
+
+    def _with(self, found: str, other: str, which: str) -> str:
+        """Two hashes made one: without the exclusive or, a product would order the groups of many people alike."""
+        return self._small(f"({self.phrases.either(found, other)} * {self._key(which)})")
 
     def marks(self, *more: str) -> str:
         """The keyed hash of a person and a group, and of what else is named: a number below 2^31."""
         unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
-        found = self._factor(self._mixed("u", unit))
+        found = self._small(self._mixed("u", unit))
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
             if keys is not None:
-                factor = self._factor(f"(CAST(g{i} AS BIGINT) * {self._key(f'c{i}')} + {self._key(f'd{i}')})")
+                other = self._small(f"(CAST(g{i} AS BIGINT) * {self._key(f'c{i}')} + {self._key(f'd{i}')})")
             elif numbered:
-                factor = f"h{i}"
+                other = f"h{i}"
             else:
-                factor = f"COALESCE({self._factor(self._mixed(f'g{i}', typed.type))}, 1)"
-            found = f"({found} * {factor} % {_PRIME})"
+                other = f"COALESCE({self._small(self._mixed(f'g{i}', typed.type))}, 1)"
+            found = self._with(found, other, f"e{i}")
         for name in more:
             mixed = f"(CAST({name} AS BIGINT) * {self._key(name)} + {self._key(name * 2)})"
-            found = f"({found} * {self._factor(mixed)} % {_PRIME})"
+            found = self._with(found, self._small(mixed), name * 3)
         return found
 
+    @property
+    def _early(self) -> bool:
+        """Whether groups are chosen before anything is added up: on DuckDB, where that is faster."""
+        return self.chosen and self.phrases.dialect == "duckdb"
+
+    def counted(self, columns: Mapping[str, str], where: str = "") -> tuple[str, list[str]]:
+        """``rows``, and tables to read before; where groups are chosen early, rows of the groups that are kept."""
+        lines = f"SELECT * FROM ({self.source(columns)}) AS r{where}"
+        if not self._early:
+            return lines, []
+        pair = ", ".join(["u", *self.carried])
+        chosen = self._first(f"SELECT {pair} FROM asked GROUP BY {pair}")
+        on = " AND ".join(f"a.{name} = c.{name}" for name in ["u", *self.names])
+        # read once: were the source to change between two readings, more groups of a person might be kept
+        before = f"asked AS MATERIALIZED ({lines})"
+        return f"SELECT a.* FROM asked AS a SEMI JOIN ({chosen}) AS c ON {on}", [before]
+
     def keep(self, lines: str, columns: list[str]) -> str:
-        """``kept``: of each person at most ``groups`` lines."""
+        """``kept``: of each person at most ``groups`` lines. With no columns, a line is a person and a group."""
         listed = [*self.names, *columns]
-        if not self.chosen:
-            return f"SELECT {', '.join(listed)} FROM ({lines}) AS l"
+        if self._early and not columns:
+            return self._first(lines)
+        if not self.chosen or self._early:
+            return f"SELECT {', '.join(listed) or '1 AS one'} FROM ({lines}) AS l"
         chosen = self.phrases.smallest(lines, ["u"], self.marks(), int(self.groups), listed)
         return f"SELECT {', '.join(listed)} FROM {chosen} AS s"
+
+    def _first(self, pairs: str) -> str:
+        """Of each person the pairs with the smallest hashes, on DuckDB.
+
+        Groups with the same hash go by their numbers, which are in the order of their keys: were they to go by the
+        order of rows, a person's groups would depend on other people's. Hash and numbers are one whole number where
+        they fit, which is much faster than a struct.
+        """
+        listed, most = ["u", *self.names], int(self.groups)
+        bits = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
+        if sum(bits) > 31:
+            mark = f"ROW({self.marks()}, {', '.join(self.names)})"
+            return f"SELECT {', '.join(listed)} FROM {self.phrases.smallest(pairs, ['u'], mark, most, listed)} AS s"
+        places = [sum(bits[i + 1 :]) for i in range(len(bits))]
+        number = " + ".join(f"CAST(g{i} AS BIGINT) * {1 << place}" for i, place in enumerate(places))
+        shown = ", ".join(
+            f"((p >> {place}) & {(1 << width) - 1}) AS g{i}"
+            for i, (place, width) in enumerate(zip(places, bits, strict=True))
+        )
+        mark = f"{self.marks()} * {1 << 31} + {number}"
+        least = f"MIN({mark})" if most == 1 else f"UNNEST(MIN({mark}, {most}))"
+        return f"SELECT u, {shown} FROM (SELECT u, {least} AS p FROM ({pairs}) AS l GROUP BY u) AS k"
 
 
 def _listed(keys: tuple[Value, ...]) -> str:
@@ -318,26 +364,30 @@ def sums(frame: Frame, measures: list[Measure]) -> str:
         if measure.value is not None and measure.column not in values:
             values[measure.column] = f"x{len(values)}"
             columns[values[measure.column]] = _steps(measure, frame.find)
+    before: list[str] = []
     if frame.card.unit is None:
         added = [_added_by_row(measure, values.get(measure.column, "")) for measure in measures]
         lines = frame.source(columns)
     else:
-        each = {"n": "COUNT(*)"}
+        each: dict[str, str] = {}
         for measure in measures:
             x = values.get(measure.column, "")
+            if measure.kind == "count":
+                each["n"] = "COUNT(*)"
             if x:
                 each[f"c_{x}"] = f"COUNT({x})"
                 if measure.grid is not None:
                     each[f"s_{x}"] = f"CAST(COALESCE(SUM({x}), 0) AS BIGINT)"
                 if measure.kind == "square":
                     each[f"q_{x}"] = f"CAST(COALESCE(SUM({x} * {x}), 0) AS BIGINT)"
-        listed = ["u", *frame.carried]
+        listed = ["u", *(frame.names if each else frame.carried)]
         told = [f"{sql} AS {name}" for name, sql in each.items()]
-        pairs = f"SELECT {', '.join([*listed, *told])} FROM ({frame.source(columns)}) AS r GROUP BY {', '.join(listed)}"
+        lines, before = frame.counted(columns) if each else (frame.source(columns), [])
+        pairs = f"SELECT {', '.join([*listed, *told])} FROM ({lines}) AS r GROUP BY {', '.join(listed)}"
         added = [_added_by_person(measure, values.get(measure.column, ""), frame) for measure in measures]
         lines = frame.keep(pairs, list(each))
     totals = [f"CAST(COALESCE(SUM({sql}), 0) AS BIGINT) AS m{i}" for i, sql in enumerate(added)]
-    return frame.finish(totals, lines, frame.names)
+    return frame.finish(totals, lines, frame.names, before)
 
 
 def _steps(measure: Measure, find: Lookup) -> str:
@@ -408,15 +458,15 @@ def bins(frame: Frame, value: Expression, edges: tuple[float, ...] | None, keys:
         assert keys is not None
         arms = " ".join(f"WHEN {found.sql} = {rows.literal(key).sql} THEN {i}" for i, key in enumerate(keys))
         bin = f"CASE {arms} ELSE NULL END"
-    lines = f"SELECT * FROM ({frame.source({'b': bin})}) AS r WHERE b IS NOT NULL"
+    lines, before = frame.counted({"b": bin}, " WHERE b IS NOT NULL")
     if frame.card.unit is not None:
         person = ["u", *frame.carried]
         each = ", ".join([*person, "b"])
         counted = f"SELECT {each}, COUNT(*) AS n FROM ({lines}) AS r GROUP BY {each}"
-        mark = frame.phrases.divide(frame.marks("b"), "n")
+        mark = f"({frame.phrases.divide(frame.marks('b'), 'n')} * {1 << 31} + b)"  # no two bins have the same
         picked = frame.phrases.gathered(counted, person, mark, frame.limit, "b")
         lines = frame.phrases.scattered(frame.keep(picked, ["b"]), frame.names, "b")
-    return frame.finish(["COUNT(*) AS m0"], lines, [*frame.names, "b"])
+    return frame.finish(["COUNT(*) AS m0"], lines, [*frame.names, "b"], before)
 
 
 def spread(frame: Frame, most: int) -> str:
@@ -432,7 +482,7 @@ def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
     """The number of the bin; equal widths by one multiplication, others by comparison."""
     count = len(edges) - 1
     low, high = edges[0], edges[-1]
-    sql = rows.compile(value, find).sql if isinstance(value, Column) else rows.number(value, find).sql
+    sql = find(value)[0] if isinstance(value, Column) else rows.number(value, find).sql
     plain = f"CAST({sql} AS DOUBLE)"
     outside = (
         f"CASE WHEN {plain} IS NULL OR {plain} > {rows.NAN} THEN NULL WHEN {plain} <= {double(low)} THEN 0 "
@@ -441,7 +491,7 @@ def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
     per = count / (high - low)
     if count > 64 and max(abs(edge - (low + i / per)) for i, edge in enumerate(edges)) <= 1e-9 * (high - low):
         step = f"CAST(FLOOR(({plain} - {double(low)}) * {double(per)}) AS BIGINT)"
-        return f"{outside} ELSE CASE WHEN {step} > {count - 1} THEN {count - 1} ELSE {step} END END"
+        return f"{outside} ELSE LEAST({step}, {count - 1}) END"
     arms = " ".join(f"WHEN {plain} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     return f"{outside} {arms} ELSE {count - 1} END"
 

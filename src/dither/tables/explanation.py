@@ -28,10 +28,10 @@ class Explanation:
     cost: str
     groups: str
     bounding: str
-    left: str | None
+    left: str
 
     def __str__(self) -> str:
-        told = [f"cost: {self.cost}" + (f"; left: {self.left}" if self.left else ""), self.groups, self.bounding]
+        told = [f"cost: {self.cost}" + f"; left: {self.left}", self.groups, self.bounding]
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
@@ -79,5 +79,13 @@ def explain(plan: Plan, books: Ledger) -> Explanation:
             f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
         )
         bounding += " are those of one group"
-    left = books.left(plan.card.name)
-    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, None if left is None else str(left))
+    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left(books, plan.card.name))
+
+
+def left(books: Ledger, dataset: str) -> str:
+    """What may still be spent, in words: of people, who may each have another amount left, only their limit."""
+    found = {account.kind: account for account in books.accounts(dataset) if not account.name}
+    whole, people = found["dataset"], found.get("people")
+    if whole.room is not None:
+        return str(whole.left or "nothing")
+    return f"private; each person has {people.limit} for life" if people is not None else "no limit"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from typing import Literal as Choice
 
 from dither.tables.card import Type
@@ -31,6 +32,10 @@ class Phrases:
     def divide(self, a: str, b: str) -> str:
         """The whole part of a quotient of whole numbers from 0 on."""
         return f"DITHER_DIV({a}, {b})"
+
+    def either(self, a: str, b: str) -> str:
+        """The exclusive or of the bits of whole numbers."""
+        return f"DITHER_XOR({a}, {b})"
 
     def smallest(self, lines: str, of: list[str], mark: str, most: int, listed: list[str]) -> str:
         """Of the lines of each ``of``, the ``most`` with the smallest mark."""
@@ -66,17 +71,27 @@ class Phrases:
 
         from dither.tables import dialect as say
 
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        tree: Any = sqlglot.parse_one(sql, read="duckdb")
         for call in reversed(list(tree.find_all(exp.Anonymous))):  # the inner ones first
             first, *more = call.expressions or [None]
             if call.name == "DITHER_DIV":
                 call.replace(say.whole_quotient(first, more[0], self.dialect))
+            elif call.name == "DITHER_XOR":
+                call.replace(_either(first, more[0], self.dialect))
             elif call.name == "DITHER_TEXT":
                 call.replace(say.as_text(first, more[0].name, self.dialect))
             elif call.name == "DITHER_HASH":
                 digits = f"SUBSTR({say.render(say.digest(first), self.dialect)}, 1, 15)"
                 call.replace(sqlglot.parse_one(_NUMBER[self.dialect].format(digits), read=self.dialect))
         return say.render(tree, self.dialect)
+
+
+def _either(a: Any, b: Any, dialect: Dialect) -> Any:
+    from sqlglot import exp
+
+    if dialect == "duckdb":
+        return exp.Anonymous(this="XOR", expressions=[a, b])
+    return exp.paren(exp.BitwiseXor(this=exp.paren(a), expression=exp.paren(b)))
 
 
 _NUMBER: dict[Dialect, str] = {

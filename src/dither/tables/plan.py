@@ -28,14 +28,16 @@ from dither.errors import InvalidArgument, message
 from dither.exact import exp_neg, normal_tail, square_root, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
-from dither.tables import rows
+from dither.tables import bounding, rows
 from dither.tables.bounding import MOST_ROWS, SQUARE_BITS, Frame, Grid, Measure, grid
 from dither.tables.card import Card
 from dither.tables.phrases import Phrases
 from dither.tables.rows import GRID_BITS, Lookup
 from dither.tables.tree import Aggregate, Column, Expression, Query, Value
+from dither.tables.typed import literal_type
 
 BINS = 8192
+MOST_GROUPS = 100_000
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
 _BITS = 80
@@ -121,10 +123,13 @@ def make(
     if limit > MOST_ROWS:
         raise InvalidArgument(message("max_rows", f"at most {MOST_ROWS}", limit, "sum over more is rarely worth it"))
     find = rows.lookup(card, {join.table: join.table for join in query.joins})
+    _check_joins(query, card, find)
     keys = tuple(_keys(group.keys, group.value, find) for group in query.groups)
     groups = 1
     if card.unit is not None and query.groups:
         groups = arguments.whole(_first(max_groups, query.max_groups, card.max_groups), "max_groups")
+        if groups > MOST_GROUPS:
+            raise InvalidArgument(message("max_groups", f"at most {MOST_GROUPS}", groups, "the noise grows with it"))
         groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
     private = any(listed is None for listed in keys)
     if private and chance is None:
@@ -164,6 +169,31 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
     )
 
 
+def _check_joins(query: Query, card: Card, find: Lookup) -> None:
+    """Large whole numbers that differ are the same as doubles: a row could have two partners."""
+    for join in query.joins:
+        own, other = rows.compile(join.own, find).type, card.public[join.table].columns[join.other].type
+        if (own, other) == ("number", "integer"):
+            raise InvalidArgument(
+                message("JOIN", "keys of one type", f"{own} and {other}", f"state {join.other} as a number in the card")
+            )
+
+
+def check(plan: Plan) -> None:
+    """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
+    tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), "t")
+    frame = plan.frame(_Draft("duckdb"), tables, 0)
+    bounding.sums(frame, list(plan.measures))
+    for told in (*(choice.aggregate for choice in plan.choices), *(count.aggregate for count in plan.counts)):
+        assert told.value is not None
+        bounding.bins(frame, told.value, told.edges, told.keys)
+
+
+class _Draft(Phrases):
+    def render(self, sql: str) -> str:
+        return sql
+
+
 def _first(*given: object) -> object:
     return next((value for value in given if value is not None), None)
 
@@ -171,15 +201,25 @@ def _first(*given: object) -> object:
 def _keys(stated: tuple[Value, ...] | None, value: Expression, find: Lookup) -> tuple[Value, ...] | None:
     """The public keys of a group: of the question, of the column's card, or those that follow from its type."""
     if stated is not None:
-        return tuple(dict.fromkeys(stated))
+        return _different(stated, value, find)
     if isinstance(value, Column):
         card = find(value)[1]
-        return card.keys if card.keys is not None or card.type != "boolean" else (False, True)
+        if card.keys is not None:
+            return _different(card.keys, value, find)
+        return (False, True) if card.type == "boolean" else None
     if getattr(value, "op", "") == "bin":
         return tuple(range(len(value.args) - 2))  # type: ignore[union-attr]
     if rows.compile(value, find).type == "boolean":
         return (False, True)
     return None
+
+
+def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
+    """Keys, each once, of the type that they are compared with: a row has one of them at most."""
+    kind = rows.compile(value, find).type
+    if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
+        raise InvalidArgument(message("keys", f"keys of type {kind}", "others, or none", "list values of the column"))
+    return tuple(dict.fromkeys(keys))
 
 
 def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
@@ -235,13 +275,16 @@ def _parts(
             if kind in ("quantile", "min", "max"):
                 width = bounds[1] - bounds[0]
                 bins = int(width) + 1 if whole and width < BINS else BINS
+                first = int(bounds[0]) if whole and bounds[0] == int(bounds[0]) else bounds[0]
                 edges = tuple(
-                    float(bounds[0]) + width * i / bins if not (whole and width < BINS) else bounds[0] + i
+                    float(bounds[0]) + width * i / bins if not (whole and width < BINS) else first + i
                     for i in range(bins + 1)
                 )
                 chosen.append((name, replace(aggregate, edges=edges), bins))
                 continue
             steps = grid(bounds, whole, GRID_BITS, plan.limit)
+            if steps.width == 0:
+                raise InvalidArgument(message(name, "bounds at least 1 apart", "closer ones", "widen them"))
             if kind == "sum":
                 typical = (abs(bounds[0]) + abs(bounds[1])) / 2
                 parts[name] = (Measure("sum", value, bounds, steps),)
@@ -351,8 +394,8 @@ def _variance(noise: Noise) -> float:
 
 def _normal(bound: int, ratio: Fraction) -> Gaussian:
     """Normal noise of at least ``ratio`` times the bound, by whichever epsilon that is at some delta."""
-    wanted = Fraction(1, 10**6)
-    epsilon = max(gaussian_epsilon(ratio, wanted), Fraction(1, 10**9))
+    wanted = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
+    epsilon = gaussian_epsilon(ratio, wanted)
     while True:
         found = Gaussian(bound, below(epsilon), float(wanted))
         if Fraction(found.scale) >= bound * ratio:  # type: ignore[arg-type]
@@ -375,7 +418,8 @@ def share_of(aggregate: Aggregate) -> Fraction:
         return Fraction(0)
     if aggregate.kind == "max":
         return Fraction(1)
-    at = Fraction(str(aggregate.at))
+    # to a millionth, so that ranks, which are multiplied by the denominator, are whole numbers of 64 bits
+    at = Fraction(str(aggregate.at)).limit_denominator(10**6)
     if not 0 <= at <= 1:
         raise InvalidArgument(message("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5"))
     return at
@@ -388,13 +432,13 @@ def _selection(plan: Plan, noise: Noise, chance: Fraction, normal: bool) -> Keys
 
     def passes(t: int) -> Fraction:
         """P(noise >= t), from above."""
-        one = 1 << 256
         if isinstance(noise, Laplace):
-            q = exp_neg(1 / scale, 256)
-            return Fraction(exp_neg(t / scale, 256)[1], one) / (1 + Fraction(q[0], one))
-        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, 256)[1], 2 * one)
+            q = exp_neg(1 / scale, bits)
+            return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + Fraction(q[0], 1 << bits))
+        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, bits)[1], 2 << bits)
 
-    low, high = 1, 2
+    bits = 64 + (1 / own).__ceil__().bit_length()
+    low, high = 0, 1
     while passes(high) > own:
         low, high = high, 2 * high
     while high - low > 1:

@@ -122,6 +122,10 @@ def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
     >>> scale_of(0, 100, 4)
     0.125
     """
+    if not _LEAST <= high - low <= _MOST:
+        raise InvalidArgument(
+            message("bounds", "between 1e-250 and 1e150 apart", "others", "state bounds in a handier unit")
+        )
     return math.ldexp(1.0, bits - math.frexp(high - low)[1])
 
 
@@ -177,7 +181,10 @@ def number(expression: Expression, find: Lookup) -> Typed:
         return Typed(
             f"({held(sql, low, high, scale)} / {double(scale)})", "number", (float(low), float(high)), 1 / scale
         )
-    found = compile(expression, find)
+    if isinstance(expression, Call) and expression.op in ("case", "coalesce"):
+        found = (_case if expression.op == "case" else _coalesce)(expression, find, numeric=True)
+    else:
+        found = compile(expression, find)
     if found.type not in ("integer", "number"):
         raise _wrong("a number", found.type)
     if found.type == "integer":
@@ -328,27 +335,28 @@ def _joined(parts: list[Typed]) -> tuple[Type, tuple[float, float] | None, float
     return kind, (min(a for a, _ in known), max(b for _, b in known)), min(part.least for part in given)
 
 
-def _values(expressions: list[Expression], find: Lookup) -> list[Typed]:
-    """Compiled alike: as safe doubles if any of them is a number that takes part in arithmetic."""
+def _values(expressions: list[Expression], find: Lookup, numeric: bool) -> list[Typed]:
+    """Compiled alike: as safe doubles, within their bounds, if any is a number or all take part in arithmetic."""
     found = [compile(expression, find) for expression in expressions]
-    if {part.type for part in found if part.sql != "NULL"} & {"number"}:
+    kinds = {part.type for part in found if part.sql != "NULL"}
+    if "number" in kinds or (numeric and kinds == {"integer"}):
         return [
             part if part.sql == "NULL" else number(each, find) for each, part in zip(expressions, found, strict=True)
         ]
     return found
 
 
-def _case(call: Call, find: Lookup) -> Typed:
+def _case(call: Call, find: Lookup, numeric: bool = False) -> Typed:
     *pairs, otherwise = call.args
     whens = [_truth(argument, find) for argument in pairs[::2]]
-    thens = _values([*pairs[1::2], otherwise], find)
+    thens = _values([*pairs[1::2], otherwise], find, numeric)
     kind, interval, least = _joined(thens)
     arms = " ".join(f"WHEN {when} THEN {then.sql}" for when, then in zip(whens, thens[:-1], strict=True))
     return Typed(f"(CASE {arms} ELSE {thens[-1].sql} END)", kind, interval, least)
 
 
-def _coalesce(call: Call, find: Lookup) -> Typed:
-    parts = _values(list(call.args), find)
+def _coalesce(call: Call, find: Lookup, numeric: bool = False) -> Typed:
+    parts = _values(list(call.args), find, numeric)
     kind, interval, least = _joined(parts)
     return Typed(f"COALESCE({', '.join(part.sql for part in parts)})", kind, interval, least)
 

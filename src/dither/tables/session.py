@@ -7,16 +7,17 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 from dither import arguments, ledger
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger
 from dither.ledger.answers import decode, encode
-from dither.tables import answering, auto, plan, rows, shape
+from dither.tables import answering, auto, explanation, plan, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
 from dither.tables.card import Card, ColumnCard, Type
@@ -36,7 +37,12 @@ class Table:
         self.card = card
         self.ledger = books
         self._owned = owned
-        self.engine = connect(source, card)
+        try:
+            _check_unit(card)
+            self.engine = connect(source, card)
+        except BaseException:
+            books.close()
+            raise
 
     def sql(self, text: str) -> Question:
         """A question in SQL."""
@@ -76,6 +82,20 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.card.name!r}, {len(self.card.columns)} columns, unit={self.card.unit!r})"
+
+
+def _check_unit(card: Card) -> None:
+    """A person is named by a whole number or a text: doubles have no one text, and some are not numbers."""
+    told = None if card.unit is None else card.columns.get(card.unit)
+    if card.unit is not None and (told is None or told.type not in ("integer", "text")):
+        raise InvalidArgument(
+            message(
+                "unit",
+                "a column of whole numbers or text",
+                "no such column" if told is None else told.type,
+                "convert it; a pandas column of whole numbers with gaps is made of floats: use astype('Int64')",
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +138,7 @@ class Question:
     ) -> Plan:
         """How it would be answered; reads no data."""
         query, card = self.query, self.table.card
-        many = 1 if card.unit is None else _first(max_groups, query.max_groups, card.max_groups)
+        many = self._many(max_groups)
         choices = auto.wanted(query, many)
         shape.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
         chance = next((d for d in (delta, query.delta, card.delta) if d is not None), None)
@@ -151,9 +171,19 @@ class Question:
                     "pass epsilon=0.5, or error=50",
                 )
             )
+        if error is not None and choices:
+            raise InvalidArgument(
+                message("error", "stated bounds and max_groups", "'auto'", "state them, or pass epsilon instead")
+            )
         found = made(given) if error is None else _for_error(made, arguments.positive(error, "error"))
         answering.every_group(found)
+        plan.check(found)
         return found
+
+    def _many(self, max_groups: object) -> object:
+        """How many groups of a person count, "auto" included; a row is in one."""
+        card = self.table.card
+        return 1 if card.unit is None else _first(max_groups, self.query.max_groups, card.max_groups)
 
     def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
         """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
@@ -177,6 +207,7 @@ class Question:
         ``key``) asks anew, and pays anew.
         """
         made = self.plan(epsilon, error=error, **options)
+        chosen = [] if made.automatic is None else auto.wanted(self.query, self._many(options.get("max_groups")))
         table, books = self.table, self.table.ledger
         table.engine.check()
         request = {
@@ -184,6 +215,7 @@ class Question:
             "plan": _told(made.query),
             "max_groups": made.groups,
             "max_rows": made.limit,
+            "chosen": chosen,
             "noise": sorted({type(noise).__name__ for noise in made.measures.values()}),
             "after": [nonnegative, integer, bool(options.get("consistent")), bool(options.get("other"))],
             "card": hashlib.sha256(_told(table.card).encode()).hexdigest(),
@@ -201,10 +233,9 @@ class Question:
             released = books.record(paid, encode(found.stored()))
         else:
             released = books.record(paid, paid.answer)
-        left = books.left(table.card.name, None)
         return Answer.restored(
             decode(released.stored),
-            left=None if left is None else str(left),
+            left=explanation.left(books, table.card.name),
             replayed=released.replayed,
             receipt=str(released.receipt),
         )
@@ -216,7 +247,12 @@ class Question:
     def _frame(self, made: Plan) -> Frame:
         engine = self.table.engine
         tables = {"": engine.table.sql("duckdb")}
-        tables |= {join.table: engine.public(join.table).sql("duckdb") for join in made.query.joins}
+        for join in made.query.joins:
+            tables[join.table] = engine.public(join.table).sql("duckdb")
+            if not engine.unique(join.table, join.other):
+                # a row with several partners would count several times
+                expected = f"each {join.other} once, since it is joined on it"
+                raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
         return made.frame(Phrases(engine.dialect), tables, secrets.randbits(128))
 
     def _answer(self, made: Plan, frame: Frame, nonnegative: bool, integer: bool, options: Mapping[str, Any]) -> Answer:
@@ -228,9 +264,7 @@ class Question:
 
         if made.automatic is None:
             return _shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
-        many = next(
-            n for n in (options.get("max_groups"), self.query.max_groups, made.card.max_groups) if n is not None
-        )
+        many = self._many(options.get("max_groups"))
         settled, groups, notes = auto.settle(self.query, frame, made.automatic, many, run)
         loss, chance = made.guarantee._numbers[0], made.guarantee._numbers[1:]
         final = plan.make(
@@ -263,17 +297,14 @@ class _Crowd:
         return self._column
 
     def remaining(self, kept: Any) -> Frame:
-        """The same question about those only who could pay."""
+        """The same question about those only who paid: not about people who came since, or could not pay."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        if kept.all():
-            return self._frame
-        left_out = self._column.filter(pa.array(~kept))
-        name = f"dither_left_out_{secrets.token_hex(8)}"
-        beside = self._engine._keep(name, pa.table({"u": left_out})).sql("duckdb")
+        name = f"dither_paying_{secrets.token_hex(8)}"
+        beside = self._engine._keep(name, pa.table({"u": self._column.filter(pa.array(kept))})).sql("duckdb")
         unit = rows.name(self._frame.card.unit or "")
         table = self._frame.tables[""]
-        paying = f"(SELECT o.* FROM {table} AS o WHERE NOT EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
+        paying = f"(SELECT o.* FROM {table} AS o WHERE EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
         return replace(self._frame, tables={**self._frame.tables, "": paying})
 
 
@@ -342,6 +373,11 @@ def _shaped(
     shown = wanted.columns or {name: Column(name) for name in names}
     kept = shape.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
     types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
+    types |= {
+        name: rows.compile(aggregate.value, frame.find).type
+        for name, aggregate in made.query.aggregates.items()
+        if aggregate.kind == "mode" and aggregate.value is not None
+    }
     errors = {
         name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
         for name, told in shown.items()
@@ -366,11 +402,9 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
 
 
 def _kind(values: list[Any]) -> Type:
-    if all(isinstance(value, bool) for value in values if value is not None):
-        return "boolean" if values else "number"
-    if all(isinstance(value, int) for value in values if value is not None):
-        return "integer"
-    return "number" if all(isinstance(value, (int, float)) for value in values if value is not None) else "text"
+    kinds: dict[type, Type] = {bool: "boolean", int: "integer", float: "number", date: "date", datetime: "timestamp"}
+    found = {kinds.get(type(value), "text") for value in values if value is not None}
+    return found.pop() if len(found) == 1 else "number" if found <= {"integer", "number"} else "text"
 
 
 def _notes(made: Plan) -> tuple[str, ...]:
@@ -415,6 +449,7 @@ def open(
         Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
     """
     from dither.tables import cards
+    from dither.tables.aggregates import different
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = cards.read(source)
@@ -431,7 +466,7 @@ def open(
         column: ColumnCard(
             kind,
             None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
-            None if keys is None or column not in keys else tuple(keys[column]),
+            None if keys is None or column not in keys else different(keys[column], f"keys of {column}"),
         )
         for column, kind in types.items()
     }

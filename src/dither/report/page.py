@@ -1,0 +1,259 @@
+"""One page of HTML about one answer. It holds no script, loads nothing, and is the same for the same answer."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+from dither.errors import InvalidArgument, message
+from dither.ledger import Entry, Receipt
+from dither.ledger.accounts import promised
+from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
+from dither.report import words
+from dither.report.chart import chart, columns
+from dither.report.text import error, escaped, shown
+from dither.tables.answer import Answer
+from dither.tables.explanation import Explanation
+
+MOST_ROWS = 1000
+MOST_CHARTS = 4
+MOST_ENTRIES = 50
+
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #ffffff; max-width: 50rem; margin: 2rem auto;
+  padding: 0 1rem; }}
+h1 {{ font-size: 1.5rem; }}
+h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
+table {{ border-collapse: collapse; }}
+caption {{ text-align: left; color: #444444; padding-bottom: .4rem; }}
+th, td {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }}
+td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
+pre {{ background: #f2f2f2; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }}
+code {{ overflow-wrap: anywhere; }}
+figure {{ margin: 1rem 0; }}
+svg {{ max-width: 100%; height: auto; }}
+.wide {{ overflow-x: auto; }}
+</style>
+</head>
+<body>
+<main>
+"""
+
+
+def html(
+    answer: Answer,
+    explanation: Explanation | None = None,
+    history: Iterable[Entry] | None = None,
+    title: str = "A private answer",
+    *,
+    question: str | None = None,
+) -> str:
+    """The page, as text.
+
+    Parameters
+    ----------
+    answer
+        What :meth:`~dither.tables.session.Question.release` returned.
+    explanation
+        What :meth:`~dither.tables.session.Question.explain` returned for the same question: adds the mechanisms.
+    history
+        ``table.ledger.history(table.card.name)``: adds what was spent so far. Of other questions only their cost is
+        shown; what was asked is for whoever may read the ledger.
+    title, question
+        What to call the page, and the question as it was asked.
+
+    Examples
+    --------
+    >>> from dither.tables.answer import Answer
+    >>> told = Answer(("word", "n"), ("text", "integer"), (("<script>alert(1)</script>", 9),), {"n": (6.0,)}, "ε = 1")
+    >>> "<script" in html(told), "&lt;script&gt;" in html(told)
+    (False, True)
+    """
+    if not isinstance(answer, Answer):
+        raise InvalidArgument(message("answer", "an answer", type(answer).__name__, "pass what release() returned"))
+    entries = None if history is None else list(history)
+    rows_are_people = explanation is not None and "each row is a person" in explanation.bounding
+    parts = [_HEAD.format(title=escaped(title)), f"<h1>{escaped(title)}</h1>\n"]
+    if question is not None:
+        parts.append(f"<h2>The question</h2>\n<pre><code>{_lines(question)}</code></pre>\n")
+    parts += ["<h2>The answer</h2>\n", _table(answer)]
+    parts += [f"<figure>\n{chart(answer, name)}</figure>\n" for name in columns(answer)[:MOST_CHARTS] if answer.rows]
+    parts.append(_cost(answer, entries))
+    if explanation is not None:
+        parts.append(_mechanisms(explanation))
+    if entries is not None:
+        parts.append(_spending(entries, answer))
+    parts.append("<h2>What is guaranteed</h2>\n" + _listed(words.guaranteed(answer, rows_are_people)))
+    parts.append("<h2>What is not</h2>\n" + _listed(words.not_guaranteed(answer)))
+    parts.append("</main>\n</body>\n</html>\n")
+    return "".join(parts)
+
+
+def write_html(
+    path: str | os.PathLike[str],
+    answer: Answer,
+    explanation: Explanation | None = None,
+    history: Iterable[Entry] | None = None,
+    title: str = "A private answer",
+    *,
+    question: str | None = None,
+) -> None:
+    """Write the page to a file; it appears whole or not at all.
+
+    >>> import tempfile
+    >>> from dither.tables.answer import Answer
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_html(folder + "/answer.html", Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
+    ...     Path(folder, "answer.html").read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    page, target = html(answer, explanation, history, title, question=question), Path(path)
+    try:
+        handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=".page-", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
+                out.write(page)
+            os.chmod(fresh, 0o644)
+            os.replace(fresh, target)
+        except BaseException:
+            os.unlink(fresh)
+            raise
+    except OSError:
+        raise InvalidArgument(
+            message("report", "a file in a folder that can be written", "another", "choose another place")
+        ) from None
+
+
+def _lines(text: str) -> str:
+    """Escaped, with its lines kept."""
+    return "\n".join(escaped(line) for line in text.splitlines())
+
+
+def _table(answer: Answer) -> str:
+    numeric = [kind in ("integer", "number") for kind in answer.types]
+    head, lines = [], []
+    for name, right in zip(answer.columns, numeric, strict=True):
+        side = ' class="n"' if right else ""
+        head.append(f'<th scope="col"{side}>{escaped(name)}</th>')
+        if name in answer.errors:
+            head.append('<th scope="col" class="n"><abbr title="error, 95 %">±</abbr></th>')
+    for i, row in enumerate(answer.rows[:MOST_ROWS]):
+        cells = []
+        for j, (name, value, right) in enumerate(zip(answer.columns, row, numeric, strict=True)):
+            told = "<em>NULL</em>" if value is None else escaped(shown(value))
+            if j == 0 and name not in answer.errors:
+                cells.append(f'<th scope="row">{told}</th>')
+            else:
+                side = ' class="n"' if right else ""
+                cells.append(f"<td{side}>{told}</td>")
+            if name in answer.errors:
+                cells.append(f'<td class="n">{escaped(error(answer.errors[name][i]))}</td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>\n")
+    more = len(answer.rows) - MOST_ROWS
+    caption = "Noisy values; ± is how far each may be off, with 95 % confidence."
+    if more > 0:
+        caption += f" The first {MOST_ROWS} rows; {more} more are in the answer."
+    if not answer.rows:
+        caption += " No group has enough people to be shown."
+    return (
+        f'<div class="wide">\n<table>\n<caption>{caption}</caption>\n<thead><tr>{"".join(head)}</tr></thead>\n'
+        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
+    )
+
+
+def _cost(answer: Answer, entries: list[Entry] | None) -> str:
+    paid = " (paid earlier: this is the recorded answer)" if answer.replayed else ""
+    told = [("cost", f"{answer.cost}{paid}")]
+    left = answer.left if answer.left is not None else _nothing(entries)
+    if left is not None:
+        told.append(("left of the budget", left))
+    told += [("note", note) for note in answer.notes]
+    if answer.receipt:
+        told.append(("receipt", answer.receipt))
+    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in told)
+    after = "<p>Keep the receipt: a ledger that does not hold it has lost entries.</p>\n" if answer.receipt else ""
+    return (
+        "<h2>What it cost</h2>\n<table>\n<caption>Cost, and what may still be asked.</caption>\n"
+        f"<tbody>\n{lines}</tbody>\n</table>\n{after}"
+    )
+
+
+def _nothing(entries: list[Entry] | None) -> str | None:
+    """What is left where the answer names nothing: nothing, or what each person has, which is private."""
+    for entry in entries or ():
+        for told in entry.body.get("accounts", ()) if entry.kind == "open" else ():
+            if told["account"][1] == "people":
+                return "counted for each person, and private; whoever has not enough left is left out"
+            if told["account"][1] == "dataset" and told["limit"].get("numbers"):
+                return "nothing"
+    return None
+
+
+def _mechanisms(explanation: Explanation) -> str:
+    lines = []
+    for line in explanation.lines:
+        cells = [escaped(line["answer"]), escaped(line["measure"]), escaped(line["mechanism"])]
+        width = "depends on the data" if line["error"] is None else f"± {error(line['error'])}"
+        told = "".join(f"<td>{cell}</td>" for cell in cells[1:])
+        lines.append(f'<tr><th scope="row">{cells[0]}</th>{told}<td>{escaped(width)}</td></tr>\n')
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "what is measured", "how", "error (95 %)"))
+    return (
+        f"<h2>How it was made private</h2>\n<p>{escaped(explanation.groups)}. {escaped(explanation.bounding)}.</p>\n"
+        '<div class="wide">\n<table>\n<caption>What is measured in each group, and the noise it gets.</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
+    )
+
+
+def _spending(entries: list[Entry], answer: Answer) -> str:
+    """Every charge to the dataset with the running total, in the ledger's own whole numbers."""
+    rows: list[str] = []
+    loss = delta = 0
+    unit = "ε"
+    mine = _own_charge(entries, answer)
+    for entry in entries:
+        for told in entry.body.get("accounts", ()) if entry.kind == "open" else ():
+            if told["account"][1] == "dataset" and told.get("unit") == "rho":
+                unit = "ρ"
+        if entry.kind != "charge":
+            continue
+        for _, kind, _, own_loss, own_delta in entry.body.get("charged", ()):
+            if kind == "dataset":
+                loss, delta = loss + own_loss, delta + own_delta
+        total = f"{unit} = {float(Fraction(loss, LOSS_UNIT)):.6g}"
+        if delta:
+            total += f", δ = {float(Fraction(delta, DELTA_UNIT)):.6g}"
+        this = "this answer" if entry.seq == mine else ""
+        cells = (entry.at[:19].replace("T", " "), str(promised(entry.body["cost"])), total, this)
+        told_row = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{entry.seq}</th>{told_row}</tr>\n')
+    caption = "Every charge to this dataset, and the sum up to it."
+    if len(rows) > MOST_ENTRIES:
+        caption += f" The last {MOST_ENTRIES} of {len(rows)}."
+    names = ("entry", "time (UTC)", "cost", "spent so far", "")
+    head = "".join(f'<th scope="col">{name}</th>' if name else "<td></td>" for name in names)
+    return (
+        f'<h2>Spent so far</h2>\n<div class="wide">\n<table>\n<caption>{caption}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows[-MOST_ENTRIES:])}</tbody>\n</table>\n</div>\n"
+    )
+
+
+def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
+    """The entry that paid for this answer, by its receipt: of the charge, or of the answer recorded for it."""
+    if not answer.receipt:
+        return None
+    seq = Receipt.read(answer.receipt).seq
+    return next((entry.charge or entry.seq for entry in entries if entry.seq == seq), None)
+
+
+def _listed(lines: list[str]) -> str:
+    return "<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"

@@ -1,0 +1,63 @@
+"""What an answer promises and what it does not, in plain words."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dither.tables.answer import Answer
+
+_LOSS = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
+
+
+def factor(cost: str) -> str | None:
+    """How much likelier anything may become by one person's data: e to the epsilon, if the cost says one.
+
+    >>> factor("ε = 0.5"), factor("(ε, δ) = (1, 1e-07)"), factor("ρ = 0.1 (zCDP)")
+    ('1.65', '2.72', None)
+    """
+    found = _LOSS.match(cost)
+    loss = float(found[1]) if found else math.inf
+    if loss > 20:
+        return None
+    return f"{math.ceil(math.exp(loss) * 100 - 1e-9) / 100:.2f}"
+
+
+def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
+    """What holds, whoever reads the page and whatever else they know."""
+    who = "row" if rows_are_people else "person"
+    whose = "that one row" if rows_are_people else "all the rows of one person"
+    times = factor(answer.cost)
+    change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
+    exception = ", but for a chance of at most δ" if "δ" in answer.cost else ""
+    found = [
+        f"Add or remove {whose}: every conclusion drawn from this page would {change}{exception}. This holds against "
+        "anybody, whatever they know already, for the cost stated above.",
+        "Further answers about the same people add up. The ledger keeps the sum, and refuses what would exceed the "
+        "budget.",
+        "The cost was written down before the answer was computed, and the answer before anybody saw it. Asking the "
+        "same again shows the same answer, and costs nothing.",
+        "Values beyond the public bounds count as the bound. The errors (±) are about the noise: each value is that "
+        "close to the bounded one with 95 % confidence.",
+    ]
+    if any("fewer than about" in note for note in answer.notes):
+        found.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
+    return found
+
+
+def not_guaranteed(answer: Answer) -> list[str]:
+    """What a reader could wrongly believe."""
+    found = [
+        "A single answer may be off by more than its ±: about one in twenty is.",
+        "What is left out by the bounds and by the limits on one person's rows is not in the ±. Where the "
+        "lower bound is 0, it only makes counts and sums smaller.",
+        "What is true of people in general is not hidden. That smoking is harmful can be learned, and holds for a "
+        "smoker whether in the table or not.",
+        "Bounds, keys and limits are taken to be public. If they were read off the data, the promise does not cover "
+        "what they give away.",
+        "The promise is about the units the card names. Relatives, households and groups of k people are protected k "
+        "times less.",
+    ]
+    if any(told is None for errors in answer.errors.values() for told in errors):
+        found.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
+    return found

@@ -1,0 +1,317 @@
+"""Pages about answers: everything is escaped, nothing is loaded, nothing runs, and what must be said is said."""
+
+from __future__ import annotations
+
+import html.parser
+import sys
+import xml.etree.ElementTree as ET
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dither as dp
+from dither import report
+from dither.cli.app import main
+from dither.report import page as pages
+from dither.report import text, words
+from dither.tables.answer import Answer
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</title></table><svg/onload=alert(1)>",
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "&lt;script&gt;",
+    "]]><![CDATA[",
+    "a\u202eb\x00c\x1b[31m\ud800",
+    "{0} %s {title}",
+]
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects tags, attributes and text, and checks that tags are closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "pre", "code", "div", "table"),
+    *("caption", "thead", "tbody", "tr", "th", "td", "abbr", "em", "figure", "svg", "text", "rect", "path", "ul", "li"),
+}  # fmt: skip
+
+
+def check_safe(page: str) -> Reader:
+    """Only known tags; no handlers, no addresses but the name of SVG; nothing that an encoder refuses."""
+    page.encode("utf-8")
+    reader = read(page)
+    for tag, attributes in reader.tags:
+        assert tag in ALLOWED
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            assert name not in ("href", "src", "srcset", "action", "xlink:href", "style")
+            assert "://" not in (value or "") or (name, value) == ("xmlns", "http://www.w3.org/2000/svg")
+    assert "url(" not in page
+    assert "@import" not in page
+    return reader
+
+
+def simple(**more: object) -> Answer:
+    told = {
+        "columns": ("region", "n", "spend"),
+        "types": ("text", "integer", "number"),
+        "rows": (("north", 41, 1 / 3), ("south", 60, 12.5)),
+        "errors": {"n": (6.0, 6.0), "spend": (0.25, None)},
+        "cost": "ε = 0.5",
+    }
+    return Answer(**(told | more))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def released():
+    """An answer about real rows whose keys are nasty, with its explanation and history."""
+    keys = [sign.replace("\x00", "").replace("\ud800", "") for sign in NASTY]
+    rows = pa.table({"who": list(range(300)), "word": [keys[i % len(keys)] for i in range(300)], "x": [1.5] * 300})
+    with dp.open(rows, unit="who", bounds={"x": (0, 2)}, delta=1e-6, budget=dp.ApproxDP(20, 1e-5)) as table:
+        table.agg(n=dp.count()).release(epsilon=1)
+        question = table.group_by("word").agg(n=dp.count(), m=dp.mean("x"), q=dp.median("x"))
+        answer = question.release(epsilon=10)
+        yield keys, answer, question.explain(epsilon=10), list(table.ledger.history("data"))
+
+
+def test_nasty_keys_from_the_data_are_text_and_nothing_else(released):
+    keys, answer, explanation, history = released
+    assert set(answer["word"]) == set(keys)
+    page = report.html(answer, explanation, history, title=NASTY[0], question="\n".join(NASTY))
+    reader = check_safe(page)
+    assert "<script" not in page
+    assert reader.tags.count(("h1", {})) == 1
+    cells = set(reader.text)
+    assert {"<script>alert(1)</script>", "&lt;script&gt;", "{0} %s {title}"} <= cells
+    assert "a�bc�[31m" in " ".join(cells)
+
+
+@given(st.text(), st.text(), st.text())
+def test_no_text_breaks_out(key, name, title):
+    answer = simple(columns=(f"k{name}", "n"), types=("text", "integer"), rows=((key, 1),), errors={"n": (1.0,)})
+    reader = check_safe(report.html(answer, title=title, question=key))
+    assert [tag for tag, _ in reader.tags if tag in ("script", "style")] == ["style"]
+    ET.fromstring(report.chart(answer))
+
+
+def test_the_page_says_what_has_to_be_said(released):
+    _, answer, explanation, history = released
+    words_ = " ".join(read(report.html(answer, explanation, history, question="SELECT 1")).text)
+    for part in (
+        "SELECT 1", "(ε, δ) = (10, 1e-06)", str(answer.left), answer.receipt, "Laplace noise", "exponential mechanism",
+        "Spent so far", "ε = 11", "this answer", "What is guaranteed", "What is not", "are not shown", "95 %",
+    ):  # fmt: skip
+        assert part in words_
+
+
+def test_the_same_answer_makes_the_same_page(released):
+    _, answer, explanation, history = released
+    assert report.html(answer, explanation, iter(history)) == report.html(answer, explanation, history)
+
+
+def test_tables_are_tables(released):
+    _, answer, explanation, history = released
+    reader = read(report.html(answer, explanation, history))
+    tags = [tag for tag, _ in reader.tags]
+    assert tags.count("table") == tags.count("caption") == 4
+    scopes = {attributes.get("scope") for tag, attributes in reader.tags if tag == "th"}
+    assert scopes == {"col", "row"}
+    assert all(attributes.get("role") == "img" for tag, attributes in reader.tags if tag == "svg")
+    assert ("html", {"lang": "en"}) in reader.tags
+
+
+def test_only_the_cost_of_other_questions_is_shown():
+    rows = pa.table({"x": [1] * 50})
+    with dp.open(rows, name="visits", budget=dp.PureDP(2)) as table:
+        table.sql("SELECT COUNT(*) AS a_secret_interest FROM visits").release(epsilon=0.5)
+        answer = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.25)
+        page = report.html(answer, history=table.ledger.history("visits"))
+    assert "a_secret_interest" not in page
+    assert "ε = 0.5" in page
+    assert "ε = 0.75" in page
+
+
+def test_what_is_left_when_that_is_nothing_or_private():
+    rows = pa.table({"who": list(range(50))})
+    with dp.open(rows, unit="who", budget=dp.PureDP(1)) as table:
+        answer = table.agg(n=dp.count()).release(epsilon=1)
+        assert answer.left == "nothing"
+        assert "<td>nothing</td>" in report.html(answer, history=table.ledger.history("data"))
+        table.ledger.create("others", each_person=dp.PureDP(1))
+        assert "counted for each person, and private" in report.html(simple(), history=table.ledger.history("others"))
+    assert "left of the budget" not in report.html(simple())
+
+
+def test_each_row_a_person_is_said():
+    with dp.open(pa.table({"x": [1] * 50}), budget=dp.PureDP(2)) as table:
+        question = table.agg(n=dp.count())
+        page = report.html(question.release(epsilon=1), question.explain(epsilon=1))
+    assert "that one row" in page
+    assert "all the rows of one person" in report.html(simple())
+
+
+def test_long_answers_are_cut_and_say_so():
+    many = pages.MOST_ROWS + 7
+    answer = simple(
+        columns=("k", "n"), types=("integer", "integer"), rows=tuple((i, i) for i in range(many)),
+        errors={"n": (1.0,) * many},
+    )  # fmt: skip
+    page = report.html(answer)
+    assert page.count('<th scope="row">') == pages.MOST_ROWS + 1
+    assert "7 more are in the answer" in page
+
+
+def test_an_empty_answer_and_odd_values():
+    empty = report.html(simple(rows=(), errors={"n": (), "spend": ()}))
+    assert "No group has enough people" in empty
+    assert "<svg" not in empty
+    odd = simple(
+        columns=("day", "flag", "h", "m", "n"),
+        types=("date", "boolean", "integer", "text", "number"),
+        rows=((date(2024, 1, 2), True, [1, -2], "a", float("inf")), (None, None, [3, 4], "b", -1e308)),
+        errors={"h": (1.0, 1.0), "m": (None, None), "n": (1e308, None)},
+    )
+    page = check_safe(report.html(odd)).text
+    assert "2024-01-02" in page
+    assert "NULL" in page
+    assert "[1, -2]" in page
+
+
+def test_a_chart_of_each_column_is_xml_within_its_frame():
+    for name in ("n", "spend"):
+        tree = ET.fromstring(report.chart(simple(), name))
+        width = float(tree.attrib["width"])
+        bars = [each for each in tree.iter() if each.tag.endswith("rect")]
+        assert len(bars) == 2
+        for bar in bars:
+            assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
+    lengths = [float(b.attrib["width"]) for b in ET.fromstring(report.chart(simple(), "n")).iter() if "rect" in b.tag]
+    assert lengths[0] / lengths[1] == pytest.approx(41 / 60, abs=0.01)
+
+
+@given(st.lists(st.tuples(st.floats() | st.integers() | st.none(), st.floats(min_value=0) | st.none()), min_size=1))
+def test_any_numbers_can_be_drawn_or_are_refused(pairs):
+    answer = simple(
+        columns=("n",), types=("number",), rows=tuple((v,) for v, _ in pairs), errors={"n": tuple(w for _, w in pairs)}
+    )
+    try:
+        tree = ET.fromstring(report.chart(answer))
+    except dp.InvalidArgument:
+        return
+    assert not {"nan", "inf"} & {
+        part
+        for each in tree.iter()
+        for key, value in each.attrib.items()
+        if key != "aria-label"
+        for part in value.split()
+    }
+
+
+def test_a_chart_of_what_is_not_there_is_refused():
+    with pytest.raises(dp.InvalidArgument, match="one of n, spend"):
+        report.chart(simple(), "region")
+    with pytest.raises(dp.InvalidArgument, match="no noisy numbers"):
+        report.chart(simple(rows=(), errors={}))
+    with pytest.raises(dp.InvalidArgument, match="what release"):
+        report.html("answer")  # type: ignore[arg-type]
+
+
+def test_writing_is_whole_or_refused(tmp_path: Path):
+    target = tmp_path / "answer.html"
+    target.write_text("old")
+    report.write_html(target, simple(), title="t")
+    assert target.read_text(encoding="utf-8") == report.html(simple(), title="t")
+    assert [each.name for each in tmp_path.iterdir()] == ["answer.html"]
+    for place in (tmp_path / "none" / "a.html", tmp_path):
+        with pytest.raises(dp.InvalidArgument, match="report: expected a file in a folder that can be written"):
+            report.write_html(place, simple())
+    assert [each.name for each in tmp_path.iterdir()] == ["answer.html"]
+
+
+def test_words_round_the_promise_up():
+    assert words.factor("ε = 1e-05") == "1.01"
+    assert words.factor("ε = 0") == "1.00"
+    assert words.factor("ε = 300") is None
+    assert "nearly as likely" in words.guaranteed(simple(cost="ρ = 0.1 (zCDP)"), False)[0]
+    assert "chance of at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
+    assert text.shown(True) == "True"
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    (tmp_path / "visits.csv").write_text("who,region\n" + "".join(f"{i},north\n" for i in range(40)))
+    told = 'name = "visits"\nsource = "visits.csv"\nunit = "who"\nledger = "books.sqlite"\nbudget.epsilon = 2\n'
+    told += 'columns.who = "integer"\n[columns.region]\ntype = "text"\nkeys = ["north", "<b>"]\n'
+    (tmp_path / "visits.toml").write_text(told)
+    return tmp_path / "visits.toml"
+
+
+def ask(card: Path, place: Path, monkeypatch: pytest.MonkeyPatch, option: str = "--report") -> object:
+    question = ["SELECT region, COUNT(*) AS n FROM visits GROUP BY region", "--epsilon", "0.5"]
+    monkeypatch.setattr(sys, "argv", ["dither", "query", str(card), *question, option, str(place)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+def test_a_page_on_the_command_line(card, tmp_path, monkeypatch, capsys):
+    assert not ask(card, tmp_path / "page.html", monkeypatch)
+    assert "left: ε = 1.5" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    words_ = " ".join(check_safe(page).text)
+    for part in ("A private answer about visits", "SELECT region", "<b>", "Laplace noise", "this answer", "ε = 1.5"):
+        assert part in words_
+
+
+def test_a_page_that_cannot_be_written_loses_no_answer(card, tmp_path, monkeypatch, capsys):
+    assert ask(card, tmp_path / "none" / "page.html", monkeypatch) == 2
+    printed = capsys.readouterr()
+    assert "left: ε = 1.5" in printed.out
+    assert printed.err.startswith("dither: report: expected a file")
+    assert not ask(card, tmp_path / "page.html", monkeypatch)  # asked again, it is free
+    assert "paid earlier" in capsys.readouterr().out
+    assert "this answer" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("dither.cli.plots.find_spec", lambda _name: None)
+    assert ask(card, tmp_path / "plot.png", monkeypatch, "--plot") == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err[:38]) == ("", "dither: --plot: expected matplotlib, w")
+    assert not (tmp_path / "books.sqlite").exists()

@@ -18,7 +18,7 @@ from typing import Any
 
 from suite import Row, missed, number, table
 
-SUITES = ("noise", "selection", "smooth", "accounting", "ledger", "import_time")
+SUITES = ("noise", "selection", "smooth", "accounting", "ledger", "tables", "import_time")
 PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3
 HERE = Path(__file__).resolve().parent
@@ -144,13 +144,14 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--quick", action="store_true", help="small sizes; does not write README.md")
+    parser.add_argument("--only", choices=SUITES, action="append", help="this suite; does not write README.md")
     options = parser.parse_args()
     quick = ["--quick"] if options.quick else []
     where, date = machine(), datetime.date.today().isoformat()
     theirs = peers_python(options.with_peers)
     parts: list[str] = []
     all_rows: list[Row] = []
-    for suite in SUITES:
+    for suite in options.only or SUITES:
         print(f"{suite} …", file=sys.stderr)
         found = output(project_python(), HERE / f"{suite}.py", "--json", *quick)
         rows = [Row(**row) for row in found["rows"]]
@@ -165,7 +166,7 @@ def main() -> None:
     verdict = f"Targets: {kept} met, {len(late)} missed" + (f" ({'; '.join(late)})." if late else ".")
     page = "\n".join([HEAD.format(date=date, machine=where, verdict=verdict), *parts])
     print(page)
-    if not options.quick:
+    if not options.quick and not options.only:
         (HERE / "README.md").write_text(page, encoding="utf-8")
     sys.exit(1 if options.check and late else 0)
 

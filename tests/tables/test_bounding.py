@@ -96,6 +96,10 @@ QUESTIONS = {
         Query({}, (Group("region", Column("region")), Group("ok", Column("ok")))),
         (None, (True, False)),
     ),
+    "two columns with public keys": (
+        Query({}, (Group("region", Column("region")), Group("ok", Column("ok")), Group("name", Column("name")))),
+        (("a", "é", "\\", None), (True, False), ("p1", "p2", "p3", "🎲", "nobody")),
+    ),
     "months": (
         Query({}, (Group("m", Call("date_trunc", (Literal("month"), Column("day")))),)),
         (None,),
@@ -271,6 +275,22 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
             assert sum(counts) == 2 * people
             seen.add(tuple(counts))
         assert len(seen) > 15
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_groups_are_chosen_as_if_at_random_within_one_release(engine, private):
+    """Each of 20 groups is kept by as many of its people as chance would have it, not only on average over secrets."""
+    pick, people, of, most = random.SystemRandom(), 20_000, 20, 3
+    pairs = [(who, f"r{place:02d}") for who in range(people) for place in pick.sample(range(of), 8)]
+    rows = pa.table({"who": [who for who, _ in pairs], "region": [region for _, region in pairs]})
+    card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
+    query = Query({}, (Group("region", Column("region")),))
+    keys = (None if private else tuple(f"r{place:02d}" for place in range(of)),)
+    each = engine("duckdb", rows, card)
+    one = Frame(query, card, keys, most, 1, pick.getrandbits(128), Phrases("duckdb"), {"": each.table.sql("duckdb")})
+    kept = [line[1] for line in lines(each, bounding.sums(one, [Measure("people")]))]
+    expected, share = people * most / of, most / of
+    assert max(abs(count - expected) for count in kept) < 7 * math.sqrt(expected * (1 - share))
 
 
 @pytest.mark.parametrize("left", [False, True])

@@ -154,6 +154,8 @@ def main() -> None:
         _stop(str(error), 2)
     except _USAGE as error:
         _stop(error.format_message(), error.exit_code)
+    except OSError as error:  # a file that cannot be written, a pipe that is closed
+        _stop(f"{error.filename or 'output'}: {error.strerror or 'cannot be written'}", 2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except RuntimeError as error:

@@ -17,6 +17,7 @@ def init(source: str, unit: str | None, name: str | None, output: str | None, fo
     """Write a draft card."""
     text = drafts.draft(source, unit, name)
     path = Path(output) if output is not None else Path(f"{_stem(source)}.toml")
+    _check_ending("--output", str(path), ())
     if path.exists() and not force:
         raise InvalidArgument(message("card", "a new file", "one that exists", "pass --output, or --force"))
     path.write_text(text, encoding="utf-8")
@@ -90,6 +91,8 @@ def query(
         raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
     if format == "parquet" and output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
+    _check_ending("--output", output, ("json", "csv", "parquet") if format is None else ())
+    _check_ending("--plot", plot, ("png", "svg", "pdf", "jpg", "webp"))
     plots.check(plot)
     with session.open(path) as table:
         question = table.sql(sql)
@@ -114,6 +117,18 @@ def query(
         from dither.report import write_html
 
         write_html(report, answer, told, history, f"A private answer about {table.card.name}", question=sql)
+
+
+def _check_ending(name: str, path: str | None, endings: tuple[str, ...]) -> None:
+    """Refuse a file that could not be written before anything is charged for it."""
+    if path is None:
+        return
+    if endings and Path(path).suffix.lower().lstrip(".") not in endings:
+        raise InvalidArgument(
+            message(name, f"a file that ends in .{', .'.join(endings)}", "another", f"pass {name} answer.{endings[0]}")
+        )
+    if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
+        raise InvalidArgument(message(name, "a file in a folder that exists", "another", "make the folder first"))
 
 
 def _busy() -> Any:

@@ -49,13 +49,22 @@ class Answer:
         """How far each value of a column may be off, with 95 % confidence."""
         return list(self.errors.get(name, [None] * len(self.rows)))
 
+    def _error_names(self) -> dict[str, str]:
+        """What the columns of errors are called: ``<name>_error``, unless a column of the answer is."""
+        found: dict[str, str] = {}
+        for name in self.errors:
+            found[name] = f"{name}_error"
+            while found[name] in self.columns:
+                found[name] += "_"
+        return found
+
     def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
         """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column."""
         found = []
         for i, row in enumerate(self.rows):
             line = dict(zip(self.columns, row, strict=True))
             if errors:
-                line |= {f"{name}_error": told[i] for name, told in self.errors.items()}
+                line |= {other: self.errors[name][i] for name, other in self._error_names().items()}
             found.append(line)
         return found
 
@@ -79,9 +88,9 @@ class Answer:
             for name, kind in zip(self.columns, self.types, strict=True)
         ]
         if errors:
-            for name, told in self.errors.items():
-                fields.append(pa.field(f"{name}_error", pa.float64()))
-                columns[f"{name}_error"] = list(told)
+            for name, other in self._error_names().items():
+                fields.append(pa.field(other, pa.float64()))
+                columns[other] = list(self.errors[name])
         return pa.table(columns, schema=pa.schema(fields))
 
     def to_pandas(self, errors: bool = True) -> Any:
@@ -103,7 +112,7 @@ class Answer:
     def to_csv(self) -> str:
         """CSV with the error columns; no cell is a formula."""
         out = io.StringIO(newline="")
-        names = [*self.columns, *(f"{name}_error" for name in self.errors)]
+        names = [*self.columns, *self._error_names().values()]
         table = csv.writer(out)
         table.writerow([safe(name) for name in names])
         for line in self.dicts(errors=True):
@@ -125,10 +134,11 @@ class Answer:
 
     def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
         """Bars of one noisy column (the first by default) with their errors; returns the axes."""
-        noisy = [column for column in self.columns if column in self.errors]
+        noisy = [c for c in self.columns if c in self.errors and not any(isinstance(v, (list, str)) for v in self[c])]
         shown = name if name is not None else next(iter(noisy), None)
-        if shown is None or shown not in self.columns:
-            raise InvalidArgument(message("column", f"one of {', '.join(noisy)}", str(name), "name a noisy column"))
+        if shown not in noisy:
+            expected = f"one of {', '.join(noisy)}" if noisy else "an answer with a column of noisy numbers"
+            raise InvalidArgument(message("column", expected, name or "none", "name a column of noisy numbers"))
         if axes is None:
             import matplotlib.pyplot as plt
 

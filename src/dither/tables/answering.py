@@ -29,6 +29,8 @@ OTHER = None
 
 Key = tuple[Value, ...]
 Run = Callable[[str], list[tuple[Any, ...]]]
+Bins = dict[int, int]
+"""A group's bins that hold anything, each with how many values."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Nois
         found.errors[choice.name] = [None] * len(shown)
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
-        whole = np.array([[lines.get(key, {}).get(b, 0) for b in range(bins)] for key in shown], dtype=np.int64)
+        whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
         released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
         found.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
         found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
@@ -127,26 +129,31 @@ def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -
 
 def _binned(
     plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Counts, ...]
-) -> Iterator[tuple[Any, Mapping[Key, dict[int, int]]]]:
+) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Each choice with the counts of its bins by group; choices about the same bins share one statement."""
-    seen: dict[tuple[Expression | None, Any, Any], dict[Key, dict[int, int]]] = {}
+    seen: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
     for each in wanted:
         aggregate: Aggregate = each.aggregate
         told = (aggregate.value, aggregate.edges, aggregate.keys)
         if told not in seen:
             assert aggregate.value is not None
-            found: dict[Key, dict[int, int]] = {}
-            for line in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
-                found.setdefault(_key(plan, line), {})[int(line[-2])] = int(line[-1])
-            seen[told] = found
+            found: dict[tuple[Any, ...], Bins] = {}
+            for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
+                found.setdefault(tuple(group), {})[place] = count
+            seen[told] = {_key(plan, group): bins for group, bins in found.items()}
         yield each, seen[told]
 
 
-def _chosen(choice: Choice, counts: Mapping[int, int], plan: Plan) -> Any:
+def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
+    """How many values are in each bin of a group."""
+    found = np.zeros(bins, dtype=np.int64)
+    found[list(counts)] = list(counts.values())
+    return found
+
+
+def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
-    found = np.zeros(choice.bins, dtype=np.int64)
-    for place, count in counts.items():
-        found[place] = count
+    found = _filled(counts, choice.bins)
     aggregate = choice.aggregate
     if aggregate.kind == "mode":
         assert aggregate.keys is not None

@@ -222,7 +222,7 @@ class Question:
         }
         if key is None:
             told = f"{request}{made.guarantee!r}{analyst}"
-            key = secrets.token_hex(16) if again else hashlib.sha256(told.encode()).hexdigest()
+            key = secrets.token_hex(16) if again else hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
         frame = self._frame(made)
         crowd = _Crowd(self.table.engine, frame) if self._counts_people else None
         paid = books.charge(table.card.name, made.guarantee, key=key, request=request, analyst=analyst, people=crowd)
@@ -402,7 +402,9 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
 
 
 def _kind(values: list[Any]) -> Type:
-    kinds: dict[type, Type] = {bool: "boolean", int: "integer", float: "number", date: "date", datetime: "timestamp"}
+    kinds: dict[type, Type] = {
+        bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
+    }  # fmt: skip
     found = {kinds.get(type(value), "text") for value in values if value is not None}
     return found.pop() if len(found) == 1 else "number" if found <= {"integer", "number"} else "text"
 
@@ -473,7 +475,12 @@ def open(
     card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
     folder = None if ledger is not None else tempfile.TemporaryDirectory()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
-    return Table(card, source, _books(card, place), owned=folder)
+    try:
+        return Table(card, source, _books(card, place), owned=folder)
+    except BaseException:
+        if folder is not None:
+            folder.cleanup()
+        raise
 
 
 def _books(card: Card, place: str | None) -> Ledger:

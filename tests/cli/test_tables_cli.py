@@ -1,0 +1,239 @@
+"""From a file to an answer on the command line: init, edit, check, query, explain, budget; and whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import dither as dp
+from dither.cli.app import main
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+GROUPS = "SELECT region, COUNT(*) AS n, AVG(amount) AS spend FROM visits GROUP BY region"
+
+
+@pytest.fixture
+def dither(monkeypatch, capsys):
+    """``dither("query", …)``: the status, what was printed, and what was said on stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dither", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def visits(tmp_path, monkeypatch, dither):
+    """A table, and its card as a steward would leave it."""
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table(
+        {
+            "who": [i % 500 for i in range(3000)],
+            "region": [("north", "south")[i % 2] for i in range(3000)],
+            "amount": [float(i % 40) for i in range(3000)],
+            "day": [date(2024, 1 + i % 12, 1) for i in range(3000)],
+        }
+    )
+    pc.write_csv(rows, tmp_path / "visits.csv")
+    code, out, err = dither("init", "visits.csv", "--unit", "who")
+    assert (code, err) == (0, "")
+    assert "visits.toml" in out
+    told = Path("visits.toml").read_text(encoding="utf-8")
+    return edit(told)
+
+
+def edit(_draft: str) -> Path:
+    """Fill in what the draft leaves open."""
+    Path("visits.toml").write_text(
+        """
+name = "visits"
+source = "visits.csv"
+unit = "who"
+max_groups = 2
+max_rows = 6
+ledger = "visits.ledger"
+delta = 1e-6
+[budget]
+epsilon = 20
+delta = 1e-3
+[columns.who]
+type = "integer"
+[columns.region]
+type = "text"
+keys = ["north", "south"]
+[columns.amount]
+type = "number"
+bounds = [0, 40]
+[columns.day]
+type = "date"
+""",
+        encoding="utf-8",
+    )
+    return Path("visits.toml")
+
+
+def left(card: Path) -> str:
+    with dp.open(card) as table:
+        return str(table.left)
+
+
+def test_from_a_file_to_an_answer(visits, dither):
+    code, out, err = dither("check", visits)
+    assert (code, err) == (0, "")
+    assert "source and card agree" in out
+    code, out, err = dither("explain", visits, GROUPS, "--epsilon", "1")
+    assert (code, err) == (0, "")
+    assert "Laplace noise" in out
+    assert "groups: 2, all public" in out
+    assert dither("query", visits, GROUPS, "--epsilon", "1", "--dry-run") == (0, out, "")
+    assert left(visits) == "(ε, δ) = (20, 0.001)"
+    code, out, err = dither("query", visits, GROUPS, "--epsilon", "1")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].split() == ["region", "n", "±", "spend", "±"]
+    assert "cost: ε = 1" in out
+    code, again, _ = dither("query", visits, GROUPS, "--epsilon", "1")
+    assert "paid earlier" in again
+    assert again.splitlines()[:4] == out.splitlines()[:4]
+    code, out, err = dither("budget", visits, "--history", "--verify")
+    assert (code, err) == (0, "")
+    assert "visits" in out
+    assert "verified" in out
+    assert "19" in out
+
+
+def test_every_format(visits, dither, tmp_path):
+    ask = ("query", visits, GROUPS, "--epsilon", "1")
+    told = json.loads(dither(*ask, "--format", "json")[1])
+    assert [row["region"] for row in told["rows"]] == ["north", "south"]
+    assert dither(*ask, "--format", "csv")[1].splitlines()[0] == "region,n,spend,n_error,spend_error"
+    for name in ("a.json", "a.csv", "a.parquet"):
+        assert dither(*ask, "--output", name) == (0, "", "")
+    assert pq.read_table(tmp_path / "a.parquet").column("n").to_pylist() == [row["n"] for row in told["rows"]]
+    code, _, err = dither(*ask, "--plot", "a.png")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    assert dither(*ask, "--format", "parquet", "--output", "odd.name")[0] == 0
+    assert left(visits) == "(ε, δ) = (19, 0.001)"
+
+
+def test_asking_again_by_another_name_and_by_another_analyst(visits, dither):
+    ask = ("query", visits, COUNT, "--epsilon", "1")
+    for more in ((), ("--again",), ("--again",), ("--key", "mine"), ("--analyst", "a"), ("--integer",)):
+        assert dither(*ask, *more)[0] == 0
+    assert left(visits) == "(ε, δ) = (14, 0.001)"
+    assert "paid earlier" in dither(*ask, "--key", "mine")[1]
+    code, out, err = dither("query", visits, COUNT, "--epsilon", "0.5", "--key", "mine")
+    assert (code, out) == (2, "")
+    assert "another request" in err
+
+
+def test_accuracy_first(visits, dither):
+    code, out, _ = dither("query", visits, COUNT, "--error", "50")
+    assert code == 0
+    assert float(out.splitlines()[2].split()[1]) <= 50
+    assert "ε = 0.3" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("query", "visits.toml", "DROP TABLE visits", "--epsilon", "1"), "SELECT"),
+        (("query", "visits.toml", "SELECT COUNT(*) FROM '/etc/passwd'", "--epsilon", "1"), "visits"),
+        (("query", "visits.toml", "SELECT 1", "--epsilon", "1"), "SQL"),
+        (("query", "visits.toml", "SELECT day, COUNT(*) FROM visits GROUP BY amount", "--epsilon", "1"), ""),
+        (("query", "visits.toml", f"{COUNT} WHERE {'(' * 10_000}1 = 1{')' * 10_000}", "--epsilon", "1"), ""),
+        (("query", "visits.toml", COUNT), "epsilon"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--error", "2"), "both"),
+        (("query", "visits.toml", COUNT, "--epsilon", "nan"), "epsilon"),
+        (("query", "visits.toml", COUNT, "--epsilon", "100"), "left"),
+        (("query", "visits.toml", COUNT, "--epsilon", "x"), "epsilon"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--max-groups", "many"), "--max-groups"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--noise", "none"), "noise"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--format", "xlsx"), "--format"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--format", "parquet"), "--output"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--output", "a.xlsx"), "--output"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--output", "nowhere/a.json"), "--output"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--plot", "a.doc"), "--plot"),
+        (("query", "visits.toml", COUNT, "--epsilon", "1", "--plot", "nowhere/a.png"), "--plot"),
+        (("query", "visits.toml", COUNT + "\udcff", "--epsilon", "1"), "Unicode"),
+        (("query", "nosuch.toml", COUNT, "--epsilon", "1"), "card"),
+        (("query", "visits.csv", COUNT, "--epsilon", "1"), ""),
+        (("explain", "visits.toml", "SELECT", "--epsilon", "1"), ""),
+        (("check", "nosuch.toml"), "card"),
+        (("check", "visits.csv"), "TOML"),
+        (("init", "nosuch.csv"), "no such file"),
+        (("init", "visits.csv", "--unit", "nosuch"), "nosuch"),
+        (("init", "visits.csv", "--unit", "who"), "exists"),
+        (("init", "visits.csv", "--unit", "who", "--output", "nowhere/x.toml"), ""),
+        (("budget", "visits.toml"), "ledger"),
+        (("budget", "nosuch.toml"), "card"),
+    ],
+    ids=lambda told: " ".join(told)[:60] if isinstance(told, tuple) else "",
+)
+def test_whatever_is_wrong_is_one_line_and_costs_nothing(visits, dither, arguments, said):
+    code, out, err = dither(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("dither: ")
+    assert len(err.strip().splitlines()) == 1
+    assert said in err
+    assert left(visits) == "(ε, δ) = (20, 0.001)"
+
+
+def test_a_card_or_a_file_that_is_wrong(visits, dither):
+    good = visits.read_text(encoding="utf-8")
+    for wrong in (
+        good.replace("[0, 40]", "[40, 0]"),
+        good.replace("epsilon = 20", "epsilon = -1"),
+        good.replace('unit = "who"', 'unit = "amount"'),
+        good.replace('type = "date"', 'type = "time"'),
+        good.replace("[budget]\nepsilon = 20\ndelta = 1e-3", ""),
+        good.replace('ledger = "visits.ledger"', ""),
+        good.replace("visits.csv", "nosuch.csv"),
+        good + "[columns.nosuch]\ntype = 'text'\n",
+        "]",
+        "",
+    ):
+        visits.write_text(wrong, encoding="utf-8")
+        code, out, err = dither("query", visits, COUNT, "--epsilon", "1")
+        assert (code, out) == (2, "")
+        assert len(err.strip().splitlines()) == 1
+    visits.write_text(good, encoding="utf-8")
+    assert left(visits) == "(ε, δ) = (20, 0.001)"
+
+
+def test_cells_of_the_wrong_type_are_null_and_say_nothing(visits, dither):
+    """A cell that cannot be read is NULL, as an empty one is; the answer is as long and as wide as ever."""
+    with open("visits.csv", "a", encoding="utf-8") as out:
+        out.write("x,north,much,someday\n,,,\n7,north,,2024-13-45\n")
+    code, out, err = dither("query", visits, GROUPS, "--epsilon", "1", "--format", "json")
+    assert (code, err) == (0, "")
+    assert len(json.loads(out)["rows"]) == 2
+
+
+def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
+    from dither.tables import answering
+
+    real = answering.answer
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answering, "answer", stop)
+    assert dither("query", visits, COUNT, "--epsilon", "1") == (130, "", "")
+    assert left(visits) == "(ε, δ) = (19, 0.001)"
+    monkeypatch.setattr(answering, "answer", real)
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    assert left(visits) == "(ε, δ) = (19, 0.001)"
+    assert dither("budget", visits, "--verify")[0] == 0

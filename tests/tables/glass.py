@@ -1,0 +1,146 @@
+"""What one person can see to, with the noise taken away: every number and every score that noise would have hidden."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+
+from dither.mechanisms import Exponential, Gaussian, Laplace
+from dither.tables import answering
+from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.engines import connect
+from dither.tables.phrases import Phrases
+from dither.tables.plan import Keys, Plan
+
+COLUMNS = {
+    "person": ColumnCard("integer"),
+    "region": ColumnCard("text", keys=("north", "south")),
+    "town": ColumnCard("text"),
+    "code": ColumnCard("integer"),
+    "amount": ColumnCard("number", (0, 100)),
+    "age": ColumnCard("integer", (0, 120)),
+    "day": ColumnCard("date"),
+    "at": ColumnCard("timestamp"),
+    "vip": ColumnCard("boolean"),
+}
+TYPES = {
+    "person": pa.int64(), "region": pa.string(), "town": pa.string(), "code": pa.int64(), "amount": pa.float64(),
+    "age": pa.int64(), "day": pa.date32(), "at": pa.timestamp("us"), "vip": pa.bool_(),
+}  # fmt: skip
+
+
+def card(unit: str | None = "person", public: dict[str, PublicTable] | None = None, **more: Any) -> Card:
+    return Card("visits", "", COLUMNS, unit, public=public or {}, **more)
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows as they are given; what is not said is NULL."""
+    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in TYPES.items()})
+
+
+@dataclass
+class Glass:
+    """What reached each mechanism, in order; and the keys of the groups before any was left out."""
+
+    added: list[tuple[Any, Any]] = field(default_factory=list)
+    scored: list[tuple[Any, Any]] = field(default_factory=list)
+    keys: list[Any] = field(default_factory=list)
+    answer: Any = None
+
+
+@contextmanager
+def glass() -> Iterator[Glass]:
+    """Mechanisms add nothing and choose the best; what they are given is kept."""
+    seen = Glass()
+
+    def release(self: Any, values: Any, **_: Any) -> Any:
+        seen.added.append((self, np.array(values, dtype=object)))
+        return values
+
+    def select(self: Any, scores: Any, **_: Any) -> int:
+        seen.scored.append((self, np.asarray(scores).astype(object)))
+        return int(np.argmax(scores))
+
+    with (
+        patch.object(Laplace, "release", release),
+        patch.object(Gaussian, "release", release),
+        patch.object(Exponential, "select_index", select),
+    ):
+        yield seen
+
+
+def bounded(plan: Plan, rows: pa.Table, secret: int = 7) -> Glass:
+    """A plan run on DuckDB without noise; keys that are not public are all shown."""
+    if plan.selection is not None:
+        plan = replace(plan, selection=Keys(-(1 << 60), plan.selection.delta))
+    with connect(rows, plan.card) as engine, glass() as seen:
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
+
+        tables = {"": engine.table.sql("duckdb")}
+        tables |= {join.table: engine.public(join.table).sql("duckdb") for join in plan.query.joins}
+        seen.answer = answering.answer(plan, plan.frame(Phrases("duckdb"), tables, secret), run)
+        seen.keys = seen.answer.keys
+    return seen
+
+
+def _totals(seen: Glass) -> list[tuple[Any, Any]]:
+    return [each for each in seen.added if each[1].ndim == 0]
+
+
+def _vectors(plan: Plan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
+    """What reached each mechanism, by group."""
+    keys = seen.keys[:-1] if plan.other else seen.keys
+    found = [each for each in seen.added if each[1].ndim]
+    return [
+        (mechanism, dict(zip(keys, np.split(values, len(keys)), strict=True)) if keys else {})
+        for mechanism, values in found
+    ]
+
+
+def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
+    """What neighbours could tell at most, from what reached the mechanisms: an epsilon, and sum (shift / sigma)^2."""
+    pure, normal = 0.0, 0.0
+    # totals are numbers; where there are no groups, nothing else is released
+    for (mechanism, here), (_, there) in zip(_totals(one), _totals(other), strict=True):
+        moved = abs(int(here) - int(there))
+        assert moved <= mechanism.sensitivity
+        pure += moved / mechanism.scale
+    mine, theirs = _vectors(plan, one), _vectors(plan, other)
+    for mechanism, here, there in zip(
+        [each for each, _ in mine or theirs], mine or [(None, {})] * 99, theirs or [(None, {})] * 99, strict=False
+    ):
+        nothing = np.zeros(1000, dtype=object)
+        moved_by = [
+            [abs(a - b) for a, b in zip(here[1].get(key, nothing), there[1].get(key, nothing), strict=False)]
+            for key in {*here[1], *there[1]}
+        ]
+        moved = [by for each in moved_by for by in each]
+        if isinstance(mechanism, Laplace):
+            assert sum(moved) <= mechanism.sensitivity
+            pure += sum(moved) / mechanism.scale
+        else:
+            normal += sum(float(by) ** 2 for by in moved) / mechanism.scale**2
+    for place, choice in enumerate(plan.choices):
+        mechanism, here, there = choice.mechanism, *(_scores(plan, each, place) for each in (one, other))
+        for key in {*here} & {*there}:
+            steps = here[key] - there[key]
+            by = max(abs(steps))
+            assert by <= mechanism.sensitivity
+            if mechanism.monotone:
+                assert all(steps >= 0) or all(steps <= 0)
+            pure += mechanism.epsilon * math.ceil(by / mechanism.sensitivity)
+    return pure, normal
+
+
+def _scores(plan: Plan, seen: Glass, place: int) -> dict[Any, Any]:
+    keys = seen.keys[:-1] if plan.other else seen.keys
+    return {key: seen.scored[place * len(keys) + i][1] for i, key in enumerate(keys)}

@@ -1,0 +1,252 @@
+"""A plan: its parts add up to what is charged, its thresholds and scales are exact, and it refuses what it must."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import date, datetime
+from fractions import Fraction
+
+import mpmath as mp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.accounting import gaussian_ratio
+from dither.errors import DitherError, InvalidArgument
+from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms import Gaussian, Laplace
+from dither.tables import plan
+from dither.tables.bounding import Measure
+from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.tree import Aggregate, Call, Column, Group, Join, Literal, Query
+from tables.glass import card
+
+AMOUNT, AGE, TOWN = Column("amount"), Column("age"), Column("town")
+KINDS = [
+    Aggregate("count"),
+    Aggregate("people"),
+    Aggregate("count_value", AMOUNT),
+    Aggregate("sum", AMOUNT),
+    Aggregate("mean", AMOUNT),
+    Aggregate("var", AMOUNT),
+    Aggregate("std", AGE),
+    Aggregate("min", AGE),
+    Aggregate("max", AMOUNT),
+    Aggregate("quantile", AMOUNT, at=0.9),
+    Aggregate("mode", TOWN, keys=("a", "b")),
+    Aggregate("histogram", AMOUNT, edges=(0, 10, 20)),
+    Aggregate("count", weight=7.5),
+]
+BY = {
+    "none": (),
+    "public": (Group("region", Column("region")),),
+    "private": (Group("town", TOWN),),
+    "both": (Group("town", TOWN), Group("vip", Column("vip"))),
+}
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
+    st.sampled_from(sorted(BY)),
+    st.sampled_from(["best", "laplace", "gaussian"]),
+    st.sampled_from(["", "consistent", "other"]),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.sampled_from([1e-3, 0.1, 1, 2.5, 30]),
+    st.sampled_from([1e-12, 1e-6, 0.01]),
+)
+def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, limit, epsilon, delta):
+    query = Query({f"a{i}": each for i, each in enumerate(asked)}, BY[by])
+    how = {more: True} if more else {}
+    try:
+        made = plan.make(
+            query, card(), epsilon=epsilon, delta=delta, max_groups=groups, max_rows=limit, noise=noise, **how
+        )
+    except DitherError:
+        assert (more, by) not in [("", "none"), ("", "private"), ("consistent", "public"), ("other", "private")]
+        return
+    spent = sum((Fraction(noise.epsilon) for noise in made.totals.values()), Fraction(0))
+    spent += sum((made.groups * Fraction(choice.mechanism.epsilon) for choice in made.choices), Fraction(0))
+    spent += sum((Fraction(count.mechanism.epsilon) for count in made.counts), Fraction(0))
+    for each, measure in [*((n, m) for m, n in made.measures.items()), *((n, m) for m, n in made.totals.items())]:
+        if isinstance(each, Laplace):
+            assert each.sensitivity == made.groups * measure.bound(made.limit)
+    for count in made.counts:
+        assert count.mechanism.sensitivity == made.groups * made.limit
+    normal = {m: n for m, n in made.measures.items() if isinstance(n, Gaussian)}
+    spent += sum((Fraction(n.epsilon) for m, n in made.measures.items() if m not in normal), Fraction(0))
+    if normal:
+        assert isinstance(made.guarantee, ApproxDP)
+        loss = sum((made.groups * m.bound(made.limit) ** 2 / Fraction(n.scale) ** 2 for m, n in normal.items()))
+        share = Fraction(str(delta)) / (2 if made.selection else 1)
+        left = Fraction(str(epsilon)) - spent
+        with mp.workdps(80):
+            r, e = 1 / mp.sqrt(mp.mpf(loss.numerator) / loss.denominator), mp.mpf(left.numerator) / left.denominator
+            found = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
+            assert found <= mp.mpf(share.numerator) / share.denominator
+    else:
+        assert spent <= Fraction(str(epsilon))
+        assert spent >= Fraction(str(epsilon)) * Fraction(79, 100)
+    assert made.guarantee == (ApproxDP(epsilon, delta) if normal or made.selection is not None else PureDP(epsilon))
+
+
+@pytest.mark.parametrize("groups", [1, 3, 40])
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 8, 1000])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-100])
+def test_the_threshold_is_the_smallest_that_a_key_of_one_person_passes_rarely_enough(groups, epsilon, delta):
+    query = Query({"n": Aggregate("people")}, BY["private"])
+    made = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
+    assert made.selection is not None
+    with mp.workdps(200):
+        b = mp.mpf(made.measures[Measure("people")].scale)
+        q = mp.exp(-1 / b)
+
+        def shown(threshold: int) -> mp.mpf:
+            """P(1 + K >= threshold), K discrete Laplace."""
+            return q ** (threshold - 1) / (1 + q)
+
+        assert shown(made.selection.threshold) <= mp.mpf(str(delta)) / groups
+        assert shown(made.selection.threshold - 1) > mp.mpf(str(delta)) / groups
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-50])
+def test_the_threshold_of_normal_noise(delta):
+    query = Query({"n": Aggregate("people"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
+    made = plan.make(query, card(), epsilon=1, delta=delta, max_groups=9, noise="gaussian")
+    assert made.selection is not None
+    with mp.workdps(100):
+        sigma = mp.mpf(made.measures[Measure("people")].scale)
+        above = [mp.ncdf(-(made.selection.threshold - extra - 1 - mp.mpf(1) / 2) / sigma) for extra in (0, 1)]
+        assert above[0] <= mp.mpf(str(delta)) / 2 / 9 < above[1]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-7, 1e-9), (1e-6, 1e-12), (1e-9, 1e-3), (1e4, 1e-290), (50, 0.9)])
+@pytest.mark.parametrize("noise", ["best", "gaussian"])
+def test_every_budget_is_planned_at_once(epsilon, delta, noise):
+    """No search runs for ever, however small the budget."""
+    start = time.monotonic()
+    query = Query({"n": Aggregate("count"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
+    made = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
+    assert time.monotonic() - start < 5
+    if noise == "gaussian":
+        ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
+        loss = sum(5 * m.bound(1) ** 2 / Fraction(n.scale) ** 2 for m, n in made.measures.items())
+        assert 1 / ratio**2 * Fraction(999, 1000) < loss <= 1 / ratio**2
+
+
+@pytest.mark.parametrize("at", [1 / 3, 0.1 + 0.2, 2 / 7, 1e-300, 1 - 1e-16, 0.123456789012345])
+def test_ranks_are_whole_numbers_of_64_bits(at):
+    """The score of a bin is its rank times the denominator: 10^16 times 1000 rows would not fit."""
+    share = plan.share_of(Aggregate("quantile", AMOUNT, at=at))
+    assert share.denominator <= 10**6
+    assert abs(share - Fraction(at)) <= Fraction(1, 10**6)
+
+
+def test_a_quantile_of_whole_numbers_is_a_whole_number():
+    for bounds in ((0, 120), (0.0, 120.0), (-3.0, 5)):
+        made = plan.make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
+        edges = made.choices[0].aggregate.edges
+        assert edges is not None
+        assert all(isinstance(edge, int) for edge in edges)
+        assert (edges[0], edges[-2]) == bounds
+
+
+def with_keys(keys, type="text") -> Card:
+    return Card("t", "", {"k": ColumnCard(type, keys=keys), "who": ColumnCard("integer")}, None)
+
+
+@pytest.mark.parametrize(
+    ("type", "keys"),
+    [
+        ("text", (1,)),
+        ("text", (None,)),
+        ("text", ()),
+        ("text", ("a\0",)),
+        ("text", ("\ud800",)),
+        ("integer", (1, 1.5)),
+        ("integer", (9007199254740993, 9007199254740992.0)),
+        ("integer", (True,)),
+        ("date", (date(2024, 1, 1), datetime(2024, 1, 1))),
+    ],
+)
+def test_keys_are_of_the_type_they_are_compared_with(type, keys):
+    """Otherwise two of them may be the same to the engine, and a row would be in two groups."""
+    query = Query({"n": Aggregate("count")}, (Group("k", Column("k")),))
+    with pytest.raises(DitherError):
+        plan.make(query, with_keys(keys, type), epsilon=1)
+    with pytest.raises(DitherError):
+        plan.make(Query({"n": Aggregate("count")}, (Group("k", Column("k"), keys),)), with_keys(None, type), epsilon=1)
+
+
+def test_a_key_stated_twice_is_one_group():
+    made = plan.make(
+        Query({"n": Aggregate("count")}, (Group("k", Column("k")),)), with_keys(("a", "b", "a")), epsilon=1
+    )
+    assert made.keys == (("a", "b"),)
+
+
+def test_doubles_are_not_joined_with_whole_numbers():
+    """2^53 and 2^53 + 1 are one double: a row would have two partners."""
+    public = {"p": PublicTable("p.csv", {"code": ColumnCard("integer"), "same": ColumnCard("number")})}
+    query = Query({"n": Aggregate("count")}, joins=(Join("p", AMOUNT, "code"),))
+    with pytest.raises(InvalidArgument, match="keys of one type"):
+        plan.make(query, card(public=public), epsilon=1)
+    plan.make(Query({"n": Aggregate("count")}, joins=(Join("p", AMOUNT, "same"),)), card(public=public), epsilon=1)
+    plan.make(Query({"n": Aggregate("count")}, joins=(Join("p", AGE, "code"),)), card(public=public), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query({"n": Aggregate("count")}, (Group("amount", AMOUNT),)),
+        Query({"n": Aggregate("count")}, (Group("amount", AMOUNT, keys=(1.0, 2.0)),)),
+        Query({"n": Aggregate("count")}, where=Call(">", (AMOUNT, Literal(1e200)))),
+        Query({"n": Aggregate("count")}, where=Literal(None)),
+        Query({"n": Aggregate("count")}, where=AMOUNT),
+        Query({"n": Aggregate("count")}, where=Call(">", (TOWN, Literal(1)))),
+        Query({"n": Aggregate("count")}, where=Call("nosuch", (TOWN,))),
+        Query({"n": Aggregate("count")}, where=Call("=", (Column("nosuch"), Literal(1)))),
+        Query({"n": Aggregate("count_value", Call("+", (TOWN, Literal(1))))}),
+        Query({"n": Aggregate("quantile", TOWN)}),
+        Query({"n": Aggregate("mean", AMOUNT, bounds=(5, 5))}),
+        Query({"n": Aggregate("mean", AMOUNT, bounds=(0, 1e-310))}),
+        Query({"n": Aggregate("mean", AMOUNT, bounds=(-1e308, 1e308))}),
+        Query({"n": Aggregate("mean", AMOUNT, bounds=(math.nan, 1))}),
+        Query({"n": Aggregate("mean", AMOUNT, bounds=(1e15, 1e15 + 1))}),
+        Query({"n": Aggregate("mean", AGE, bounds=(0.2, 0.4))}),
+        Query({"n": Aggregate("quantile", AMOUNT, at=1.5)}),
+        Query({"n": Aggregate("histogram", AMOUNT, edges=(1,))}),
+        Query({"n": Aggregate("mode", AMOUNT)}),
+    ],
+    ids=range(19),
+)
+def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
+    with pytest.raises(DitherError):
+        plan.check(plan.make(query, card(), epsilon=1, delta=1e-6))
+
+
+@pytest.mark.parametrize(
+    ("how", "match"),
+    [
+        ({"max_rows": 257}, "max_rows"),
+        ({"max_rows": 0}, "max_rows"),
+        ({"max_groups": 0}, "max_groups"),
+        ({"max_groups": 10**7}, "max_groups"),
+        ({"max_groups": 1.5}, "max_groups"),
+        ({"noise": "none"}, "noise"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": 1e7}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"consistent": True}, "public keys"),
+    ],
+)
+def test_nonsense_is_refused(how, match):
+    query = Query({"n": Aggregate("count")}, BY["private"])
+    with pytest.raises(DitherError, match=match):
+        plan.make(query, card(), **{"epsilon": 1, "delta": 1e-6, **how})

@@ -1,0 +1,202 @@
+"""Neighbours: all rows of one person removed. Whatever reaches a mechanism moves by no more than is paid for."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import date, datetime
+
+import mpmath as mp
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.errors import DitherError
+from dither.guarantees import ApproxDP
+from dither.tables import bounding, plan
+from dither.tables.bounding import Frame, Measure
+from dither.tables.card import Card, ColumnCard
+from dither.tables.engines import connect
+from dither.tables.phrases import Phrases
+from dither.tables.tree import Aggregate, Call, Column, Group, Literal, Query
+from tables.glass import bounded, card, losses, table
+
+AMOUNT, AGE, TOWN, REGION, VIP = (Column(name) for name in ("amount", "age", "town", "region", "vip"))
+HALF = Call("/", (AMOUNT, Literal(2)))
+MIXED = Call("*", (Call("coalesce", (AGE, Literal(3))), Call("case", (VIP, AGE, Literal(2)))))
+
+# values at, just inside and far beyond their bounds; keys that only one person may have
+people = st.sampled_from([None, 1, 2, 3, 4, 5])
+amounts = st.sampled_from([None, 0.0, -0.0, 5e-324, 49.5, 99.99999999, 100.0, 1e308, -1e308, math.inf, -math.inf,
+                           math.nan]) | st.floats(-200, 200)  # fmt: skip
+ages = st.sampled_from([None, 0, 1, 60, 120, 121, -1, (1 << 63) - 1, -(1 << 63)])
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "person": people,
+            "region": st.sampled_from([None, "north", "south", "east"]),
+            "town": st.sampled_from([None, "", "a", "A", "é", "e\u0301", "🎲"]),
+            "code": st.sampled_from([None, 5, 5 + (1 << 31) - 1, 5 + 2 * ((1 << 31) - 1), -(1 << 63)]),
+            "amount": amounts,
+            "age": ages,
+            "day": st.sampled_from([None, date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
+            "at": st.sampled_from([None, datetime(1, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999)]),
+            "vip": st.sampled_from([None, True, False]),
+        }
+    ),
+    max_size=25,
+)
+aggregates = st.sampled_from(
+    [
+        Aggregate("count"),
+        Aggregate("people"),
+        Aggregate("count_value", AMOUNT),
+        Aggregate("sum", AMOUNT),
+        Aggregate("sum", AGE, bounds=(-5, 7)),
+        Aggregate("sum", MIXED),
+        Aggregate("mean", AMOUNT),
+        Aggregate("mean", AGE, bounds=(20, 30)),
+        Aggregate("var", HALF),
+        Aggregate("std", AGE),
+        Aggregate("min", AMOUNT),
+        Aggregate("max", AGE),
+        Aggregate("quantile", AMOUNT, at=0.5),
+        Aggregate("quantile", AGE, at=0.3333333333333333),
+        Aggregate("mode", TOWN, keys=("a", "A", "é")),
+        Aggregate("histogram", AMOUNT, edges=(0, 1, 50, 100)),
+    ]
+)
+groups = st.sampled_from(
+    [
+        (),
+        (Group("region", REGION),),
+        (Group("region", REGION, keys=("north", "south", None)),),
+        (Group("town", TOWN),),
+        (Group("code", Column("code")),),
+        (Group("town", TOWN), Group("vip", VIP)),
+        (Group("code", Column("code")), Group("town", TOWN)),
+        (Group("b", Call("bin", (AMOUNT, Literal(0), Literal(50), Literal(100)))),),
+        (Group("month", Call("date_trunc", (Literal("month"), Column("day")))),),
+        (Group("hour", Call("date_trunc", (Literal("hour"), Column("at")))),),
+        (Group("person", Column("person")),),
+    ]
+)
+conditions = st.sampled_from(
+    [
+        None,
+        Call("<>", (Column("person"), Literal(2))),
+        Call(">", (Call("/", (AMOUNT, AGE)), Literal(0.5))),
+        Call("or", (VIP, Call("is_null", (AMOUNT,)))),
+        Call("not", (Call("in", (TOWN, Literal("a"), Literal("é"))),)),
+    ]
+)
+
+
+QUESTIONS = {
+    "data": rows,
+    "asked": st.dictionaries(st.sampled_from("abcd"), aggregates, min_size=1, max_size=3),
+    "by": groups,
+    "where": conditions,
+    "most": st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    "how": st.fixed_dictionaries(
+        {"noise": st.sampled_from(["best", "laplace", "gaussian"]), "consistent": st.booleans(), "other": st.booleans()}
+    ),
+    "unit": st.sampled_from(["person", "person", "town", None]),
+    "secret": st.integers(0, 9),
+}
+
+
+def tell(data, asked, by, where, most, how, unit, secret):
+    query = Query(asked, by, where)
+    try:
+        made = plan.make(query, card(unit), epsilon=1, delta=1e-6, max_groups=most[0], max_rows=most[1], **how)
+    except DitherError:
+        # a total needs groups, and other groups need private ones
+        assert how["consistent"] or how["other"]
+        made = plan.make(
+            query, card(unit), epsilon=1, delta=1e-6, max_groups=most[0], max_rows=most[1], noise=how["noise"]
+        )
+    whole = bounded(made, table(data), secret)
+    whose = [row[unit] if unit else i for i, row in enumerate(data)]
+    known = sorted({who for who in whose if who is not None}, key=str)
+    for who in known[secret % len(known) : secret % len(known) + 1] if known else []:
+        fewer = bounded(made, table([row for row, name in zip(data, whose, strict=True) if name != who]), secret)
+        pure, normal = losses(made, whole, fewer)
+        assert pure <= 1 + 1e-9
+        if made.selection is not None:
+            alone = [
+                key for key in {*map(tuple, whole.keys)} - {*map(tuple, fewer.keys)} if not (made.other and None in key)
+            ]
+            assert len(alone) <= made.groups
+            assert made.selection.threshold > 1
+        else:
+            assert whole.keys == fewer.keys
+        if normal:
+            assert isinstance(made.guarantee, ApproxDP)
+            share = 1e-6 / 2 if made.selection is not None else 1e-6
+            assert delta_of(1 - pure, 1 / math.sqrt(normal)) <= share * (1 + 1e-9)
+
+
+@settings(max_examples=25)
+@given(**QUESTIONS)
+def test_neighbours_can_tell_no_more_than_is_charged(**asked):
+    tell(**asked)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(**QUESTIONS)
+def test_neighbours_can_tell_no_more_than_is_charged_however_long_one_looks(**asked):
+    tell(**asked)
+
+
+def delta_of(epsilon: float, ratio: float) -> float:
+    """The exact curve of normal noise, at high precision."""
+    with mp.workdps(60):
+        r, e = mp.mpf(ratio), mp.mpf(epsilon)
+        return float(mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r))
+
+
+@pytest.mark.parametrize("key", ["code", "two columns"])
+def test_whose_groups_are_kept_depends_on_nobody_else_even_where_hashes_agree(key):
+    """Keys that differ by 2^31 - 1 have the same hash under every secret: no tie may go by the order of rows."""
+    step = (1 << 31) - 1
+    by = (Group("code", Column("code")),) + ((Group("vip", VIP),) if key == "two columns" else ())
+    made = plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1, delta=1e-6, max_groups=1)
+    for some in range(200, 212):
+        told = [(who, code) for who in range(some) for code in ((5, 5 + step) if who % 2 else (5 + step, 5))]
+        mixed = random.SystemRandom().sample([*told, (-1, 5)], len(told) + 1)
+        both = [
+            bounded(made, table([{"person": who, "code": code, "vip": True} for who, code in told]))
+            for told in (mixed, [each for each in mixed if each[0] != -1])
+        ]
+        assert losses(made, *both)[0] <= 1 + 1e-9
+
+
+def test_which_values_are_kept_depends_on_nobody_else():
+    """With many rows in each bin, hashes over numbers of rows agree often; and rows are read by several threads."""
+    columns = {"who": ColumnCard("integer"), "x": ColumnCard("number", (0, 100))}
+    asked = Query({"h": Aggregate("histogram", Column("x"), edges=tuple(range(0, 101, 10)))})
+    made = plan.make(asked, Card("t", "", columns, "who"), epsilon=1, max_rows=2)
+    drawn = np.random.default_rng().permutation(300_000)
+    who, x = drawn % 50, (drawn // 50 % 10) * 10.0 + 5
+    mine = who == 7
+    both = [bounded(made, pa.table({"who": who[some], "x": x[some]})) for some in (mine | True, ~mine)]
+    assert losses(made, *both)[0] <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("dialect", ["duckdb"])
+def test_the_bound_of_a_person_with_very_many_rows(limit, dialect):
+    columns = {"person": ColumnCard("integer"), "x": ColumnCard("integer", (-7, 5))}
+    one = Card("t", "", columns, "person")
+    data = pa.table({"person": [1] * 5000, "x": [5, -7, None, 1 << 40, -(1 << 62)] * 1000})
+    fine = bounding.grid((-7, 5), True, 24, limit)
+    told = [Measure("count"), *(Measure(kind, Column("x"), (-7, 5), fine) for kind in ("values", "sum", "center"))]
+    told.append(Measure("square", Column("x"), (-7, 5), bounding.grid((-7, 5), False, 12, limit)))
+    with connect(data, one) as engine:
+        frame = Frame(Query({}), one, (), 1, limit, 3, Phrases(dialect), {"": engine.table.sql("duckdb")})
+        found = engine.run(bounding.sums(frame, told)).to_pylist()[0]
+    assert [abs(found[f"m{i}"]) <= measure.bound(limit) for i, measure in enumerate(told)] == [True] * 5

@@ -158,7 +158,7 @@ def judge(data, asked, by, where, limit):
             assert seen.answers[name][i] == pytest.approx(mine, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(**QUESTIONS)
 def test_without_noise_answers_are_their_definition(**asked):
     judge(**asked)

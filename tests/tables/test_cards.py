@@ -374,7 +374,9 @@ def test_drafts_that_are_refused() -> None:
 
 @given(
     st.lists(
-        st.text(min_size=1, max_size=12).filter(lambda n: "\0" not in n and n.isprintable()), min_size=1, max_size=4
+        st.text(min_size=1, max_size=12).filter(lambda n: "\0" not in n and n.isprintable() and n.strip()),
+        min_size=1,
+        max_size=4,
     )
 )
 def test_odd_names_survive(names: list[str]) -> None:

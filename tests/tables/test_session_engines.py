@@ -35,9 +35,16 @@ COLUMNS = {
 }
 
 
+@pytest.fixture(scope="module")
+def place(postgres_server) -> str:
+    """A database of its own, where no other test names its tables."""
+    postgres_server.execute("CREATE DATABASE sessions")
+    return postgres_server.place("sessions")
+
+
 def card(kind, request, tmp_path, **more) -> Card:
     if kind == "postgres":
-        source = fill(request.getfixturevalue("postgres"), ROWS)
+        source = fill(request.getfixturevalue("place"), ROWS)
     else:
         pq.write_table(ROWS, tmp_path / "rows.parquet")
         source = str(tmp_path / "rows.parquet")

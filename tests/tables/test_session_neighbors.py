@@ -139,7 +139,7 @@ def tell(data, asked, by, where, most, how, unit, secret):
             assert delta_of(1 - pure, 1 / math.sqrt(normal)) <= share * (1 + 1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(**QUESTIONS)
 def test_neighbours_can_tell_no_more_than_is_charged(**asked):
     tell(**asked)
@@ -165,7 +165,7 @@ def test_whose_groups_are_kept_depends_on_nobody_else_even_where_hashes_agree(ke
     step = (1 << 31) - 1
     by = (Group("code", Column("code")),) + ((Group("vip", VIP),) if key == "two columns" else ())
     made = plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1, delta=1e-6, max_groups=1)
-    for some in range(200, 212):
+    for some in range(60, 68):
         told = [(who, code) for who in range(some) for code in ((5, 5 + step) if who % 2 else (5 + step, 5))]
         mixed = random.SystemRandom().sample([*told, (-1, 5)], len(told) + 1)
         both = [

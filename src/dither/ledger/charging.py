@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, people, schema
 from dither.ledger.accounts import Account
@@ -156,6 +156,10 @@ def _people_pay(
     if account.sealed:
         _check_seal(store, key, account)
     amount = cost(price, account.unit)
+    if not amount.within(account.room):  # which everybody may know: nobody could ever pay it
+        raise BudgetExceeded(
+            message("cost", f"at most {account.limit}, what {account} has for life", str(price), "ask for less")
+        )
     kept = people.charge(store, population, crowd.who, amount, account.room)
     total = (account.checksum + people.checksum(key, crowd.who[kept], amount.loss, amount.delta)) % people.PRIME
     _spend(store, replace(account, checksum=total, sealed=seq), Amount(0, 0))

@@ -275,7 +275,7 @@ class Frame:
         for name in more:
             mixed = f"(CAST({name} AS BIGINT) * {self._key(name)} + {self._key(name * 2)})"
             found = self._with(found, self._small(mixed), name * 3)
-        return found
+        return self._with(found, str(self._key("f")), "ff")  # once more, or some secrets would favour some groups
 
     @property
     def _early(self) -> bool:

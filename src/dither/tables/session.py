@@ -489,8 +489,19 @@ def _books(card: Card, place: str | None) -> Ledger:
     if where is None:
         raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
     books = ledger.open(where)
-    if not any(account.owner == card.name and account.kind == "dataset" for account in books.accounts()):
+    held = {(account.owner, account.kind): account.limit for account in books.accounts() if not account.name}
+    if (card.name, "dataset") not in held:
         books.create(card.name, limit=card.budget, each_analyst=card.each_analyst, each_person=card.each_person)
+    elif held[card.name, "dataset"] != card.budget or held.get((card.name, "people")) != card.each_person:
+        books.close()
+        raise InvalidArgument(
+            message(
+                "budget",
+                "the budget that the ledger holds",
+                "another in the card",
+                "put the card back, or change the ledger's with change_limit, signed and with a reason",
+            )
+        )
     return books
 
 

@@ -20,12 +20,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, message
-from dither.exact import exp_neg, normal_tail, square_root, up
+from dither.exact import exp_neg, normal_tail, square_root
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables import bounding, rows
@@ -447,11 +447,4 @@ def _selection(plan: Plan, noise: Noise, chance: Fraction, normal: bool) -> Keys
     return Keys(1 + high, chance)
 
 
-def widths(plan: Plan, confidence: float) -> dict[Measure, float]:
-    """How far each measure may be off, in its own whole numbers."""
-    return {
-        measure: up(Fraction(float(noise.error(confidence, integer=True)))) for measure, noise in plan.measures.items()
-    }
-
-
-__all__ = ["Any", "Choice", "Counts", "Grid", "Keys", "Plan", "make", "share_of", "widths"]
+__all__ = ["Choice", "Counts", "Grid", "Keys", "Plan", "make", "share_of"]

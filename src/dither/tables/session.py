@@ -7,8 +7,6 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +18,13 @@ from dither.ledger.answers import decode, encode
 from dither.tables import answering, auto, explanation, plan, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
-from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.card import Card, ColumnCard
 from dither.tables.engines import connect
 from dither.tables.explanation import Explanation, explain
 from dither.tables.phrases import Phrases
 from dither.tables.plan import Plan
-from dither.tables.tree import Aggregate, Column, Expression, Query, Shape
+from dither.tables.shaping import SIMPLE, shaped
+from dither.tables.tree import Aggregate, Expression, Query
 
 _SMALLEST, _LARGEST = 1e-6, 1e4
 
@@ -263,7 +262,7 @@ class Question:
             return list(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_rows else []
 
         if made.automatic is None:
-            return _shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
+            return shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
         many = self._many(options.get("max_groups"))
         settled, groups, notes = auto.settle(self.query, frame, made.automatic, many, run)
         loss, chance = made.guarantee._numbers[0], made.guarantee._numbers[1:]
@@ -280,7 +279,7 @@ class Question:
         )
         last = final.frame(frame.phrases, frame.tables, frame.secret)
         told = replace(final, guarantee=made.guarantee)
-        return _shaped(told, last, answering.answer(final, last, run), nonnegative, integer, notes)
+        return shaped(told, last, answering.answer(final, last, run), nonnegative, integer, notes)
 
 
 class _Crowd:
@@ -321,7 +320,7 @@ def _for_error(made: Any, wanted: float) -> Plan:
 
     def reaches(loss: float) -> bool:
         found: Plan = made(loss)
-        if not any(aggregate.kind in _SIMPLE for aggregate in found.query.aggregates.values()):
+        if not any(aggregate.kind in SIMPLE for aggregate in found.query.aggregates.values()):
             raise InvalidArgument(
                 message(
                     "error",
@@ -344,85 +343,13 @@ def _for_error(made: Any, wanted: float) -> Plan:
     return result
 
 
-_SIMPLE = ("count", "count_value", "people", "sum", "histogram")
-
-
 def _widths(made: Plan, confidence: float = 0.95) -> list[float]:
     found = []
     for name, parts in made.parts.items():
-        if made.query.aggregates[name].kind in _SIMPLE:
+        if made.query.aggregates[name].kind in SIMPLE:
             width = float(made.measures[parts[0]].error(confidence, integer=True))
             found.append(width / parts[0].scale)
     return found + [float(count.mechanism.error(confidence, integer=True)) for count in made.counts]
-
-
-def _shaped(
-    made: Plan, frame: Frame, noisy: answering.Noisy, nonnegative: bool, integer: bool, notes: list[str]
-) -> Answer:
-    """The noisy table as the question wants it shown."""
-    groups = [group.name for group in made.query.groups]
-    names = [*groups, *made.query.aggregates]
-    lines = []
-    for i, key in enumerate(noisy.keys):
-        line = dict(zip(groups, key, strict=True))
-        for name, aggregate in made.query.aggregates.items():
-            line[name] = _after(noisy.answers[name][i], aggregate, nonnegative, integer)
-        line["\0place"] = i
-        lines.append(line)
-    wanted = made.query.shape
-    shown = wanted.columns or {name: Column(name) for name in names}
-    kept = shape.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
-    types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
-    types |= {
-        name: rows.compile(aggregate.value, frame.find).type
-        for name, aggregate in made.query.aggregates.items()
-        if aggregate.kind == "mode" and aggregate.value is not None
-    }
-    errors = {
-        name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
-        for name, told in shown.items()
-        if isinstance(told, Column) and told.name in noisy.errors
-    }
-    lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
-    kinds = tuple(
-        types.get(told.name if isinstance(told, Column) else "", _kind([row[j] for row in lines_shown]))
-        for j, told in enumerate(shown.values())
-    )
-    return Answer(tuple(shown), kinds, lines_shown, errors, str(made.guarantee), (*_notes(made), *notes))
-
-
-def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -> Any:
-    """Post-processing by choice; it is free."""
-    if isinstance(value, list):
-        return [_after(item, aggregate, nonnegative, integer) for item in value]
-    if not isinstance(value, (int, float)) or aggregate.kind not in _SIMPLE:
-        return value
-    found = max(value, 0) if nonnegative else value
-    return round(found) if integer else found
-
-
-def _kind(values: list[Any]) -> Type:
-    kinds: dict[type, Type] = {
-        bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
-    }  # fmt: skip
-    found = {kinds.get(type(value), "text") for value in values if value is not None}
-    return found.pop() if len(found) == 1 else "number" if found <= {"integer", "number"} else "text"
-
-
-def _notes(made: Plan) -> tuple[str, ...]:
-    found = []
-    if made.card.unit is not None:
-        part = (
-            f"at most {made.groups} group(s) and {made.limit} row(s) in each"
-            if made.query.groups
-            else (f"at most {made.limit} row(s)")
-        )
-        found.append(f"bounded: of each person {part} count")
-    if made.selection is not None:
-        found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
-        if made.other:
-            found.append("the last row, without a key, is all groups that are not shown")
-    return tuple(found)
 
 
 def open(
@@ -505,4 +432,4 @@ def _books(card: Card, place: str | None) -> Ledger:
     return books
 
 
-__all__ = ["Fraction", "Question", "Shape", "Table", "open"]
+__all__ = ["Question", "Table", "open"]

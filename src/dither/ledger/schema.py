@@ -33,11 +33,20 @@ entry = sa.Table(
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("dataset", sa.Text, nullable=False),
     sa.Column("key", sa.Text),
-    sa.Column("charge", _Whole, unique=True),
+    sa.Column("charge", _Whole),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("answer", sa.LargeBinary),
     sa.Column("hash", sa.LargeBinary, nullable=False),
     sa.UniqueConstraint("dataset", "key"),
+)
+
+# each charge has one answer; charges themselves are not in the index, which saves them a page
+sa.Index(
+    "dither_one_answer",
+    entry.c.charge,
+    unique=True,
+    sqlite_where=entry.c.charge.is_not(None),
+    postgresql_where=entry.c.charge.is_not(None),
 )
 
 account = sa.Table(

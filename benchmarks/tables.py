@@ -288,11 +288,14 @@ def accuracy(path: Path, draws: int) -> list[Row]:
             limited("Q3, error of counts", wrong, "%", 10),
         ]
         plan, noisy, (_, frame) = asked("Q4")
-        told = plan.choices[0].aggregate
+        (ranked,) = plan.quantiles
+        told = ranked.aggregate
         lines = np.array(run(bounding.bins(frame, told.value, told.edges, told.keys)))
-        for choice, what, most in zip(plan.choices, ("lower", "middle", "upper"), (0.8, 0.1, 0.5), strict=True):
-            true_at = np.array([_quantile(lines[lines[:, 0] == g], told, choice.aggregate.at) for g in range(50)])
-            off_by = [np.abs(np.array(a.answers[choice.name]) - true_at) / true_at for a in noisy]
+        for (name, share), what, most in zip(
+            ranked.shares.items(), ("lower", "middle", "upper"), (0.8, 0.1, 0.5), strict=True
+        ):
+            true_at = np.array([_quantile(lines[lines[:, 0] == g], told, float(share)) for g in range(50)])
+            off_by = [np.abs(np.array(a.answers[name]) - true_at) / true_at for a in noisy]
             found.append(limited(f"Q4, error of the {what} quartile", 100 * float(np.mean(off_by)), "%", most))
     return found
 

@@ -6,12 +6,16 @@ computes. A release made of other releases is charged once, at the outermost: it
 
 The keeper is found through a context variable: it holds for the thread or task that opened the scope, and for
 tasks started from it; a new thread starts without it.
+
+A *witness* (:func:`watched_by`) is found the same way, and sees every release, also those inside of others: who asks,
+for what, with which arguments. The auditor is one. What is not paid for by itself but must be seen is marked with
+:func:`watched`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -31,6 +35,14 @@ class Spender(Protocol):
         """Charge what ``what.guarantee`` says, then return ``compute()``."""
 
 
+class Witness(Protocol):
+    """Whoever looks on: told what releases, by which function, from which arguments, and how."""
+
+    def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
+        """Return ``compute()``, or what it would have returned."""
+
+
+_WITNESS: ContextVar[Witness | None] = ContextVar("dither_witness", default=None)
 _KEEPER: ContextVar[Spender | None] = ContextVar("dither_spender", default=None)
 
 
@@ -44,24 +56,14 @@ def kept_by(spender: Spender | None) -> Iterator[None]:
         _KEEPER.reset(token)
 
 
-def spends(method: Callable[P, R]) -> Callable[P, R]:
-    """Mark a method that releases: what it costs is its object's ``guarantee``."""
-
-    @wraps(method)
-    def released(*args: P.args, **kwargs: P.kwargs) -> R:
-        keeper = _KEEPER.get()
-        if keeper is None:
-            return method(*args, **kwargs)
-        source = kwargs.get("source")
-        with kept_by(None):
-            answer: R = keeper.spend(
-                args[0],
-                lambda: method(*args, **kwargs),
-                private=source is None or bool(getattr(source, "private", False)),
-            )
-            return answer
-
-    return released
+@contextmanager
+def watched_by(witness: Witness | None) -> Iterator[None]:
+    """Every release inside is shown to ``witness``; with None, to nobody."""
+    token = _WITNESS.set(witness)
+    try:
+        yield
+    finally:
+        _WITNESS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -72,23 +74,55 @@ class Asked:
     guarantee: Guarantee
 
 
+def spends(method: Callable[P, R]) -> Callable[P, R]:
+    """Mark a method that releases: what it costs is its object's ``guarantee``."""
+    return _reported(method, _owner, paid=True)
+
+
+def watched(method: Callable[P, R]) -> Callable[P, R]:
+    """Mark a method that releases what was paid for elsewhere."""
+    return _reported(method, _owner, paid=False)
+
+
 def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that releases: what it costs is its ``epsilon`` and, where given, its ``delta``."""
+
+    def asked(given: Mapping[str, Any]) -> Asked:
+        loss, delta = given.get("epsilon"), given.get("delta")
+        cost = PureDP(loss) if delta is None else ApproxDP(loss, delta)  # type: ignore[arg-type]
+        return Asked(function.__name__, cost)
+
+    return _reported(function, asked, paid=True)
+
+
+def _owner(given: Mapping[str, Any]) -> Any:
+    return next(iter(given.values()))
+
+
+def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool) -> Callable[P, R]:
+    """The function, reporting ``what`` its arguments say is released: to the keeper of the books, if there is one
+    and it is to be paid for, and to a witness, if there is one."""
     signature = inspect.signature(function)
 
     @wraps(function)
     def released(*args: P.args, **kwargs: P.kwargs) -> R:
-        keeper = _KEEPER.get()
-        if keeper is None:
+        keeper, witness = _KEEPER.get() if paid else None, _WITNESS.get()
+        if keeper is None and witness is None:
             return function(*args, **kwargs)
         given = signature.bind(*args, **kwargs).arguments
-        loss, delta, source = given.get("epsilon"), given.get("delta"), given.get("source")
-        cost = PureDP(loss) if delta is None else ApproxDP(loss, delta)  # type: ignore[arg-type]
+
+        def compute() -> R:
+            if witness is None:
+                return function(*args, **kwargs)
+            seen: R = witness.see(what(given), function.__name__, given, lambda: function(*args, **kwargs))
+            return seen
+
+        if keeper is None:
+            return compute()
+        source = given.get("source")
         with kept_by(None):
             answer: R = keeper.spend(
-                Asked(function.__name__, cost),
-                lambda: function(*args, **kwargs),
-                private=source is None or bool(getattr(source, "private", False)),
+                what(given), compute, private=source is None or bool(getattr(source, "private", False))
             )
             return answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -56,8 +55,8 @@ class Glass:
 
 
 @contextmanager
-def glass() -> Iterator[Glass]:
-    """Mechanisms add nothing and choose the best; what they are given is kept."""
+def glass(place: float | None = None) -> Iterator[Glass]:
+    """Mechanisms add nothing and choose the best, or what is at a given place; what they are given is kept."""
     seen = Glass()
 
     def release(self: Any, values: Any, **_: Any) -> Any:
@@ -66,7 +65,7 @@ def glass() -> Iterator[Glass]:
 
     def select(self: Any, scores: Any, **_: Any) -> int:
         seen.scored.append((self, np.asarray(scores).astype(object)))
-        return int(np.argmax(scores))
+        return int(np.argmax(scores)) if place is None else int(place * len(scores))
 
     with (
         patch.object(Laplace, "release", release),
@@ -76,11 +75,11 @@ def glass() -> Iterator[Glass]:
         yield seen
 
 
-def bounded(plan: Plan, rows: pa.Table, secret: int = 7) -> Glass:
+def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = None) -> Glass:
     """A plan run on DuckDB without noise; keys that are not public are all shown."""
     if plan.selection is not None:
         plan = replace(plan, selection=Keys(-(1 << 60), plan.selection.delta))
-    with connect(rows, plan.card) as engine, glass() as seen:
+    with connect(rows, plan.card) as engine, glass(place) as seen:
 
         def run(sql: str) -> list[tuple[Any, ...]]:
             return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
@@ -129,18 +128,21 @@ def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
             pure += sum(moved) / mechanism.scale
         else:
             normal += sum(float(by) ** 2 for by in moved) / mechanism.scale**2
-    for place, choice in enumerate(plan.choices):
-        mechanism, here, there = choice.mechanism, *(_scores(plan, each, place) for each in (one, other))
-        for key in {*here} & {*there}:
-            steps = here[key] - there[key]
-            by = max(abs(steps))
-            assert by <= mechanism.sensitivity
-            if mechanism.monotone:
-                assert all(steps >= 0) or all(steps <= 0)
-            pure += mechanism.epsilon * math.ceil(by / mechanism.sensitivity)
+    here, there = (_scores(plan, each) for each in (one, other))
+    for told in {*here} & {*there}:
+        mechanism, steps = here[told][0], here[told][1] - there[told][1]
+        by = max(abs(steps))
+        assert by <= mechanism.sensitivity
+        if mechanism.monotone:
+            assert all(steps >= 0) or all(steps <= 0)
+        pure += mechanism.epsilon * by / mechanism.sensitivity
     return pure, normal
 
 
-def _scores(plan: Plan, seen: Glass, place: int) -> dict[Any, Any]:
-    keys = seen.keys[:-1] if plan.other else seen.keys
-    return {key: seen.scored[place * len(keys) + i][1] for i, key in enumerate(keys)}
+def _scores(plan: Plan, seen: Glass) -> dict[Any, tuple[Any, Any]]:
+    """What was scored, by group, and the number of the choice in it."""
+    keys, scored = seen.keys[:-1] if plan.other else seen.keys, iter(seen.scored)
+    found = {(key, place): next(scored) for place, _ in enumerate(plan.choices) for key in keys}
+    for place, ranked in enumerate(plan.quantiles):
+        found |= {(key, place, node): next(scored) for key in keys for node, _ in enumerate(ranked.rank)}
+    return found

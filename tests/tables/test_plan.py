@@ -46,6 +46,10 @@ BY = {
 }
 
 
+def depth(rank):
+    return 0 if rank is None else 1 + max(depth(rank.below), depth(rank.above))
+
+
 @settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),
@@ -69,6 +73,9 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
         return
     spent = sum((Fraction(noise.epsilon) for noise in made.totals.values()), Fraction(0))
     spent += sum((made.groups * Fraction(choice.mechanism.epsilon) for choice in made.choices), Fraction(0))
+    for ranked in made.quantiles:
+        assert len({node.mechanism.epsilon for node in ranked.rank}) == 1
+        spent += made.groups * depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
     spent += sum((Fraction(count.mechanism.epsilon) for count in made.counts), Fraction(0))
     for each, measure in [*((n, m) for m, n in made.measures.items()), *((n, m) for m, n in made.totals.items())]:
         if isinstance(each, Laplace):
@@ -147,7 +154,7 @@ def test_ranks_are_whole_numbers_of_64_bits(at):
 def test_a_quantile_of_whole_numbers_is_a_whole_number():
     for bounds in ((0, 120), (0.0, 120.0), (-3.0, 5)):
         made = plan.make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
-        edges = made.choices[0].aggregate.edges
+        edges = made.quantiles[0].aggregate.edges
         assert edges is not None
         assert all(isinstance(edge, int) for edge in edges)
         assert (edges[0], edges[-2]) == bounds

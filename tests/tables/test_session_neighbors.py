@@ -63,6 +63,8 @@ aggregates = st.sampled_from(
         Aggregate("min", AMOUNT),
         Aggregate("max", AGE),
         Aggregate("quantile", AMOUNT, at=0.5),
+        Aggregate("quantile", AMOUNT, at=0.9),
+        Aggregate("quantile", AGE, at=0.75),
         Aggregate("quantile", AGE, at=0.3333333333333333),
         Aggregate("mode", TOWN, keys=("a", "A", "é")),
         Aggregate("histogram", AMOUNT, edges=(0, 1, 50, 100)),
@@ -105,10 +107,11 @@ QUESTIONS = {
     ),
     "unit": st.sampled_from(["person", "person", "town", None]),
     "secret": st.integers(0, 9),
+    "place": st.floats(0, 0.999),
 }
 
 
-def tell(data, asked, by, where, most, how, unit, secret):
+def tell(data, asked, by, where, most, how, unit, secret, place):
     query = Query(asked, by, where)
     try:
         made = plan.make(query, card(unit), epsilon=1, delta=1e-6, max_groups=most[0], max_rows=most[1], **how)
@@ -118,11 +121,12 @@ def tell(data, asked, by, where, most, how, unit, secret):
         made = plan.make(
             query, card(unit), epsilon=1, delta=1e-6, max_groups=most[0], max_rows=most[1], noise=how["noise"]
         )
-    whole = bounded(made, table(data), secret)
+    # neighbours choose alike, so that what they choose next is about the same
+    whole = bounded(made, table(data), secret, place)
     whose = [row[unit] if unit else i for i, row in enumerate(data)]
     known = sorted({who for who in whose if who is not None}, key=str)
     for who in known[secret % len(known) : secret % len(known) + 1] if known else []:
-        fewer = bounded(made, table([row for row, name in zip(data, whose, strict=True) if name != who]), secret)
+        fewer = bounded(made, table([row for row, name in zip(data, whose, strict=True) if name != who]), secret, place)
         pure, normal = losses(made, whole, fewer)
         assert pure <= 1 + 1e-9
         if made.selection is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -141,12 +141,8 @@ class GaussianNoise(Event):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class BoundedRange(Event):
-    """A choice all of whose losses lie in an interval of length epsilon: the exponential mechanism.
-
-    >>> BoundedRange(1).guarantee, BoundedRange(1).zcdp < Pure(1).zcdp / 3
-    (PureDP(1), True)
-    """
+class _Bounded(Event):
+    """What is known by its largest loss, epsilon, first of all."""
 
     epsilon: Fraction
 
@@ -157,6 +153,19 @@ class BoundedRange(Event):
     def pure_loss(self) -> Fraction:
         """epsilon."""
         return self.epsilon
+
+    def scaled(self, factor: Fraction) -> Event:
+        """epsilon / factor."""
+        return replace(self, epsilon=self.epsilon / factor)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class BoundedRange(_Bounded):
+    """A choice all of whose losses lie in an interval of length epsilon: the exponential mechanism.
+
+    >>> BoundedRange(1).guarantee, BoundedRange(1).zcdp < Pure(1).zcdp / 3
+    (PureDP(1), True)
+    """
 
     @property
     def zcdp(self) -> Fraction:
@@ -178,29 +187,20 @@ class BoundedRange(Event):
         total = orders * s(orders) - (orders - 1) * s(orders - 1) - s(np.ones(1))
         return _least(total, orders, (1 + float(orders.max())) * e, self.zcdp)
 
-    def scaled(self, factor: Fraction) -> Event:
-        """epsilon / factor."""
-        return BoundedRange(self.epsilon / factor)
-
 
 @dataclass(frozen=True, init=False, repr=False)
-class ResponseReport(Event):
+class ResponseReport(_Bounded):
     """One person's report by randomized response over so many categories.
 
     >>> ResponseReport(1, 5).guarantee
     PureDP(1)
     """
 
-    epsilon: Fraction
     categories: int
 
     def __init__(self, epsilon: float | Fraction, categories: int) -> None:
-        self._freeze(epsilon=arguments.epsilon(epsilon), categories=arguments.whole(categories, "categories", 2))
-
-    @property
-    def pure_loss(self) -> Fraction:
-        """epsilon."""
-        return self.epsilon
+        super().__init__(epsilon)
+        self._freeze(categories=arguments.whole(categories, "categories", 2))
 
     @property
     def zcdp(self) -> Fraction:
@@ -220,28 +220,14 @@ class ResponseReport(Event):
             total = np.logaddexp(total, math.log(others) - np.logaddexp(e, math.log(others + 1)))
         return _least(total, orders, e, self.zcdp)
 
-    def scaled(self, factor: Fraction) -> Event:
-        """epsilon / factor."""
-        return ResponseReport(self.epsilon / factor, self.categories)
-
 
 @dataclass(frozen=True, init=False, repr=False)
-class Pure(Event):
+class Pure(_Bounded):
     """Anything that is epsilon-DP, known by nothing else: no worse than randomized response.
 
     >>> Pure(1).guarantee
     PureDP(1)
     """
-
-    epsilon: Fraction
-
-    def __init__(self, epsilon: float | Fraction) -> None:
-        self._freeze(epsilon=arguments.epsilon(epsilon))
-
-    @property
-    def pure_loss(self) -> Fraction:
-        """epsilon."""
-        return self.epsilon
 
     @property
     def zcdp(self) -> Fraction:
@@ -257,10 +243,6 @@ class Pure(Event):
         """``ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``."""
         e = float(self.epsilon)
         return _least(np.logaddexp(orders * e, (1 - orders) * e) - np.logaddexp(e, 0.0), orders, e, self.zcdp)
-
-    def scaled(self, factor: Fraction) -> Event:
-        """epsilon / factor."""
-        return Pure(self.epsilon / factor)
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -228,14 +228,10 @@ class Ledger:
         told = accounts.state(guarantee, "sum")
         digest = hashlib.sha256(canonical([name, told, who, asked]).encode("utf-8", "surrogatepass")).hexdigest()
         self._reached("asked")
-        if key is not None:
-            found = charging.earlier(self._store, name, named, guarantee, digest)
-            if found is not None and found.answer is not None:
-                return found
-            waiting = found is not None
-        else:
-            waiting = False
-        if people is not None and not waiting:
+        found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
+        if found is not None and found.answer is not None:
+            return found
+        if people is not None and found is None:
             charging.affordable(self._store, name, price, who)
         crowd = None if people is None else _people.crowd(people, self._secret.key())
         with self._store.transaction():

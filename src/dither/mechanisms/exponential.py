@@ -119,15 +119,18 @@ class Exponential(Selection):
         >>> round(Exponential(sensitivity=1, epsilon=1).error(100, 0.95), 2)
         15.2
         """
-        return self.gap(candidates, confidence, ties)
+        return self.gap(candidates, ties, confidence)
 
     def expected_score_bound(self, candidates: int, *, ties: int = 1) -> float:
-        """How far the expected score is below the best at most: ``2 sensitivity (ln(d/r) + 1) / epsilon``.
+        """How far the expected score is below the best at most: ``2 sensitivity ln(d/r) / epsilon``.
+
+        With z the gaps times the rate and C the sum of all exp(-z), the law is exp(-z) / C and its entropy
+        ``E z + ln C``. An entropy is at most ln d, and C at least r, so ``E z <= ln d - ln r``.
 
         >>> round(Exponential(sensitivity=1, epsilon=1).expected_score_bound(100), 2)
-        11.21
+        9.21
         """
-        return self.gap(candidates, 1 - math.exp(-1), ties)
+        return self.gap(candidates, ties)
 
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which every such choice is (epsilon, delta)-DP, rounded up.

@@ -30,7 +30,7 @@ class MixedNoise:
     vectors the choice is by the largest error over ``coordinates``, at 95 %, the Laplace scale following the l1
     sensitivity and sigma the l2 sensitivity.
 
-    This is what remains of the mixed noise of the lecture (seed 001, Definition 9), whose Theorem 10 is false:
+    This is what remains of the mixed noise of the lecture (its Definition 9), whose Theorem 10 is false:
     Gaussian noise with the Laplace variance, ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does
     not depend on the sensitivity, so no threshold on the sensitivity can make it small. See :meth:`theorem_10`.
 

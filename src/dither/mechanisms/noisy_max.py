@@ -105,9 +105,9 @@ class NoisyMax(Selection):
         15.2
         """
         return (
-            self.gap(candidates, confidence, ties)
+            self.gap(candidates, ties, confidence)
             if self.noise != "laplace"
-            else 2 * self.gap(candidates, confidence, 1)
+            else 2 * self.gap(candidates, 1, confidence)
         )
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:

@@ -140,11 +140,12 @@ class Selection:
         """The size of the noise on a score, 1 / rate."""
         return float(1 / self.rate)
 
-    def gap(self, candidates: int, confidence: float, ties: int) -> float:
-        """``(ln(candidates / ties) + ln(1/tail)) / rate``."""
+    def gap(self, candidates: int, ties: int, confidence: float | None = None) -> float:
+        """``(ln(candidates / ties) + ln(1/tail)) / rate``; without a confidence, without its term."""
         d, r = arguments.whole(candidates, "candidates"), arguments.whole(ties, "ties")
         if r > d:
             raise InvalidArgument(
                 message("ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top")
             )
-        return (math.log(d / r) - math.log(1 - arguments.confidence(confidence))) / float(self.rate) * (1 + 2.0**-50)
+        more = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
+        return (math.log(d / r) + more) / float(self.rate) * (1 + 2.0**-50)

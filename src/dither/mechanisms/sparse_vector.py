@@ -14,7 +14,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
-from dither.spending import spends
+from dither.spending import spends, watched
 
 _LAPLACE = Exponential(symmetric=True)
 _MOST = 10**15
@@ -129,6 +129,7 @@ class SparseVectorSession:
         """What the session costs in all, however many questions are asked."""
         return self._mechanism.guarantee
 
+    @watched
     def ask(self, value: Any, *, answer: Any = None) -> Any:
         """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
 

@@ -121,7 +121,7 @@ class TopK:
         True
         """
         tail = (1 - arguments.confidence(confidence)) / self.k
-        return self.each.gap(candidates, 1 - tail, 1)
+        return self.each.gap(candidates, 1, 1 - tail)
 
 
 @lru_cache(maxsize=256)

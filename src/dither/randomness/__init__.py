@@ -28,7 +28,7 @@ from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
 from dither.randomness.race import Variate, first_to_ring, largest_keys
 from dither.randomness.seeded import is_seeded, mark
-from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, resolve
+from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, drawn_from, resolve
 
 __all__ = [
     "BLOCK",
@@ -55,6 +55,7 @@ __all__ = [
     "discrete_laplace",
     "discrete_laplace_one",
     "draw_one",
+    "drawn_from",
     "first_to_ring",
     "geometric",
     "integer_steps",

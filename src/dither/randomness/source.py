@@ -11,6 +11,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -160,6 +162,18 @@ class SeededSource:
 
 
 SYSTEM = SystemSource()
+_DEFAULT: ContextVar[Source] = ContextVar("dither_source", default=SYSTEM)
+
+
+@contextmanager
+def drawn_from(source: Source) -> Iterator[None]:
+    """Whatever is drawn inside, no other source being given, is drawn from ``source``: for the auditor, who must see
+    two runs with the same coins."""
+    token = _DEFAULT.set(source)
+    try:
+        yield
+    finally:
+        _DEFAULT.reset(token)
 
 
 def resolve(source: Source | None) -> Source:
@@ -169,7 +183,7 @@ def resolve(source: Source | None) -> Source:
     SystemSource()
     """
     if source is None:
-        return SYSTEM
+        return _DEFAULT.get()
     if isinstance(source, type) or not isinstance(source, Source):
         raise WrongType(
             message(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from collections.abc import Sequence
 from typing import Any
+
+from dither.tables.answer import short as error
+from dither.tables.answer import shown
 
 
 def escaped(text: object) -> str:
@@ -29,30 +31,6 @@ def _sign(sign: str) -> str:
     return "�" if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") else sign
 
 
-def shown(value: Any) -> str:
-    """A value as in the terminal: six digits of a fraction, nothing for a value that is not there.
-
-    >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
-    ('0.333333', '12', '', '[1, 2]')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(shown(item) for item in value) + "]"
-    return str(value)
-
-
-def error(value: float | None) -> str:
-    """An error to three digits, in plain figures where they are short.
-
-    >>> error(17.97), error(1797.3), error(None), error(2.0e9)
-    ('18', '1800', '', '2e+09')
-    """
-    return "" if value is None else f"{float(f'{value:.3g}'):.6g}"
-
-
 def number(value: Any) -> bool:
     """Whether it can be drawn: a number that is not beyond all measure, and no truth value.
 
@@ -60,3 +38,6 @@ def number(value: Any) -> bool:
     (True, False, False, False)
     """
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300
+
+
+__all__ = ["error", "escaped", "number", "shown"]

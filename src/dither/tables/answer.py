@@ -72,19 +72,13 @@ class Answer:
         """An Arrow table."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        kinds = {
-            "integer": pa.int64(),
-            "number": pa.float64(),
-            "text": pa.string(),
-            "boolean": pa.bool_(),
-            "date": pa.date32(),
-            "timestamp": pa.timestamp("us"),
-        }
+        from dither.tables.engines.base import arrow_type
+
         columns = {name: self[name] for name in self.columns}
         fields = [
-            pa.field(name, None if any(isinstance(v, list) for v in columns[name]) else kinds[kind])
-            if not any(isinstance(v, list) for v in columns[name])
-            else pa.field(name, pa.list_(pa.int64()))
+            pa.field(
+                name, pa.list_(pa.int64()) if any(isinstance(v, list) for v in columns[name]) else arrow_type(kind)
+            )
             for name, kind in zip(self.columns, self.types, strict=True)
         ]
         if errors:
@@ -135,22 +129,22 @@ class Answer:
     def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
         """Bars of one noisy column (the first by default) with their errors; returns the axes."""
         noisy = [c for c in self.columns if c in self.errors and not any(isinstance(v, (list, str)) for v in self[c])]
-        shown = name if name is not None else next(iter(noisy), None)
-        if shown not in noisy:
+        column = name if name is not None else next(iter(noisy), None)
+        if column not in noisy:
             expected = f"one of {', '.join(noisy)}" if noisy else "an answer with a column of noisy numbers"
             raise InvalidArgument(message("column", expected, name or "none", "name a column of noisy numbers"))
         if axes is None:
             import matplotlib.pyplot as plt
 
             axes = plt.subplots(layout="constrained")[1]
-        keys = [column for column in self.columns if column not in self.errors]
-        labels = [", ".join(_shown(row[self.columns.index(key)]) for key in keys) or shown for row in self.rows]
-        widths = [0.0 if error is None else error for error in self.error(shown)]
+        keys = [name for name in self.columns if name not in self.errors]
+        labels = [", ".join(shown(row[self.columns.index(key)]) for key in keys) or column for row in self.rows]
+        widths = [0.0 if error is None else error for error in self.error(column)]
         places = range(len(labels))
-        axes.bar(places, [value or 0 for value in self[shown]], yerr=widths, capsize=3, color="#4c78a8")
+        axes.bar(places, [value or 0 for value in self[column]], yerr=widths, capsize=3, color="#4c78a8")
         axes.set_xticks(list(places), labels, rotation=90 if len(labels) > 6 else 0)
-        axes.set_ylabel(shown)
-        axes.set_title(f"{shown}, {self.cost}; bars: 95 %")
+        axes.set_ylabel(column)
+        axes.set_title(f"{column}, {self.cost}; bars: 95 %")
         return axes
 
     def __str__(self) -> str:
@@ -165,27 +159,26 @@ class Answer:
         for i, row in enumerate(self.rows[:most]):
             line: list[str] = []
             for name, value in zip(self.columns, row, strict=True):
-                line.append(_shown(value))
+                line.append(shown(value))
                 if name in self.errors:
-                    told = self.errors[name][i]
-                    line.append("" if told is None else _shown(float(f"{told:.3g}")))
+                    line.append(short(self.errors[name][i]))
             lines.append(line)
         numeric = [len(lines) > 1 and all(_number(line[j]) for line in lines[1:]) for j in range(len(header))]
         wide = [max(len(line[j]) for line in lines) for j in range(len(header))]
-        shown = [
+        told = [
             "  ".join(
                 cell.rjust(width) if number else cell.ljust(width)
                 for cell, width, number in zip(line, wide, numeric, strict=True)
             ).rstrip()
             for line in lines
         ]
-        shown.insert(1, "  ".join("─" * width for width in wide))
+        told.insert(1, "  ".join("─" * width for width in wide))
         if len(self.rows) > most:
-            shown.append(f"… {len(self.rows) - most} more rows")
-        shown.append(f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else ""))
+            told.append(f"… {len(self.rows) - most} more rows")
+        told.append(f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else ""))
         if self.left is not None:
-            shown.append(f"left: {self.left}")
-        return "\n".join([*shown, *self.notes])
+            told.append(f"left: {self.left}")
+        return "\n".join([*told, *self.notes])
 
     def stored(self) -> dict[str, Any]:
         """What the ledger keeps of it."""
@@ -225,15 +218,29 @@ def _rich(value: Any, kind: Type) -> Any:
     return value
 
 
+def short(error: float | None) -> str:
+    """An error to three digits, in plain figures where they are short.
+
+    >>> short(17.97), short(1797.3), short(None), short(2.0e9)
+    ('18', '1800', '', '2e+09')
+    """
+    return "" if error is None else shown(float(f"{error:.3g}"))
+
+
 def _number(cell: str) -> bool:
     return cell == "" or cell.lstrip("-")[:1].isdigit()
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value on one line: six digits of a fraction, nothing for a value that is not there.
+
+    >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
+    ('0.333333', '12', '', '[1, 2]')
+    """
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(_shown(item) for item in value) + "]"
+        return "[" + ", ".join(shown(item) for item in value) + "]"
     return str(value).replace("\n", " ")

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, message
 from dither.tables import bounding
 from dither.tables.bounding import Frame, Measure
-from dither.tables.plan import Choice, Counts, Noise, Plan, share_of
-from dither.tables.tree import Aggregate, Column, Expression, Value
+from dither.tables.keys import Key, noisy_measures
+from dither.tables.plan import Choice, Counts, Noise, Plan, Quantiles
+from dither.tables.ranks import choose
+from dither.tables.tree import Aggregate, Expression
 
 MOST_GROUPS = 1_000_000
 _EDGE = math.log(1e6)
@@ -27,7 +29,6 @@ _EDGE = math.log(1e6)
 OTHER = None
 """The key of the row for all groups that are not shown."""
 
-Key = tuple[Value, ...]
 Run = Callable[[str], list[tuple[Any, ...]]]
 Bins = dict[int, int]
 """A group's bins that hold anything, each with how many values."""
@@ -54,6 +55,11 @@ def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Nois
     for choice, lines in _binned(plan, frame, run, plan.choices):
         found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
         found.errors[choice.name] = [None] * len(shown)
+    for ranked, lines in _binned(plan, frame, run, plan.quantiles):
+        places = [choose(ranked.rank, _filled(lines.get(key, {}), ranked.bins)) for key in shown]
+        for name, share in ranked.shares.items():
+            found.answers[name] = [_middle(ranked.aggregate, place[share]) for place in places]
+            found.errors[name] = [None] * len(shown)
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
         whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
@@ -95,28 +101,21 @@ def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measu
     if not measures:
         return every or [], {}
     lines = {_key(plan, line): line[len(plan.keys) :] for line in run(bounding.sums(frame, measures))}
-    # private keys come in the order of their text, which says nothing of who has them
-    keys = (
-        every if every is not None else sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
-    )
-    nothing = (0,) * len(measures)
-    whole = np.array([lines.get(key, nothing) for key in keys], dtype=np.int64).reshape(len(keys), len(measures))
-    noisy = {
-        measure: np.asarray(plan.measures[measure].release(np.ascontiguousarray(whole[:, i])) if keys else whole[:, i])
-        for i, measure in enumerate(measures)
+    totals = {
+        m: noise.release(sum(line[measures.index(m)] for line in lines.values())) for m, noise in plan.totals.items()
     }
-    totals = {m: noise.release(int(whole[:, measures.index(m)].sum())) for m, noise in plan.totals.items()}
     if plan.selection is not None:
-        shown = noisy[Measure("people")] >= plan.selection.threshold
-        keys = [key for key, yes in zip(keys, shown.tolist(), strict=True) if yes]
-        noisy = {measure: values[shown] for measure, values in noisy.items()}
+        keys, noisy = plan.selection.release(lines, plan.measures)
         if plan.other:
             keys = [*keys, (OTHER,) * len(plan.keys)]
             noisy = {m: np.append(values, totals.get(m, 0) - values.sum()) for m, values in noisy.items()}
-    else:
-        for measure, total in totals.items():
-            noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
-    return keys, noisy
+        return keys, noisy
+    assert every is not None
+    nothing = (0,) * len(measures)
+    noisy = noisy_measures([lines.get(key, nothing) for key in every], plan.measures)
+    for measure, total in totals.items():
+        noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
+    return every, noisy
 
 
 def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
@@ -128,9 +127,9 @@ def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -
 
 
 def _binned(
-    plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Counts, ...]
+    plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...]
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
-    """Each choice with the counts of its bins by group; choices about the same bins share one statement."""
+    """Each choice with the counts of its bins by group; those about the same bins share one statement."""
     seen: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
     for each in wanted:
         aggregate: Aggregate = each.aggregate
@@ -158,21 +157,19 @@ def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
         return aggregate.keys[int(choice.mechanism.select_index(found))]
-    at = share_of(aggregate)
     up_to = np.cumsum(found)
-    below, total = up_to - found, int(up_to[-1])
-    # by how many values, times the denominator, a bin misses the rank asked for
-    wanted = at.numerator * total
-    if aggregate.kind in ("min", "max"):
-        # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
-        inside = math.ceil(2 * plan.limit * _EDGE / choice.mechanism.epsilon)
-        wanted = inside if aggregate.kind == "min" else total - inside
-    misses = np.maximum(0, np.maximum(at.denominator * below - wanted, wanted - at.denominator * up_to))
-    place = int(choice.mechanism.select_index(-misses))
+    # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
+    inside = math.ceil(2 * plan.limit * _EDGE / choice.mechanism.epsilon)
+    wanted = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
+    misses = np.maximum(0, np.maximum(up_to - found - wanted, wanted - up_to))
+    return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
+
+
+def _middle(aggregate: Aggregate, place: int) -> float:
+    """The middle of a bin; of whole numbers, its number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
-    whole = isinstance(low, int)
-    return low if whole else (low + high) / 2
+    return low if isinstance(low, int) else (low + high) / 2
 
 
 def _combined(
@@ -231,4 +228,4 @@ def _moments(line: tuple[int, ...], wide: list[float], parts: tuple[Measure, ...
     return middle + mean, error, var, min(off, half * half * 2)
 
 
-__all__ = ["Column", "Noisy", "answer", "every_group"]
+__all__ = ["Noisy", "answer", "every_group"]

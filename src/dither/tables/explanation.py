@@ -9,6 +9,7 @@ from dither.ledger import Ledger
 from dither.mechanisms import Gaussian
 from dither.tables.answering import every_group
 from dither.tables.plan import Plan
+from dither.tables.ranks import errors
 
 _WHAT = {
     "count": "rows",
@@ -31,7 +32,7 @@ class Explanation:
     left: str
 
     def __str__(self) -> str:
-        told = [f"cost: {self.cost}" + f"; left: {self.left}", self.groups, self.bounding]
+        told = [f"cost: {self.cost}; left: {self.left}", self.groups, self.bounding]
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
@@ -60,6 +61,13 @@ def explain(plan: Plan, books: Ledger) -> Explanation:
     for choice in plan.choices:
         told = f"the exponential mechanism among {choice.bins}, ε = {choice.mechanism.epsilon:.4g} in each group"
         lines.append({"answer": choice.name, "measure": choice.aggregate.kind, "mechanism": told, "error": None})
+    for ranked in plan.quantiles:
+        off = errors(ranked.rank, ranked.bins)
+        for name, share in ranked.shares.items():
+            epsilon = ranked.rank.mechanism.epsilon
+            told = f"the exponential mechanism among {ranked.bins}, ε = {epsilon:.4g} in each group and level"
+            told += f", its rank within {off[share]:.4g} (95 %)"
+            lines.append({"answer": name, "measure": "quantile", "mechanism": told, "error": None})
     for count in plan.counts:
         error = float(count.mechanism.error(0.95, integer=True))
         lines.append({"answer": count.name, "measure": "histogram", "mechanism": "Laplace noise", "error": error})

@@ -26,10 +26,6 @@ class Grid:
         """From one bound to the other, in steps."""
         return self.high - self.low
 
-    def value(self, steps: float) -> float:
-        """Steps as a value."""
-        return steps / self.scale
-
 
 def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Grid:
     """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.

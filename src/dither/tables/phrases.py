@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-from typing import Literal as Choice
+from typing import TYPE_CHECKING, Any
 
 from dither.tables.card import Type
 
-Dialect = Choice["duckdb", "postgres", "spark"]
+if TYPE_CHECKING:  # sqlglot, which that brings, is loaded when something is rendered
+    from dither.tables.dialect import Dialect
 
 
 @dataclass(frozen=True)

@@ -25,32 +25,42 @@ from typing import Literal
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, message
-from dither.exact import exp_neg, normal_tail, square_root
+from dither.exact import square_root, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables import bounding, rows
-from dither.tables.bounding import MOST_ROWS, SQUARE_BITS, Frame, Grid, Measure, grid
+from dither.tables.bounding import MOST_ROWS, SQUARE_BITS, Frame, Measure, grid
 from dither.tables.card import Card
+from dither.tables.keys import Keys, Noise, public_keys, threshold
 from dither.tables.phrases import Phrases
+from dither.tables.ranks import Rank, levels, ranks
 from dither.tables.rows import GRID_BITS, Lookup
-from dither.tables.tree import Aggregate, Column, Expression, Query, Value
-from dither.tables.typed import literal_type
+from dither.tables.tree import Aggregate, Column, Query, Value
 
 BINS = 8192
 MOST_GROUPS = 100_000
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
 _BITS = 80
-Noise = Laplace | Gaussian
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice for each group among bins or keys: a quantile, an extreme, a mode."""
+    """A choice for each group among bins or keys: an extreme, a mode."""
 
     name: str
     aggregate: Aggregate
     mechanism: Exponential
+    bins: int
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles of one value for each group, by the names of their answers."""
+
+    shares: Mapping[str, Fraction]
+    aggregate: Aggregate
+    rank: Rank
     bins: int
 
 
@@ -61,14 +71,6 @@ class Counts:
     name: str
     aggregate: Aggregate
     mechanism: Noise
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Which keys that are not public are shown: those whose noisy number of people is at least ``threshold``."""
-
-    threshold: int
-    delta: Fraction
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Plan:
     guarantee: Guarantee
     measures: Mapping[Measure, Noise]
     choices: tuple[Choice, ...] = ()
+    quantiles: tuple[Quantiles, ...] = ()
     counts: tuple[Counts, ...] = ()
     selection: Keys | None = None
     parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
@@ -96,11 +99,6 @@ class Plan:
     def frame(self, phrases: Phrases, tables: Mapping[str, str], secret: int) -> Frame:
         """What the statements need to know of it."""
         return Frame(self.query, self.card, self.keys, self.groups, self.limit, secret, phrases, tables)
-
-    @property
-    def find(self) -> Lookup:
-        """How columns are found."""
-        return self.frame(Phrases("duckdb"), {}, 0).find
 
 
 def make(
@@ -119,15 +117,15 @@ def make(
     whole = arguments.epsilon(epsilon)
     loss = whole * (1 - TOTAL_SHARE) if consistent or other else whole
     chance = None if delta is None else arguments.delta(delta)
-    limit = 1 if card.unit is None else arguments.whole(_first(max_rows, query.max_rows, card.max_rows), "max_rows")
+    limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
     if limit > MOST_ROWS:
         raise InvalidArgument(message("max_rows", f"at most {MOST_ROWS}", limit, "sum over more is rarely worth it"))
     find = rows.lookup(card, {join.table: join.table for join in query.joins})
     _check_joins(query, card, find)
-    keys = tuple(_keys(group.keys, group.value, find) for group in query.groups)
+    keys = tuple(public_keys(group.keys, group.value, find) for group in query.groups)
     groups = 1
     if card.unit is not None and query.groups:
-        groups = arguments.whole(_first(max_groups, query.max_groups, card.max_groups), "max_groups")
+        groups = arguments.whole(first(max_groups, query.max_groups, card.max_groups), "max_groups")
         if groups > MOST_GROUPS:
             raise InvalidArgument(message("max_groups", f"at most {MOST_GROUPS}", groups, "the noise grows with it"))
         groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
@@ -184,7 +182,8 @@ def check(plan: Plan) -> None:
     tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), "t")
     frame = plan.frame(_Draft("duckdb"), tables, 0)
     bounding.sums(frame, list(plan.measures))
-    for told in (*(choice.aggregate for choice in plan.choices), *(count.aggregate for count in plan.counts)):
+    binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
+    for told in (each.aggregate for each in binned):
         assert told.value is not None
         bounding.bins(frame, told.value, told.edges, told.keys)
 
@@ -194,32 +193,9 @@ class _Draft(Phrases):
         return sql
 
 
-def _first(*given: object) -> object:
+def first(*given: object) -> object:
+    """The first that is stated."""
     return next((value for value in given if value is not None), None)
-
-
-def _keys(stated: tuple[Value, ...] | None, value: Expression, find: Lookup) -> tuple[Value, ...] | None:
-    """The public keys of a group: of the question, of the column's card, or those that follow from its type."""
-    if stated is not None:
-        return _different(stated, value, find)
-    if isinstance(value, Column):
-        card = find(value)[1]
-        if card.keys is not None:
-            return _different(card.keys, value, find)
-        return (False, True) if card.type == "boolean" else None
-    if getattr(value, "op", "") == "bin":
-        return tuple(range(len(value.args) - 2))  # type: ignore[union-attr]
-    if rows.compile(value, find).type == "boolean":
-        return (False, True)
-    return None
-
-
-def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
-    """Keys, each once, of the type that they are compared with: a row has one of them at most."""
-    kind = rows.compile(value, find).type
-    if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
-        raise InvalidArgument(message("keys", f"keys of type {kind}", "others, or none", "list values of the column"))
-    return tuple(dict.fromkeys(keys))
 
 
 def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
@@ -259,7 +235,7 @@ def _parts(
         elif kind == "count_value":
             parts[name], weights[name] = (Measure("values", value),), (1.0,)
         elif kind == "mode":
-            keys = aggregate.keys if aggregate.keys is not None else _keys(None, value, find)  # type: ignore[arg-type]
+            keys = aggregate.keys if aggregate.keys is not None else public_keys(None, value, find)  # type: ignore[arg-type]
             if not keys:
                 raise InvalidArgument(
                     message(name, "public keys to choose among", "none", "pass keys=, or in the card")
@@ -331,10 +307,13 @@ def _budget(
     noises = _noises(plan, measured, loss, chance, private, noise)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
     choices, counts = [], []
+    ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
     for name, aggregate, bins in chosen:
         own = loss * picked[name]
         if aggregate.kind == "histogram":
             counts.append(Counts(name, aggregate, Laplace(plan.groups * plan.limit, below(own))))
+        elif aggregate.kind == "quantile":
+            ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
         else:
             choices.append(Choice(name, aggregate, _chooser(plan, aggregate, own), bins))
     return replace(
@@ -342,8 +321,11 @@ def _budget(
         guarantee=ApproxDP(loss, chance) if chance is not None and (private or normal) else PureDP(loss),
         measures=noises,
         choices=tuple(choices),
+        quantiles=tuple(
+            _quantiles(plan, same, loss * sum(picked[name] for name, *_ in same)) for same in ranked.values()
+        ),
         counts=tuple(counts),
-        selection=_selection(plan, noises[people], chance, normal) if private and chance is not None else None,
+        selection=threshold(noises[people], chance, plan.groups, normal) if private and chance is not None else None,
         parts=parts,
     )
 
@@ -378,8 +360,8 @@ def _noises(
     ratio = gaussian_ratio(loss * whole, chance / 2 if private else chance)
     round_: dict[Measure, Noise] = {}
     for measure, share in shares.items():
-        root = Fraction(square_root(plan.groups * whole / share, _BITS)[1], 1 << _BITS)
-        round_[measure] = _normal(measure.bound(plan.limit), ratio * root)
+        reach = up(_root(Fraction(plan.groups)) * measure.bound(plan.limit))
+        round_[measure] = _normal(reach, ratio * _root(whole / share))
     if noise == "gaussian":
         return round_
     better = math.fsum(math.log(_variance(round_[m]) / _variance(flat[m])) for m in shares)
@@ -392,59 +374,41 @@ def _variance(noise: Noise) -> float:
     return found
 
 
-def _normal(bound: int, ratio: Fraction) -> Gaussian:
-    """Normal noise of at least ``ratio`` times the bound, by whichever epsilon that is at some delta."""
+def _root(square: Fraction) -> Fraction:
+    """The square root, rounded up."""
+    return Fraction(square_root(square, _BITS)[1], 1 << _BITS)
+
+
+def _normal(reach: float, ratio: Fraction) -> Gaussian:
+    """Normal noise of at least ``ratio`` times the sensitivity, by whichever epsilon that is at some delta."""
     wanted = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
     epsilon = gaussian_epsilon(ratio, wanted)
     while True:
-        found = Gaussian(bound, below(epsilon), float(wanted))
-        if Fraction(found.scale) >= bound * ratio:  # type: ignore[arg-type]
+        found = Gaussian(reach, below(epsilon), float(wanted))
+        if Fraction(found.scale) >= Fraction(reach) * ratio:  # type: ignore[arg-type]
             return found
         epsilon *= 1 - Fraction(1, 1 << 30)
 
 
 def _chooser(plan: Plan, aggregate: Aggregate, loss: Fraction) -> Exponential:
     """The mechanism of one choice in one group; a person is in so many groups, each of which costs."""
-    own = below(loss / plan.groups)
-    if aggregate.kind == "mode":
-        return Exponential(plan.limit, own, True)
-    at = share_of(aggregate)
-    return Exponential(plan.limit * max(at.numerator, at.denominator - at.numerator), own)
+    return Exponential(plan.limit, below(loss / plan.groups), aggregate.kind == "mode")
+
+
+def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], loss: Fraction) -> Quantiles:
+    """Quantiles of the same value, which share what their names would get."""
+    shares = {name: share_of(aggregate) for name, aggregate, _ in same}
+    wanted = sorted(set(shares.values()))
+    own = below(loss / plan.groups / levels(wanted))
+    return Quantiles(shares, same[0][1], ranks(wanted, own, plan.limit), same[0][2])
 
 
 def share_of(aggregate: Aggregate) -> Fraction:
-    """The quantile asked for, as a fraction; extremes are looked for from the ends inwards, see the choice itself."""
-    if aggregate.kind == "min":
-        return Fraction(0)
-    if aggregate.kind == "max":
-        return Fraction(1)
-    # to a millionth, so that ranks, which are multiplied by the denominator, are whole numbers of 64 bits
+    """The quantile asked for, as a fraction, to a millionth."""
     at = Fraction(str(aggregate.at)).limit_denominator(10**6)
     if not 0 <= at <= 1:
         raise InvalidArgument(message("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5"))
     return at
 
 
-def _selection(plan: Plan, noise: Noise, chance: Fraction, normal: bool) -> Keys:
-    """The smallest threshold that a key of one person passes with probability at most delta / groups."""
-    own = (chance / 2 if normal else chance) / plan.groups
-    scale = Fraction(noise.scale)  # type: ignore[arg-type]
-
-    def passes(t: int) -> Fraction:
-        """P(noise >= t), from above."""
-        if isinstance(noise, Laplace):
-            q = exp_neg(1 / scale, bits)
-            return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + Fraction(q[0], 1 << bits))
-        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, bits)[1], 2 << bits)
-
-    bits = 64 + (1 / own).__ceil__().bit_length()
-    low, high = 0, 1
-    while passes(high) > own:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) > own else (low, middle)
-    return Keys(1 + high, chance)
-
-
-__all__ = ["Choice", "Counts", "Grid", "Keys", "Plan", "make", "share_of"]
+__all__ = ["Choice", "Counts", "Keys", "Noise", "Plan", "Quantiles", "first", "make", "share_of"]

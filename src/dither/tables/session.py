@@ -15,6 +15,7 @@ from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger
 from dither.ledger.answers import decode, encode
+from dither.randomness import resolve
 from dither.tables import answering, auto, explanation, plan, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
@@ -140,7 +141,7 @@ class Question:
         many = self._many(max_groups)
         choices = auto.wanted(query, many)
         shape.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
-        chance = next((d for d in (delta, query.delta, card.delta) if d is not None), None)
+        chance = plan.first(delta, query.delta, card.delta)
 
         def made(loss: object) -> Plan:
             whole = arguments.epsilon(loss)
@@ -182,7 +183,7 @@ class Question:
     def _many(self, max_groups: object) -> object:
         """How many groups of a person count, "auto" included; a row is in one."""
         card = self.table.card
-        return 1 if card.unit is None else _first(max_groups, self.query.max_groups, card.max_groups)
+        return 1 if card.unit is None else plan.first(max_groups, self.query.max_groups, card.max_groups)
 
     def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
         """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
@@ -210,14 +211,14 @@ class Question:
         table, books = self.table, self.table.ledger
         table.engine.check()
         request = {
-            "question": self.text or _told(self.query),
-            "plan": _told(made.query),
+            "question": self.text or repr(self.query),
+            "plan": repr(made.query),
             "max_groups": made.groups,
             "max_rows": made.limit,
             "chosen": chosen,
             "noise": sorted({type(noise).__name__ for noise in made.measures.values()}),
             "after": [nonnegative, integer, bool(options.get("consistent")), bool(options.get("other"))],
-            "card": hashlib.sha256(_told(table.card).encode()).hexdigest(),
+            "card": hashlib.sha256(repr(table.card).encode()).hexdigest(),
         }
         if key is None:
             told = f"{request}{made.guarantee!r}{analyst}"
@@ -252,7 +253,8 @@ class Question:
                 # a row with several partners would count several times
                 expected = f"each {join.other} once, since it is joined on it"
                 raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
-        return made.frame(Phrases(engine.dialect), tables, secrets.randbits(128))
+        high, low = resolve(None).words(2).tolist()
+        return made.frame(Phrases(engine.dialect), tables, high << 64 | low)
 
     def _answer(self, made: Plan, frame: Frame, nonnegative: bool, integer: bool, options: Mapping[str, Any]) -> Answer:
         engine = self.table.engine
@@ -272,10 +274,7 @@ class Question:
             epsilon=loss * (1 - auto.SHARE * len(auto.wanted(self.query, many))),
             delta=chance[0] if chance else None,
             max_groups=groups,
-            max_rows=made.limit,
-            noise=options.get("noise", "best"),
-            consistent=options.get("consistent", False),
-            other=options.get("other", False),
+            **{name: how for name, how in options.items() if name not in ("delta", "max_groups")},
         )
         last = final.frame(frame.phrases, frame.tables, frame.secret)
         told = replace(final, guarantee=made.guarantee)
@@ -305,14 +304,6 @@ class _Crowd:
         table = self._frame.tables[""]
         paying = f"(SELECT o.* FROM {table} AS o WHERE EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
         return replace(self._frame, tables={**self._frame.tables, "": paying})
-
-
-def _first(*given: object) -> object:
-    return next((value for value in given if value is not None), None)
-
-
-def _told(value: object) -> str:
-    return repr(value)
 
 
 def _for_error(made: Any, wanted: float) -> Plan:

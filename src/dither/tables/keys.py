@@ -1,0 +1,104 @@
+"""The keys of groups: those that are public, and which of the others may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, message
+from dither.exact import exp_neg, normal_tail
+from dither.mechanisms import Gaussian, Laplace
+from dither.spending import watched
+from dither.tables import rows
+from dither.tables.measures import Measure
+from dither.tables.rows import Lookup
+from dither.tables.tree import Column, Expression, Value
+from dither.tables.typed import literal_type
+
+Noise = Laplace | Gaussian
+Key = tuple[Value, ...]
+Shown = tuple[list[Key], dict[Measure, NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Which keys that are not public are shown: those whose noisy number of people is at least ``threshold``."""
+
+    threshold: int
+    delta: Fraction
+    groups: int = 1
+    """How many of them one person can be in."""
+
+    @watched
+    def release(self, lines: Mapping[Key, tuple[int, ...]], noises: Mapping[Measure, Noise]) -> Shown:
+        """The keys that are shown, with every measure of theirs and its noise; each line has a number for each."""
+        # in the order of their text, which says nothing of who has them
+        keys = sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
+        noisy = noisy_measures([lines[key] for key in keys], noises)
+        yes = noisy[Measure("people")] >= self.threshold
+        shown = [key for key, this in zip(keys, yes.tolist(), strict=True) if this]
+        return shown, {measure: values[yes] for measure, values in noisy.items()}
+
+
+def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:
+    """Each measure of some groups, with its noise."""
+    whole = np.array(lines, dtype=np.int64).reshape(len(lines), len(noises))
+    return {
+        measure: np.asarray(noise.release(np.ascontiguousarray(whole[:, i])) if lines else whole[:, i])
+        for i, (measure, noise) in enumerate(noises.items())
+    }
+
+
+def public_keys(stated: tuple[Value, ...] | None, value: Expression, find: Lookup) -> tuple[Value, ...] | None:
+    """The public keys of a group: of the question, of the column's card, or those that follow from its type."""
+    if stated is not None:
+        return _different(stated, value, find)
+    if isinstance(value, Column):
+        card = find(value)[1]
+        if card.keys is not None:
+            return _different(card.keys, value, find)
+        return (False, True) if card.type == "boolean" else None
+    if getattr(value, "op", "") == "bin":
+        return tuple(range(len(value.args) - 2))  # type: ignore[union-attr]
+    if rows.compile(value, find).type == "boolean":
+        return (False, True)
+    return None
+
+
+def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
+    """Keys, each once, of the type that they are compared with: a row has one of them at most."""
+    kind = rows.compile(value, find).type
+    if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
+        raise InvalidArgument(message("keys", f"keys of type {kind}", "others, or none", "list values of the column"))
+    return tuple(dict.fromkeys(keys))
+
+
+def threshold(noise: Noise, chance: Fraction, groups: int, normal: bool) -> Keys:
+    """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
+    has half of delta to itself."""
+    own = (chance / 2 if normal else chance) / groups
+    scale = Fraction(noise.scale)  # type: ignore[arg-type]
+
+    def passes(t: int) -> Fraction:
+        """P(noise >= t), from above."""
+        if isinstance(noise, Laplace):
+            q = exp_neg(1 / scale, bits)
+            return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + Fraction(q[0], 1 << bits))
+        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, bits)[1], 2 << bits)
+
+    bits = 64 + (1 / own).__ceil__().bit_length()
+    low, high = 0, 1
+    while passes(high) > own:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) > own else (low, middle)
+    return Keys(1 + high, chance, groups)
+
+
+__all__ = ["Key", "Keys", "Noise", "noisy_measures", "public_keys", "threshold"]

@@ -1,0 +1,130 @@
+"""What a claim is: where it stands, what it says, our verdict, and the computation that shows the verdict.
+
+A computation says two things besides its figures: whether the claim is true *as stated* in the case computed, and,
+where we change it or add a condition, whether it is then true. The verdict must agree with both, so a computation
+that comes out otherwise refutes our verdict.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+HOLDS, CONDITIONS, FAILS = "holds", "holds with conditions", "fails"
+
+Counts = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The figures of a computation and what they say about the claim, as stated and as corrected."""
+
+    figures: str
+    stated: bool
+    corrected: bool | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One row of the page."""
+
+    document: int
+    where: str
+    verdict: str
+    statement: str
+    note: str
+    compute: Callable[[], Found]
+
+    @cache  # noqa: B019  (the page and the tests share it; there are as many as rows)
+    def check(self) -> str:
+        """Run the computation, hold it against the verdict, return its figures."""
+        found = self.compute()
+        seen = (bool(found.stated), None if found.corrected is None else bool(found.corrected))
+        wanted = (True, None) if self.verdict == HOLDS else (False, True)
+        assert seen == wanted, f"{self.where}: {self.verdict}, but computed {seen}: {found.figures}"
+        return found.figures
+
+
+@dataclass
+class Claims:
+    """The claims of one document, in its order; used as a decorator of their computations."""
+
+    document: int
+    found: list[Claim] = field(default_factory=list)
+
+    def __call__(self, where: str, verdict: str, statement: str, note: str = "") -> Callable[[Any], Any]:
+        def add(compute: Callable[[], Found]) -> Callable[[], Found]:
+            assert (verdict == HOLDS) or note, f"{where}: a condition or a correction is missing"
+            self.found.append(Claim(self.document, where, verdict, statement, note, compute))
+            return compute
+
+        return add
+
+
+def close(a: float, b: float, relative: float = 1e-9) -> bool:
+    return math.isclose(a, b, rel_tol=relative, abs_tol=1e-12)
+
+
+def tables(records: int, categories: int) -> Iterator[Counts]:
+    """All tables of counts of so many records in so many categories."""
+    for cut in itertools.combinations(range(records + categories - 1), categories - 1):
+        yield tuple(b - a - 1 for a, b in itertools.pairwise((-1, *cut, records + categories - 1)))
+
+
+def added(records: int, categories: int) -> Iterator[tuple[Counts, Counts]]:
+    """All pairs of tables, of up to so many records, the second with one record more."""
+    for n in range(records + 1):
+        for x in tables(n, categories):
+            for i in range(categories):
+                yield x, tuple(c + (j == i) for j, c in enumerate(x))
+
+
+def replaced(records: int, categories: int) -> Iterator[tuple[Counts, Counts]]:
+    """All pairs of tables of exactly so many records that differ in one of them."""
+    for x in tables(records, categories):
+        for i, k in itertools.permutations(range(categories), 2):
+            if x[k]:
+                yield x, tuple(c + (j == i) - (j == k) for j, c in enumerate(x))
+
+
+def worst_loss(law: Callable[[Any], Sequence[float] | NDArray[Any]], pairs: Iterable[tuple[Any, Any]]) -> float:
+    """The largest absolute logarithm of a ratio of probabilities, over all pairs and outputs."""
+
+    @cache
+    def logs(x: Any) -> NDArray[np.float64]:
+        return np.asarray(np.log(np.asarray(law(x), dtype=np.float64)))
+
+    return max(float(np.abs(logs(x) - logs(y)).max()) for x, y in pairs)
+
+
+def neighbours(values: Sequence[float], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """All pairs of data sets of n records with these values that differ in the first record (order is irrelevant)."""
+    for rest in itertools.combinations_with_replacement(values, n - 1):
+        for a, b in itertools.combinations(values, 2):
+            yield (a, *rest), (b, *rest)
+
+
+def sensitivity(f: Callable[[tuple[float, ...]], float], values: Sequence[float], n: int) -> float:
+    """The largest change of f when one of n records with these values is replaced, by enumeration."""
+    return max(abs(float(f(x)) - float(f(y))) for x, y in neighbours(values, n))
+
+
+def gaussian_delta(epsilon: float, ratio: float) -> float:
+    """delta(epsilon) of Gaussian noise with sigma = ratio * sensitivity (Balle and Wang 2018), in floats."""
+    near, far = 1 / (2 * ratio) - epsilon * ratio, -1 / (2 * ratio) - epsilon * ratio
+    return float(ndtr(near) - math.exp(epsilon) * ndtr(far))
+
+
+def softmax(scores: Sequence[float] | NDArray[Any], rate: float) -> NDArray[np.float64]:
+    """The exponential mechanism, written down without the library."""
+    exponents = rate * np.asarray(scores, dtype=np.float64)
+    weights = np.exp(exponents - exponents.max())
+    return np.asarray(weights / weights.sum())

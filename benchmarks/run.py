@@ -18,7 +18,7 @@ from typing import Any
 
 from suite import Row, missed, number, table
 
-SUITES = ("noise", "selection", "smooth", "accounting", "ledger", "tables", "import_time")
+SUITES = ("noise", "selection", "smooth", "accounting", "ledger", "tables", "auditing", "import_time")
 PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3
 HERE = Path(__file__).resolve().parent

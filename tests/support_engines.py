@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
-from fractions import Fraction
+from datetime import date, datetime
 from itertools import product as pairs
 from typing import Any, ClassVar
 
@@ -89,44 +87,12 @@ class Primitives:
         types = {"i": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date", "s": "timestamp"}
         assert loaded.schema() == loaded.columns == types
 
-    def test_above_infinity_is_nan_and_nothing_else(self, ask: Any) -> None:
-        values = [math.nan, -math.nan, math.inf, -math.inf, 0.0, 1.7976931348623157e308, None]
-        found = ask({"x": pa.array(values, pa.float64())}, say.is_nan(column("x")))
-        assert found == [True, True, False, False, False, False, None]
-
-    @pytest.mark.parametrize("power", [-900, -20, -1, 0, 1, 10, 40])
-    def test_grids(self, ask: Any, power: int) -> None:
-        most = 2.0 ** min(62 - power - 1, 1000)
-        drawn = random.Random(power)
-        values = [x for x in EXTREMES if abs(x) < most]
-        values += [drawn.uniform(-1, 1) * min(most, 2.0 ** drawn.uniform(-60, 60)) for _ in range(500)]
-        values += [(drawn.randrange(-(10**6), 10**6) + 0.5) / 2.0**power for _ in range(100) if power > -20]
-        found = ask({"x": pa.array([*values, None])}, say.on_grid(column("x"), power))
-        assert found == [*(math.floor(x * 2.0**power + 0.5) for x in values), None]
-
     def test_plain_sums_of_products_are_those_of_python(self, ask: Any) -> None:
         drawn = random.Random(1)
         a, b = ([drawn.uniform(-1e6, 1e6) for _ in range(500)] for _ in range(2))
         x, y = column("x"), column("y")
         found = ask({"x": pa.array(a), "y": pa.array(b)}, x + y, x * y, x - y, x * y + x)
         assert found == [(p + q, p * q, p - q, p * q + p) for p, q in zip(a, b, strict=True)]
-
-    def test_products_and_quotients_never_fail(self, ask: Any) -> None:
-        a, b = zip(*pairs(EXTREMES, EXTREMES), strict=True)
-        rows = {"x": pa.array(a), "y": pa.array(b)}
-        x, y = column("x"), column("y")
-        for p, q, (times, over) in zip(a, b, ask(rows, say.product(x, y), say.quotient(x, y)), strict=True):
-            assert _right(Fraction(p) * Fraction(q), p * q, times)
-            if q == 0:
-                assert over is None
-            else:
-                assert _right(Fraction(p) / Fraction(q), p / q if over else 0.0, over)
-
-    def test_totals_do_not_overflow_on_the_way(self, engine: Any) -> None:
-        values = [2**62, 2**62, 2**62, -(2**62), -(2**62), -(2**62) + 5, 2**62 - 6]
-        loaded = engine(self.kind, pa.table({"x": pa.array(values)}))
-        query = exp.select(exp.alias_(say.total(column("x"), self.kind), "s")).from_(loaded.table)
-        assert loaded.run(query).to_pylist() == [{"s": sum(values)}]
 
     def test_digests_are_of_utf8(self, ask: Any) -> None:
         found = ask({"x": pa.array([*TEXTS, None])}, say.digest(column("x")))
@@ -146,25 +112,6 @@ class Primitives:
         found = ask({"x": pa.array([*values, None])}, say.as_text(column("x"), type, self.kind))
         assert found == [*map(shown, values), None]
 
-    @pytest.mark.parametrize("period", ["year", "quarter", "month", "week", "day", "hour"])
-    def test_periods(self, ask: Any, period: str) -> None:
-        days = ask({"x": pa.array([*DATES, None])}, say.truncated(column("x"), period, "date"))
-        assert days == [*(_start(datetime(d.year, d.month, d.day), period).date() for d in DATES), None]
-        times = ask({"x": pa.array([*TIMES, None])}, say.truncated(column("x"), period, "timestamp"))
-        assert times == [*(_start(time, period) for time in TIMES), None]
-
-    def test_like(self, ask: Any) -> None:
-        patterns = [
-            "", "%", "_", "__", "a%", "%a", "%b%", "a_b", "A%", "\\", "%\\%", "a\\_b", "\\%", "%!%", "!", "%\n%", "é",
-            "_\u0301", "%😀%", "%'%", "a b", "a%b", "%$%", ".", "[ab]", "^a", "%|%", "(a)",
-        ]  # fmt: skip
-        found = ask({"x": pa.array([*TEXTS, None])}, *(say.like(column("x"), pattern) for pattern in patterns))
-        for text, row in zip(TEXTS, found, strict=False):
-            for pattern, matched in zip(patterns, row, strict=True):
-                parts = [{"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern]
-                assert matched == bool(re.fullmatch("".join(parts), text, re.S)), (text, pattern)
-        assert set(found[-1]) == {None}
-
     def test_text_is_compared_byte_by_byte(self, ask: Any) -> None:
         a, b = zip(*pairs(TEXTS, TEXTS), strict=True)
         x, y = column("x"), column("y")
@@ -179,13 +126,7 @@ class Primitives:
             found = ask({"x": pa.array(TEXTS)}, exp.LT(this=column("x"), expression=literal(constant)))
             assert found == [text.encode() < constant.encode() for text in TEXTS]
 
-    def test_letters(self, ask: Any) -> None:
-        found = ask({"x": pa.array(TEXTS)}, say.lower(column("x")), say.upper(column("x")))
-        assert found == [
-            (re.sub("[A-Z]", lambda m: m[0].lower(), t), re.sub("[a-z]", lambda m: m[0].upper(), t)) for t in TEXTS
-        ]
-
-    def test_whole_quotients_and_remainders(self, ask: Any) -> None:
+    def test_whole_quotients(self, ask: Any) -> None:
         tops, bottoms = (
             [0, 1, 2, 6, 7, 2**31, 2**53 + 1, 2**62 + 1, 2**63 - 1],
             [1, 2, 3, 7, 2**31 - 1, 2**62, 2**63 - 1],
@@ -195,10 +136,8 @@ class Primitives:
         found = ask(
             {"x": pa.array(a), "y": pa.array(b)},
             say.whole_quotient(x, y, self.kind),
-            say.remainder(x, y),
-            say.whole_quotient(say.remainder(x, y), literal(2), self.kind) + 1,
         )
-        assert found == [(p // q, p % q, p % q // 2 + 1) for p, q in zip(a, b, strict=True)]
+        assert found == [p // q for p, q in zip(a, b, strict=True)]
 
     def test_constants(self, ask: Any) -> None:
         values: list[Any] = [
@@ -264,7 +203,7 @@ class Primitives:
 
     def test_no_rows(self, engine: Any) -> None:
         loaded = engine(self.kind, pa.table({"x": pa.array([], pa.int64())}))
-        shown = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(say.total(column("x"), self.kind), "s")]
+        shown = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.Sum(this=column("x")), "s")]
         assert loaded.run(exp.select(*shown).from_(loaded.table)).to_pylist() == [{"n": 0, "s": None}]
         found = loaded.run(exp.select(column("x")).from_(loaded.table))
         assert (found.num_rows, found.schema.names) == (0, ["x"])
@@ -305,29 +244,6 @@ class Primitives:
         """
         row = {"code": 1, "région": "nord", "since": date(2024, 1, 1), "n": 1.5}
         assert loaded.run(query).to_pylist() == [row, row]
-
-
-def _right(exact: Fraction, rounded: float, found: float | None) -> bool:
-    """The rounded value, 0 where it is tiny, NULL where it is huge; either where it is near these limits."""
-    size = abs(exact)
-    if found is None:
-        return size > Fraction(10) ** 299
-    if found == 0:
-        return size < Fraction(1, 10**289)
-    return found == rounded and size > Fraction(1, 10**324)
-
-
-def _start(time: datetime, period: str) -> datetime:
-    day = datetime(time.year, time.month, time.day)
-    if period == "week":
-        return day - timedelta(days=day.weekday())
-    return {
-        "year": datetime(time.year, 1, 1),
-        "quarter": datetime(time.year, (time.month - 1) // 3 * 3 + 1, 1),
-        "month": datetime(time.year, time.month, 1),
-        "day": day,
-        "hour": day.replace(hour=time.hour),
-    }[period]
 
 
 def interrupted(script: str, *arguments: str) -> str:

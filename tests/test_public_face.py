@@ -21,7 +21,7 @@ NAMES = [
     "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "accounting", "col", "count", "density", "histogram", "ledger", "mean", "median", "mode", "people",
+    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "ledger", "mean", "median", "mode", "people",
     "quantile", "report", "std", "var", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
@@ -41,13 +41,17 @@ ACCOUNTING = [
     "laplace_smooth_delta", "pld", "post_process", "privacy_curve", "pure_delta", "renyi", "smooth_calibration",
     "smooth_scale", "split", "to_dp_event", "zcdp",
 ]  # fmt: skip
+AUDIT = [
+    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue", "certify",
+    "measure", "people", "replay", "search",
+]  # fmt: skip
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]
 
 
 def public() -> dict[str, Any]:
     """Every public object by its full name; values such as AddRemove are described by their module."""
     found = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
-    for module in (dither.stats, dither.sensitivity, dither.accounting):
+    for module in (dither.stats, dither.sensitivity, dither.accounting, dither.audit):
         names = [name for name in module.__all__ if name not in ("ACCOUNTANTS", "POWERS")]  # values
         found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
     return found
@@ -71,8 +75,9 @@ def methods(owner: type) -> dict[str, Any]:
         (dither.stats, STATISTICS),
         (dither.sensitivity, SENSITIVITIES),
         (dither.accounting, ACCOUNTING),
+        (dither.audit, AUDIT),
     ],
-    ids=["dither", "stats", "sensitivity", "accounting"],
+    ids=["dither", "stats", "sensitivity", "accounting", "audit"],
 )
 def test_all_is_what_was_decided(module, names):
     assert sorted(module.__all__) == sorted(names)

@@ -146,6 +146,34 @@ def budget(
     budget_command.run(ledger, dataset, history, verify, receipt, export, plot)
 
 
+@app.command()
+def audit(
+    target: str | None = typer.Argument(None, help="FILE.py:function, to audit your own; else all that is built in."),
+    epsilon: float | None = typer.Option(None, help="What your function claims."),
+    delta: float = typer.Option(0.0, help="And at which delta."),
+    bounds: tuple[float, float] | None = typer.Option(None, help="The bounds of your records: neighbours are made."),
+    neighbors: str = typer.Option("replace-one", help="add-remove or replace-one."),
+    pairs: str | None = typer.Option(None, help="Instead: a function in the file that gives (name, x, neighbour)."),
+    trials: int = typer.Option(20_000, min=20, help="Runs of your function a side, for each pair that is measured."),
+    only: str | None = typer.Option(None, help="Of what is built in, only names with this in them."),
+    broken: bool = typer.Option(False, "--broken", help="Instead: mechanisms known to be broken, and their repairs."),
+    seconds: float = typer.Option(1.0, help="About how long to sample each of what is built in."),
+    confidence: float = typer.Option(0.999, help="How sure a refutation must be, over the whole audit."),
+    json: str | None = typer.Option(None, help="Write what was found to this file."),
+    html: str | None = typer.Option(None, help="Write a page with the trade-off plots to this file."),
+) -> None:
+    """Certify, measure and replay: a table of claims and evidence; a status of 1 if any claim is refuted."""
+    from dither.cli import audit as audit_command
+
+    if target is None:
+        audit_command.run(only, broken, seconds, confidence, json, html)
+    else:
+        audit_command.own(
+            target, epsilon=epsilon, delta=delta, bounds=bounds, neighbors=neighbors, pairs=pairs, trials=trials,
+            confidence=confidence, out=json, page=html,
+        )  # fmt: skip
+
+
 def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
     try:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 
 from dither.errors import InvalidArgument, message
 from dither.ledger import Entry, Receipt
@@ -14,6 +12,7 @@ from dither.ledger.accounts import promised
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
 from dither.report import words
 from dither.report.chart import chart, columns
+from dither.report.sheet import FOOT, head, write
 from dither.report.text import error, escaped, shown
 from dither.tables.answer import Answer
 from dither.tables.explanation import Explanation
@@ -21,33 +20,6 @@ from dither.tables.explanation import Explanation
 MOST_ROWS = 1000
 MOST_CHARTS = 4
 MOST_ENTRIES = 50
-
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #ffffff; max-width: 50rem; margin: 2rem auto;
-  padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }}
-h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
-table {{ border-collapse: collapse; }}
-caption {{ text-align: left; color: #444444; padding-bottom: .4rem; }}
-th, td {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }}
-td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
-pre {{ background: #f2f2f2; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }}
-code {{ overflow-wrap: anywhere; }}
-figure {{ margin: 1rem 0; }}
-svg {{ max-width: 100%; height: auto; }}
-.wide {{ overflow-x: auto; }}
-</style>
-</head>
-<body>
-<main>
-"""
 
 
 def html(
@@ -83,7 +55,7 @@ def html(
         raise InvalidArgument(message("answer", "an answer", type(answer).__name__, "pass what release() returned"))
     entries = None if history is None else list(history)
     rows_are_people = explanation is not None and "each row is a person" in explanation.bounding
-    parts = [_HEAD.format(title=escaped(title)), f"<h1>{escaped(title)}</h1>\n"]
+    parts = [head(title)]
     if question is not None:
         parts.append(f"<h2>The question</h2>\n<pre><code>{_lines(question)}</code></pre>\n")
     parts += ["<h2>The answer</h2>\n", _table(answer)]
@@ -95,7 +67,7 @@ def html(
         parts.append(_spending(entries, answer))
     parts.append("<h2>What is guaranteed</h2>\n" + _listed(words.guaranteed(answer, rows_are_people)))
     parts.append("<h2>What is not</h2>\n" + _listed(words.not_guaranteed(answer)))
-    parts.append("</main>\n</body>\n</html>\n")
+    parts.append(FOOT)
     return "".join(parts)
 
 
@@ -111,27 +83,14 @@ def write_html(
     """Write the page to a file; it appears whole or not at all.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from dither.tables.answer import Answer
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_html(folder + "/answer.html", Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
     ...     Path(folder, "answer.html").read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    page, target = html(answer, explanation, history, title, question=question), Path(path)
-    try:
-        handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=".page-", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(page)
-            os.chmod(fresh, 0o644)
-            os.replace(fresh, target)
-        except BaseException:
-            os.unlink(fresh)
-            raise
-    except OSError:
-        raise InvalidArgument(
-            message("report", "a file in a folder that can be written", "another", "choose another place")
-        ) from None
+    write(path, html(answer, explanation, history, title, question=question))
 
 
 def _lines(text: str) -> str:

@@ -1,0 +1,143 @@
+"""Neighbours at which code that handles data is known to break: a catalogue to search.
+
+Choosing the pair matters more than the statistics. Noise that is right for most data is wrong where all records are
+equal, where one sits at a bound, where nothing is left, where integers wrap or a number is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import arguments
+from dither.neighbors import AddRemove, Neighbors, relation
+
+_RECORDS = 6
+_MANY = 1000
+_ROWS_OF_ONE = 10
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two data sets that differ in one person; unpacks as ``name, x, x_neighbor``.
+
+    >>> name, x, x_neighbor = Pair("one more", [1], [1, 2])
+    """
+
+    name: str
+    x: Any
+    x_neighbor: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.name, self.x, self.x_neighbor))
+
+
+def catalogue(
+    bounds: tuple[float, float], neighbors: Neighbors, *, records: int = _RECORDS, unusual: bool = True
+) -> list[Pair]:
+    """Pairs of arrays under a relation, for functions of an array of numbers with public ``bounds``.
+
+    All equal, ties, one outlier at each bound, an empty set, a single record, many records; with ``unusual`` also what
+    a column may hold and ``bounds`` do not promise: NaN, the infinities, numbers far outside, the limits of integer
+    types, either zero. A function that refuses such data by an error shows by it that they are there.
+
+    >>> import dither as dp
+    >>> [pair.name for pair in catalogue((0, 1), dp.AddRemove)][:3]
+    ['nothing, one record at the lower bound', 'nothing, one record at the upper bound', 'one more at the lower bound']
+    >>> first = catalogue((0.0, 1.0), dp.ReplaceOne)[0]
+    >>> first.x, first.x_neighbor
+    (array([0.]), array([1.]))
+    """
+    low, high = arguments.bounds(bounds)
+    if type(low) is not type(high):
+        low, high = float(low), float(high)
+    count = arguments.whole(records, "records", 2)
+    made = _added if relation(neighbors) is AddRemove else _replaced
+    found = list(made(low, high, count))
+    if unusual:
+        found += _strange(low, high, count, neighbors)
+    return found
+
+
+def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
+    middle = type(low)((low + high) / 2)
+    yield "all at the lower bound", np.full(count, low)
+    yield "all at the upper bound", np.full(count, high)
+    yield "all in the middle", np.full(count, middle)
+    yield "half at each bound", np.where(np.arange(count) % 2 == 0, low, high)
+    yield "one apart at the lower bound", np.array([low] + [high] * (count - 1))
+    yield "one apart at the upper bound", np.array([high] + [low] * (count - 1))
+    yield "spread evenly", np.linspace(low, high, count).astype(np.full(1, low).dtype)
+    yield "many at the upper bound", np.full(_MANY, high)
+
+
+def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
+    nothing = np.full(0, low)
+    yield Pair("nothing, one record at the lower bound", nothing, np.array([low]))
+    yield Pair("nothing, one record at the upper bound", nothing, np.array([high]))
+    for words, value in (("lower", low), ("upper", high)):
+        yield Pair(f"one more at the {words} bound", np.array([value]), np.array([value, value]))
+        for name, base in _bases(low, high, count):
+            yield Pair(f"{name}, one more at the {words} bound", base, np.append(base, value))
+
+
+def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
+    yield Pair("a single record, lower to upper bound", np.array([low]), np.array([high]))
+    for words, value in (("lower", low), ("upper", high)):
+        for name, base in _bases(low, high, count):
+            changed = base.copy()
+            place = int(np.argmax(changed != value))
+            if changed[place] != value:
+                changed[place] = value
+                yield Pair(f"{name}, one moved to the {words} bound", base, changed)
+
+
+def _strange(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[Pair]:
+    usual = np.full(count, float(low))
+    numbers = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e308": 1e308, "minus zero": -0.0}
+    for name, value in numbers.items():
+        yield _one(f"one {name}", usual, value, neighbors)
+    yield _one("all NaN but one", np.full(count, np.nan), float(high), neighbors)
+    for kind in (np.uint8, np.int64):
+        limits = np.iinfo(kind)
+        yield _one(f"{kind.__name__} at its largest", np.full(count, limits.max, dtype=kind), limits.min, neighbors)
+        if limits.min:
+            yield _one(f"{kind.__name__} at its least", np.full(count, limits.min, dtype=kind), limits.max, neighbors)
+
+
+def _one(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
+    if neighbors is AddRemove:
+        return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
+    changed = base.copy()
+    changed[-1] = value
+    return Pair(f"{name}, in the place of another", base, changed)
+
+
+def people(bounds: tuple[float, float], neighbors: Neighbors, *, rows: int = _ROWS_OF_ONE) -> list[Pair]:
+    """Pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows: for functions that
+    must count people and not rows.
+
+    >>> import dither as dp
+    >>> [pair.name for pair in people((0, 1), dp.AddRemove)]
+    ['ten rows of one person at the lower bound', 'ten rows of one person at the upper bound', 'nobody else']
+    """
+    low, high = arguments.bounds(bounds)
+    others = [{"id": f"p{i}", "value": low} for i in range(_RECORDS)]
+
+    def owned(value: Any) -> list[dict[str, Any]]:
+        return [{"id": "q", "value": value} for _ in range(rows)]
+
+    count = "ten" if rows == _ROWS_OF_ONE else str(rows)
+    if relation(neighbors) is AddRemove:
+        return [
+            Pair(f"{count} rows of one person at the lower bound", others, others + owned(low)),
+            Pair(f"{count} rows of one person at the upper bound", others, others + owned(high)),
+            Pair("nobody else", [], owned(high)),
+        ]
+    return [
+        Pair(f"{count} rows of one person, lower to upper bound", others + owned(low), others + owned(high)),
+        Pair(f"one row for {count}", others + owned(high)[:1], others + owned(high)),
+    ]

@@ -1,0 +1,341 @@
+"""Learning where the outputs on two data sets differ: a score for outputs, and where to guess by it.
+
+A score is learned on every look at the outputs (:mod:`dither.audit.views`): the look itself, where large means the
+one data set and small the other; the log-likelihood ratio on its atoms and on quantile bins; and a blend of the
+best of these. Each is judged on the half of the sample that it was not learned on. All of this may go wrong without
+harm: what is stated later rests on fresh outputs only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.audit.bounds import wilson
+from dither.audit.features import Array, Outputs, gather
+from dither.audit.tight import wilson_mu
+from dither.audit.views import View, views
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.bool_]
+
+_PRIOR = 1.0
+_MOST_BINS = 128
+_MOST_LABELS = 512
+_CUTS = 16
+_ZOOMS = 3
+_BLENDED = 12
+_BLEND_ROWS = 40_000
+_OTHER = "…"
+_CAUTION = 1e-3  # of the failure probability: the best of a thousand cuts looks better than it is
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Atoms and quantile bins of numbers, or the labels of what is not a number.
+
+    >>> Bins.of(np.array([0.0] * 50 + [1.0, 2.0, 3.0, 4.0] * 5))(np.array([0.0, 0.1, 9.0])).tolist()
+    [1, 2, 2]
+    """
+
+    edges: Floats
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, column: Array) -> Bins:
+        """Bins that hold about as much each; a value that fills a good part of one is a bin of its own."""
+        if column.dtype == object:
+            names, counts = np.unique(column.astype(str), return_counts=True)
+            return cls(np.empty(0), tuple(names[np.argsort(-counts, kind="stable")][:_MOST_LABELS].tolist()))
+        numbers = column[~np.isnan(column)]
+        count = min(_MOST_BINS, max(4, int(numbers.size**0.4)))
+        values, counts = np.unique(numbers, return_counts=True)
+        common = counts > max(5.0, numbers.size / count / 3)
+        atoms, rest = values[common], np.repeat(values[~common], counts[~common])
+        share = max(1, round(count * rest.size / max(1, numbers.size)))
+        places = (np.arange(1, share) * rest.size) // share
+        return cls(np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), rest[places]])))
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return (len(self.labels) if self.labels else self.edges.size) + 1
+
+    def __call__(self, column: Array) -> NDArray[np.intp]:
+        """The bin of each value."""
+        if self.labels:
+            places = {label: place for place, label in enumerate(self.labels)}
+            return np.array([places.get(str(value), len(places)) for value in column], dtype=np.intp)
+        if column.dtype == object:
+            return np.full(column.size, self.edges.size, dtype=np.intp)
+        return np.searchsorted(self.edges, column, side="right")
+
+    def name(self, place: int) -> str:
+        """A bin in words."""
+        if self.labels:
+            return self.labels[place] if place < len(self.labels) else _OTHER
+        low = -math.inf if place == 0 else float(self.edges[place - 1])
+        high = math.inf if place == self.edges.size else float(self.edges[place])
+        return f"{low:.6g}" if math.nextafter(low, math.inf) == high else f"[{low:.6g}, {high:.6g})"
+
+
+@dataclass(frozen=True)
+class Large:
+    """Score by the size of a number itself; ``sign`` is -1 if small ones speak for the neighbour."""
+
+    view: View
+    sign: float
+
+    def __call__(self, outputs: Outputs) -> Floats:
+        """One score for each run; NaN scores nothing."""
+        return _finite(self.sign * self.view(outputs))
+
+    def where(self, low: float, high: float) -> tuple[str, str]:
+        """For which outputs the score is at least ``high``, and for which at most ``low``."""
+        more, less = (">=", "<=") if self.sign > 0 else ("<=", ">=")
+        return f"{self.view.name} {more} {self.sign * high:.6g}", f"{self.view.name} {less} {self.sign * low:.6g}"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Score by the log-likelihood ratio of the bin."""
+
+    view: View
+    bins: Bins
+    ratios: Floats
+
+    def __call__(self, outputs: Outputs) -> Floats:
+        """One score for each run."""
+        return np.asarray(self.ratios[self.bins(self.view(outputs))], dtype=np.float64)
+
+    def where(self, low: float, high: float) -> tuple[str, str]:
+        """For which outputs the score is at least ``high``, and for which at most ``low``."""
+        return self._words(self.ratios >= high), self._words(self.ratios <= low)
+
+    def _words(self, chosen: Labels) -> str:
+        names = [self.bins.name(place) for place in np.flatnonzero(chosen).tolist()]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        return f"{self.view.name} in {{{shown}}}"
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Score by a weighted sum of ratios."""
+
+    parts: tuple[Ratio, ...]
+    weights: Floats
+
+    def __call__(self, outputs: Outputs) -> Floats:
+        """One score for each run."""
+        total = np.zeros(outputs.size)
+        for part, weight in zip(self.parts, self.weights.tolist(), strict=True):
+            total += weight * part(outputs)
+        return total
+
+    def where(self, low: float, high: float) -> tuple[str, str]:
+        """For which outputs the score is at least ``high``, and for which at most ``low``."""
+        names = ", ".join(part.view.name for part in self.parts[:4])
+        names += f" and {len(self.parts) - 4} more" if len(self.parts) > 4 else ""
+        return f"score of {names} >= {high:.3g}", f"score of {names} <= {low:.3g}"
+
+
+Score = Large | Ratio | Blend
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where to guess: the neighbour if the score is at least ``high``, x if it is at most ``low``, else not at all.
+
+    >>> outputs = gather(np.concatenate([np.zeros(50), np.ones(50)]))
+    >>> region = learn(outputs, np.arange(100) >= 50, 0.01)
+    >>> region(1.0), region(0.0)
+    ('x_neighbor', 'x')
+    """
+
+    score: Score
+    low: float
+    high: float
+
+    def __call__(self, output: Any) -> str | None:
+        """The guess for one output: "x", "x_neighbor", or None where it abstains."""
+        guess = int(self.guesses(gather([output]))[0])
+        return {1: "x_neighbor", -1: "x", 0: None}[guess]
+
+    def guesses(self, outputs: Outputs, scores: Floats | None = None) -> NDArray[np.int8]:
+        """1 for the neighbour, -1 for x, 0 for neither."""
+        found = self.score(outputs) if scores is None else scores
+        with np.errstate(invalid="ignore"):
+            return (found >= self.high).astype(np.int8) - (found <= self.low).astype(np.int8)
+
+    @property
+    def sides(self) -> int:
+        """How many of the two sets are not empty."""
+        return int(self.high < math.inf) + int(self.low > -math.inf)
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        for_neighbor, for_x = self.score.where(self.low, self.high)
+        parts = [f"x_neighbor where {for_neighbor}"] * (self.high < math.inf)
+        parts += [f"x where {for_x}"] * (self.low > -math.inf)
+        return "; ".join(parts) or "nowhere: no difference was seen"
+
+
+def learn(outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region") -> Region:
+    """The region that promises the largest bound; ``labels`` are True where the neighbour was run."""
+    cut = _one_cut if mode == "gaussian" else partial(_two_cuts, delta=delta)
+    best, region, judged = -math.inf, Region(Large(View(""), 1.0), -math.inf, math.inf), np.empty(0)
+    for score, held_out in _candidates(outputs, labels):
+        value, low, high = cut(held_out, labels, _CAUTION * failure)
+        if value > best + 1e-9:
+            best, region, judged = value, Region(score, low, high), held_out
+    return region if isinstance(region.score, Large) else _carried_over(region, judged, region.score(outputs))
+
+
+def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
+    """The region for the score learned on everything: it takes as many of the runs as with the scores it was chosen
+    by, and then all that score the same.
+    """
+    ranked = np.sort(scores)
+    upper, lower = np.count_nonzero(judged >= region.high), np.count_nonzero(judged <= region.low)
+    high = float(ranked[ranked.size - upper]) if upper else math.inf
+    low = float(ranked[lower - 1]) if lower else -math.inf
+    if low >= high:
+        below = ranked[ranked < high]
+        low = float(below[-1]) if below.size else -math.inf
+    return Region(region.score, low, high)
+
+
+def _finite(scores: Array) -> Floats:
+    """Infinities as the largest floats: an infinite cut is for a set that is empty."""
+    most = np.finfo(np.float64).max
+    return np.clip(scores.astype(np.float64), -most, most)
+
+
+def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Floats]]:
+    """Scores, each with what it gives to the runs when learned without them."""
+    even = np.arange(labels.size) % 2 == 0
+    ratios: list[tuple[float, Ratio, Floats]] = []
+    for view in views(outputs, labels):
+        column = view(outputs)
+        if column.dtype != object:
+            usable = np.isfinite(column)
+            if not usable.any():
+                continue
+            if view.ordered and usable.mean() > 0.5 and np.ptp(column[usable]) > 0:
+                apart = _rank_difference(column, labels, usable)
+                yield Large(view, 1.0 if apart >= 0 else -1.0), _finite(column * (1.0 if apart >= 0 else -1.0))
+        bins = Bins.of(column)
+        places = bins(column)
+        counts = [np.bincount(places[m], minlength=bins.count) for m in (even & labels, even & ~labels, ~even & labels)]
+        last = np.bincount(places[~even & ~labels], minlength=bins.count)
+        if np.count_nonzero(counts[0] + counts[1] + counts[2] + last) < 2:
+            continue
+        held_out = np.where(even, _ratios(counts[2], last)[places], _ratios(counts[0], counts[1])[places])
+        ratio = Ratio(view, bins, _ratios(counts[0] + counts[2], counts[1] + last))
+        worth = float(np.where(labels, held_out, -held_out).mean())
+        ratios.append((worth, ratio, held_out))
+        yield ratio, held_out
+    ratios.sort(key=lambda found: -found[0])
+    chosen = [found for found in ratios if found[0] > 0][:_BLENDED]
+    if len(chosen) > 1:
+        yield _blend([found[1] for found in chosen], np.stack([found[2] for found in chosen], axis=1), labels, even)
+
+
+def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
+    middle = np.median(column[usable])
+    above = (column > middle) * 1.0 - (column < middle) * 1.0
+    return float(above[usable & labels].sum() - above[usable & ~labels].sum())
+
+
+def _ratios(neighbor: Array, x: Array) -> Floats:
+    """Log-likelihood ratios of the bins, drawn to 0 where there is little to go by."""
+    total, other = neighbor.sum() + _PRIOR, x.sum() + _PRIOR
+    return np.asarray(np.log((neighbor + _PRIOR) / total * other / (x + _PRIOR)), dtype=np.float64)
+
+
+def _blend(parts: list[Ratio], matrix: Floats, labels: Labels, even: Labels) -> tuple[Blend, Floats]:
+    first, second = (_weights(matrix[half], labels[half]) for half in (even, ~even))
+    held_out = np.where(even, matrix @ second, matrix @ first)
+    return Blend(tuple(parts), (first + second) / 2), held_out
+
+
+def _weights(matrix: Floats, labels: Labels) -> Floats:
+    """Logistic regression with a ridge, by Newton's method."""
+    matrix, target = matrix[:_BLEND_ROWS], labels[:_BLEND_ROWS].astype(np.float64)
+    weights = np.full(matrix.shape[1], 1.0 / matrix.shape[1])
+    for _ in range(8):
+        chance = 1 / (1 + np.exp(-np.clip(matrix @ weights, -30, 30)))
+        slope = matrix.T @ (target - chance) - weights
+        bend = (matrix * (chance * (1 - chance))[:, None]).T @ matrix + np.eye(weights.size)
+        weights = weights + np.clip(np.linalg.solve(bend, slope), -2, 2)
+    return weights
+
+
+def _places(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.intp]:
+    """Some of the places between ``start`` and ``stop`` where the sorted score changes, dense at both ends."""
+    inside = changes[(changes >= start) & (changes <= stop)]
+    if inside.size <= 2 * _CUTS:
+        return inside
+    even = np.linspace(0, inside.size - 1, _CUTS)
+    dense = np.geomspace(1, inside.size, _CUTS // 2) - 1
+    return inside[np.unique(np.concatenate([even, dense, inside.size - 1 - dense]).astype(np.intp))]
+
+
+def _sorted(scores: Floats, labels: Labels) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
+    """Sorted scores, the neighbour's runs before each place, and the places where the score changes (and both ends)."""
+    usable = ~np.isnan(scores)
+    order = np.argsort(scores[usable], kind="stable")
+    ranked = scores[usable][order]
+    before = np.concatenate([[0], np.cumsum(labels[usable][order])])
+    changes = np.concatenate([[0], np.flatnonzero(np.diff(ranked) > 0) + 1, [ranked.size]])
+    return ranked, before, changes.astype(np.intp)
+
+
+def _two_cuts(scores: Floats, labels: Labels, failure: float, delta: float) -> tuple[float, float, float]:
+    """Guess x before one place of the sorted scores and the neighbour from another on: the best two places."""
+    ranked, before, changes = _sorted(scores, labels)
+    size, total = ranked.size, before[-1]
+    firsts = lasts = _places(changes, 0, size)
+    best = -math.inf, 0, size
+    for _ in range(_ZOOMS):
+        i, j = firsts[:, None], lasts[None, :]
+        right = (i - before[i]) + (total - before[j])
+        wrong = before[i] + (size - j) - (total - before[j])
+        sides = (i > 0).astype(int) + (j < size)
+        value = np.where((i <= j) & (sides > 0), wilson(right, wrong, labels.size, failure, delta, sides), -np.inf)
+        row, column = divmod(int(np.argmax(value)), lasts.size)
+        if value[row, column] > best[0]:
+            best = float(value[row, column]), int(firsts[row]), int(lasts[column])
+        if changes.size <= 2 * _CUTS:
+            break
+        firsts, lasts = _around(changes, firsts, best[1]), _around(changes, lasts, best[2])
+    _, i_best, j_best = best
+    low = float(ranked[i_best - 1]) if i_best > 0 else -math.inf
+    high = float(ranked[j_best]) if j_best < size else math.inf
+    return best[0], low, high
+
+
+def _around(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
+    below, above = tried[tried < best], tried[tried > best]
+    start, stop = below[-1] if below.size else best, above[0] if above.size else best
+    return np.unique(np.append(_places(changes, start, stop), best))
+
+
+def _one_cut(scores: Floats, labels: Labels, failure: float) -> tuple[float, float, float]:
+    """Guess the neighbour from one place on and x before it."""
+    ranked, before, changes = _sorted(scores, labels)
+    total, size = int(before[-1]), ranked.size
+    places = changes[(changes > 0) & (changes < size)]
+    if not places.size:
+        return -math.inf, -math.inf, math.inf
+    hits, alarms = total - before[places], (size - places) - (total - before[places])
+    value = wilson_mu(hits, max(1, labels.sum()), alarms, max(1, (~labels).sum()), failure)
+    best = int(np.argmax(value))
+    return float(value[best]), float(ranked[places[best] - 1]), float(ranked[places[best]])

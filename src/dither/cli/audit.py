@@ -1,0 +1,178 @@
+"""``dither audit``: everything that is built in, or a function of yours, put to the test."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from dither.audit import Audit, Row, audit, catalogue, replay, search
+from dither.audit.broken import CASES
+from dither.audit.builtin import Subject, subjects
+from dither.errors import InvalidArgument, message
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.neighbors import AddRemove, ReplaceOne
+from dither.report.audit import COLUMNS, cells, write_audit
+
+RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
+
+
+def run(only: str | None, broken: bool, seconds: float, confidence: float, out: str | None, page: str | None) -> None:
+    """Audit what is built in, or what is known to be broken; a status of 1 if anything is not as it should be."""
+    chosen = [subject for subject in (_known_broken() if broken else subjects()) if _wanted(subject, only)]
+    if not chosen:
+        raise InvalidArgument(message("--only", "part of a subject's name", repr(only), "run dither audit to see them"))
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("auditing", total=len(chosen))
+        found = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
+    _finish(found, out, page)
+
+
+def own(
+    target: str,
+    *,
+    epsilon: float | None,
+    delta: float,
+    bounds: tuple[float, float] | None,
+    neighbors: str,
+    pairs: str | None,
+    trials: int,
+    confidence: float,
+    out: str | None,
+    page: str | None,
+) -> None:
+    """Audit one function of a file."""
+    function, made = _load(target, pairs)
+    if neighbors not in RELATIONS:
+        raise InvalidArgument(message("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them"))
+    if made is None and bounds is None:
+        raise InvalidArgument(
+            message(
+                "--bounds",
+                "the bounds of the records, to make neighbours within",
+                "none",
+                "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbour)",
+            )
+        )
+    claim: Guarantee | None = None
+    if epsilon is not None:
+        claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    triples = [tuple(each) for each in (made() if made else catalogue(bounds, RELATIONS[neighbors]))]  # type: ignore[arg-type]
+    console = _console()
+    found = search(function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True)
+    console.print(str(found))
+    leaks = _replayed(function, triples, claim)
+    for name, findings in leaks.items():
+        console.print(f"replay, {name}: {'; '.join(findings)}")
+    row = _row(target, found, claim, leaks)
+    _write(Audit((row,), found.confidence, row.seconds), out, page, console)
+    if row.refuted:
+        raise typer.Exit(1)
+
+
+def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
+    """What goes round the mechanisms; of code that uses none of ours nothing can be said this way."""
+    found = {}
+    for name, x, neighbor in triples:
+        seen = replay(function, x, neighbor, claim=claim)
+        if seen.recorded and not seen.passed:
+            found[name] = list(seen.findings)
+    return found
+
+
+def _row(target: str, found: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
+    numbers = [] if claim is None else [float(number) for number in claim._numbers]
+    findings = [f"{name}: {finding}" for name, told in leaks.items() for finding in told]
+    measured = {**found.worst.to_dict(), "confidence": found.confidence, "pair": found.name}
+    return Row(
+        target,
+        "function",
+        "none" if claim is None else str(claim),
+        numbers[0] if numbers else found.worst.epsilon,
+        numbers[1] if len(numbers) > 1 else 0.0,
+        None,
+        measured,
+        {"passed": not findings, "findings": findings, "releases": []},
+        "REFUTED" if found.refuted or findings else "not refuted",
+        0.0,
+    )
+
+
+def _finish(found: Audit, out: str | None, page: str | None) -> None:
+    console = _console()
+    table = Table(*COLUMNS)
+    for row in found.rows:
+        table.add_row(*cells(row))
+    console.print(table)
+    for row in found.rows:
+        for finding in (row.replayed or {}).get("findings", ()):
+            console.print(f"{row.name}: {finding}")
+    refuted = sum(row.refuted for row in found.rows)
+    console.print(f"{len(found.rows)} subjects in {found.seconds:.0f} s; {refuted or 'none'} refuted")
+    _write(found, out, page, console)
+    wrong = [row.name for row in found.rows if row.refuted != (row.kind == "broken")]
+    if wrong:
+        console.print("not as it should be: " + "; ".join(wrong))
+        raise typer.Exit(1)
+
+
+def _console() -> Console:
+    """Where nobody sees the edge of a terminal, lines are as long as they need to be."""
+    told = Console(soft_wrap=True, highlight=False, markup=False)
+    return told if told.is_terminal else Console(soft_wrap=True, highlight=False, markup=False, width=140)
+
+
+def _write(found: Audit, out: str | None, page: str | None, console: Console) -> None:
+    if out is not None:
+        Path(out).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        console.print(f"findings written to {out}")
+    if page is not None:
+        write_audit(page, found)
+        console.print(f"page written to {page}")
+
+
+def _wanted(subject: Subject, only: str | None) -> bool:
+    return only is None or only.lower() in subject.name.lower()
+
+
+def _known_broken() -> list[Subject]:
+    """Each broken mechanism, then its repair."""
+    found = []
+    for case in CASES:
+        named = f"{case.name}, broken"
+        bad = Subject(named, "broken", case.claim, case.one, case.other, case.broken, replayed=case.glue)
+        found += [bad, replace(bad, name=f"{case.name}, repaired", kind="repaired", draw=case.repaired)]
+    return found
+
+
+def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
+    """The function named FILE.py:name, and the one that makes its pairs."""
+    place, _, name = target.rpartition(":")
+    path = Path(place)
+    if not place.endswith(".py") or not name.isidentifier() or not path.is_file():
+        raise InvalidArgument(
+            message("target", "FILE.py:function, a file that is there", repr(target), "dither audit mine.py:release")
+        )
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # so that what it defines can be pickled
+    spec.loader.exec_module(module)
+    function, made = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
+    for which, given, thing in (("target", name, function), ("--pairs", pairs, made)):
+        if given and not callable(thing):
+            raise InvalidArgument(
+                message(which, "the name of a function in the file", repr(given), "check its spelling")
+            )
+    assert function is not None
+    return function, made

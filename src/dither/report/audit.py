@@ -1,0 +1,145 @@
+"""One page about an audit: what was claimed, proved, measured and replayed, and where each test fell.
+
+A test that tells two neighbours apart has a level alpha (how often it says "the neighbour" wrongly) and a power (how
+often it says so rightly). Under (epsilon, delta)-DP every test lies between two curves; what was measured is drawn on
+top, so that a claim that is broken is seen to be.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from dither.audit import Audit, Row
+from dither.report.sheet import FOOT, head, write
+from dither.report.text import escaped
+
+_SIZE, _EDGE, _STEPS = 190, 26, 60
+
+
+def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
+    """The page, as text.
+
+    >>> from dither.audit import audit
+    >>> from dither.audit.builtin import subjects
+    >>> page = audit_html(audit(subjects()[:1], seconds=0.05))
+    >>> "<svg" in page, "<script" in page
+    (True, False)
+    """
+    bad = sum(row.refuted for row in audit.rows)
+    verdict = "Nothing was refuted." if audit.passed else f"{bad} of {len(audit.rows)} claims were REFUTED."
+    parts = [
+        head(title),
+        f"<p>{verdict} A claim that is true is refuted anywhere in this audit with probability at most "
+        f"{1 - audit.confidence:.2g}. Not refuted is not proved: only a certificate proves.</p>\n",
+        '<div class="wide">\n<table>\n<caption>Every subject. Moved: how far neighbours moved the input of a release, ',
+        "in units of its sensitivity Δ.</caption>\n<thead><tr>",
+        *(f'<th scope="col">{name}</th>' for name in COLUMNS),
+        "</tr></thead>\n<tbody>\n",
+    ]
+    for row in audit.rows:
+        first, *rest = cells(row)
+        told = "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
+        parts.append(f'<tr><th scope="row">{escaped(first)}</th>{told}</tr>\n')
+    parts.append("</tbody>\n</table>\n</div>\n")
+    drawn = [row for row in audit.rows if row.measured and row.measured["points"]]
+    if drawn:
+        parts.append("<h2>Tests that tell neighbours apart</h2>\n<p>Level across, power upwards. Between the lines is ")
+        parts.append(
+            "what the claim allows; the points are tests that were tried, as they were seen, without a margin "
+        )
+        parts.append("for luck.</p>\n")
+        parts += [trade_off(row) for row in drawn]
+    found = [(row.name, finding) for row in audit.rows for finding in (row.replayed or {}).get("findings", ())]
+    if found:
+        parts.append("<h2>Leaks</h2>\n<ul>\n")
+        parts += [f"<li>{escaped(name)}: {escaped(finding)}</li>\n" for name, finding in found]
+        parts.append("</ul>\n")
+    return "".join([*parts, FOOT])
+
+
+def write_audit(path: str | os.PathLike[str], audit: Audit, title: str = "An audit of privacy") -> None:
+    """Write the page to a file; it appears whole or not at all."""
+    write(path, audit_html(audit, title))
+
+
+COLUMNS = ("subject", "claimed", "certified", "measured at least", "runs a side", "moved", "verdict")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row of the table, as text."""
+    measured = row.measured
+    return (
+        row.name,
+        row.claim,
+        _certified(row.certified),
+        "" if measured is None else f"ε ≥ {measured['epsilon']:.3f}" + (f" at δ = {row.delta:g}" if row.delta else ""),
+        "" if measured is None else f"{measured['trials']:,}",
+        "" if row.replayed is None else _replayed(row.replayed),
+        row.verdict,
+    )
+
+
+def _certified(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    if found["rho"] is not None and "rho" in found["claim"]:
+        return f"ρ ≤ {found['rho']:.6g}"
+    if found["pure"] and "delta" not in found["claim"]:
+        return f"ε ≤ {found['epsilon']:.6g}"
+    return f"δ({found['at']:g}) ≤ {found['delta']:.3g}"
+
+
+def _replayed(found: dict[str, Any]) -> str:
+    if not found["passed"]:
+        return f"{len(found['findings'])} leak(s)"
+    far = max((release["moved"] for release in found["releases"]), default=0.0)
+    return f"{far:.3g} Δ"
+
+
+def trade_off(row: Row) -> str:
+    """The region that the claim allows, with the tests that were tried, as SVG."""
+    assert row.measured is not None
+
+    def x(alpha: float) -> str:
+        return f"{_EDGE + alpha * _SIZE:.1f}"
+
+    def y(power: float) -> str:
+        return f"{_EDGE + (1 - power) * _SIZE:.1f}"
+
+    steps = [i / _STEPS for i in range(_STEPS + 1)]
+    high = [(alpha, most_power(alpha, row.epsilon, row.delta)) for alpha in steps]
+    low = [(alpha, 1 - most_power(1 - alpha, row.epsilon, row.delta)) for alpha in steps]
+    region = " ".join(f"{x(a)},{y(p)}" for a, p in [*high, *reversed(low)])
+    points = "".join(
+        f'<circle cx="{x(alpha)}" cy="{y(power)}" r="1.8" fill="{"#b00020" if row.refuted else "#1a1a1a"}"/>'
+        for alpha, power in row.measured["points"]
+    )
+    told = f"{row.name}: {row.claim}, {row.verdict}"
+    whole = _SIZE + 2 * _EDGE
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole + 14}" width="{whole}" '
+        f'height="{whole + 14}" role="img" aria-label="{escaped(told)}" font-family="sans-serif" font-size="11">'
+        f"<title>{escaped(told)}</title>"
+        f'<text x="{_EDGE}" y="16" fill="#1a1a1a">{escaped(row.name)}</text>'
+        f'<rect x="{_EDGE}" y="{_EDGE}" width="{_SIZE}" height="{_SIZE}" fill="none" stroke="#c8c8c8"/>'
+        f'<polygon points="{region}" fill="#dbe7f3" stroke="#4a78a8"/>{points}'
+        f'<text x="{_EDGE}" y="{whole - 8}" fill="#444444">0</text>'
+        f'<text x="{_EDGE + _SIZE / 2}" y="{whole - 8}" text-anchor="middle" fill="#444444">level</text>'
+        f'<text x="{_EDGE + _SIZE}" y="{whole - 8}" text-anchor="end" fill="#444444">1</text>'
+        f'<text x="{_EDGE - 6}" y="{_EDGE + _SIZE / 2}" text-anchor="middle" fill="#444444" '
+        f'transform="rotate(-90 {_EDGE - 6} {_EDGE + _SIZE / 2})">power</text></svg>\n'
+    )
+
+
+def most_power(alpha: float, epsilon: float, delta: float) -> float:
+    """The largest power of a test of level alpha: ``min(e^epsilon alpha + delta, 1 - e^-epsilon (1 - delta - alpha))``.
+
+    >>> round(most_power(0.05, 1.0, 0.0), 4), most_power(1.0, 1.0, 0.0)
+    (0.1359, 1.0)
+    """
+    return min(math.exp(epsilon) * alpha + delta, 1 - math.exp(-epsilon) * (1 - delta - alpha), 1.0)
+
+
+__all__ = ["COLUMNS", "audit_html", "cells", "most_power", "trade_off", "write_audit"]

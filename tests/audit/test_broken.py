@@ -1,0 +1,46 @@
+"""Every broken mechanism is caught, and its repair is not; with a chance of 1e-9 to be wrong about any."""
+
+from __future__ import annotations
+
+import pytest
+
+from dither.audit.broken import CASES
+from dither.audit.measure import measure
+from dither.audit.replay import replay
+
+SURE = 1 - 1e-9
+NAMES = [case.name for case in CASES]
+GLUE = [case for case in CASES if case.glue]
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_the_broken_one_is_refuted(case):
+    found = measure(case.broken, case.one, case.other, batch=True, claim=case.claim, trials=200_000, confidence=SURE)
+    assert found.refuted
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_its_repair_is_not(case):
+    found = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=600, confidence=SURE)
+    assert not found.refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name not in ("local sensitivity",)], ids=lambda c: c.name
+)
+def test_its_repair_is_not_however_long_one_looks(case):
+    found = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=5_000, confidence=SURE)
+    assert not found.refuted
+
+
+@pytest.mark.parametrize("case", GLUE, ids=lambda case: case.name)
+def test_glue_is_caught_without_noise(case):
+    assert not replay(lambda x: case.broken(x, 1), case.one, case.other, claim=case.claim).passed
+    assert replay(lambda x: case.repaired(x, 1), case.one, case.other, claim=case.claim, rounds=4).passed
+
+
+def test_the_catalogue_says_why():
+    assert len(CASES) >= 16
+    assert len({*NAMES}) == len(NAMES)
+    assert all(case.why for case in CASES)

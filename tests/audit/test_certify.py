@@ -1,0 +1,327 @@
+"""Every built-in mechanism is certified over a grid, its broken twin refuted, and what is unknown refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither.audit.certificate import Certificate
+from dither.audit.certify import certify
+from dither.errors import InvalidArgument, NotPrivate, WrongType
+
+EPSILONS = (0.1, 1, 5)
+
+
+def changed(mechanism, /, **fields):
+    """The same mechanism with other numbers inside, as a bug would leave them."""
+    for name, value in fields.items():
+        assert hasattr(mechanism, name)
+        object.__setattr__(mechanism, name, value)
+    return mechanism
+
+
+def holdout(epsilon, limit=2):
+    return dp.ReusableHoldout([1.0, 2.0], [1.0, 2.0, 4.0], bounds=(0, 1), epsilon=epsilon, threshold=0.1, limit=limit)
+
+
+def built_in(epsilons):
+    """One of each kind and variant; the flag says whether the bounds must meet."""
+    for e in epsilons:
+        yield dp.Laplace(1, e), True
+        yield dp.Laplace(0.3, e), True
+        yield dp.Laplace(Fraction(7, 3), e), True
+        yield dp.Laplace([1, 2.5, 3], e), True
+        yield dp.Laplace([1, 2], e, split=[1, 3]), True
+        yield dp.Gaussian(1, e, 1e-6), True
+        yield dp.Gaussian(0.3, e, 1e-12), True
+        yield dp.Gaussian([1, 2], e, 1e-6), True
+        yield dp.Gaussian(2, rho=e), True
+        yield dp.Staircase(1, e), True
+        yield dp.Staircase(0.7, e, gamma=0.3), True
+        yield dp.Staircase([1, 2], e), True
+        yield dp.MixedNoise(1, e, 1e-6), True
+        yield dp.MixedNoise(100, e, 1e-6, l2_sensitivity=10, coordinates=100), True
+        yield dp.BoundedLaplace(1, e, 0, 10), True
+        yield dp.BoundedLaplace(0.5, e, 0, 1), True
+        yield dp.BoundedLaplace(1, e, 0, 10, delta=1e-3), False
+        yield dp.SmoothNoise("laplace", e, 1e-6), True
+        yield dp.SmoothNoise("gaussian", e, 1e-6), True
+        yield dp.SmoothNoise("cauchy", e), True
+        yield dp.SmoothNoise("student", e), True
+        yield dp.SmoothNoise("cauchy", e, calibration="textbook"), False
+        yield dp.SmoothNoise("laplace", e, 1e-6, calibration="textbook"), True
+        yield dp.RandomizedResponse(e), True
+        yield dp.RandomizedResponse(e, categories=["a", "b", "c", "d"]), True
+        for monotone in (False, True):
+            yield dp.Exponential(1, e, monotone), True
+            yield dp.Exponential.continuous(sensitivity=2, epsilon=e, bounds=(0, 1), monotone=monotone), True
+            for noise in ("gumbel", "laplace", "exponential"):
+                yield dp.NoisyMax(0.5, e, monotone, noise), True
+            yield dp.PermuteAndFlip(1, e, monotone), True
+            yield dp.TopK(3, 1, e, monotone=monotone), True
+            yield dp.TopK(50, 1, e, 1e-6, monotone), False
+            for numeric in (False, True):
+                yield dp.SparseVector(1, e, 3, numeric, monotone), True
+        yield dp.SparseVector(1, e).start(threshold=3), True
+        yield holdout(e), True
+        yield dp.ProposeTestRelease(0.1, e, 1e-6), True
+
+
+def check(mechanism, tight):
+    found = certify(mechanism)
+    assert found.holds, found
+    assert not found.refuted, found
+    assert found.epsilon_low <= found.epsilon
+    assert found.delta_low <= found.delta
+    claim = found.claim
+    if isinstance(claim, dp.PureDP):
+        assert found.epsilon <= claim.epsilon * (1 + 1e-15)
+        assert found.delta == 0 or found.delta < 1e-60
+        assert not tight or found.epsilon_low >= 0.99 * found.epsilon
+    elif isinstance(claim, dp.ApproxDP):
+        assert found.delta <= claim.delta
+        assert not tight or found.delta_low >= 0.99 * found.delta
+    else:
+        assert found.rho_low >= 0.99 * found.rho
+        assert found.rho <= claim.rho
+
+
+@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda each: type(each).__name__)
+def test_built_in(mechanism, tight):
+    start = time.perf_counter()
+    check(mechanism, tight)
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.slow
+def test_built_in_over_a_grid():
+    for mechanism, tight in built_in((0.01, 0.1, 0.5, 2, 5, 10)):
+        check(mechanism, tight)
+
+
+@pytest.mark.slow
+def test_extreme_parameters():
+    for mechanism in (
+        dp.Laplace(1, 1e6),
+        dp.Laplace(1e18, 1),
+        dp.Laplace(1e-100, 1e-6),
+        dp.Gaussian(1, 1e5, 1e-6),
+        dp.Gaussian(1, 1, 1e-300),
+        dp.Gaussian(1, 1e-5, 1e-200),
+        dp.Staircase(1, 2000),
+        dp.BoundedLaplace(1, 500, -1000, 1000),
+        dp.BoundedLaplace(1e-9, 1e-3, 0, 1),
+        dp.RandomizedResponse(1000),
+        dp.RandomizedResponse(1e-9, 2**60),
+        dp.Exponential(1, 1e6),
+        dp.TopK(10**5, 1, 1, 1e-6),
+        dp.SparseVector(1, 1e6, 10**10, True),
+        dp.ProposeTestRelease(1, 100, 1e-300),
+    ):
+        start = time.perf_counter()
+        found = certify(mechanism)
+        found.curve(0)
+        assert found.holds, found
+        assert not found.refuted, found
+        assert time.perf_counter() - start < 4
+
+
+def half(mechanism):
+    return changed(mechanism, _scales=tuple(scale / 2 for scale in mechanism._scales))
+
+
+def mixed_of_the_lecture():
+    """Theorem 10 with sensitivity 0.01: Gaussian noise of the Laplace variance, claimed at delta = 0.0113."""
+    gaussian = changed(dp.Gaussian(0.01, 1, 0.0113), _scales=(0.01 * math.sqrt(2),))
+    return changed(dp.MixedNoise(0.01, 1, 0.0113), mechanism=gaussian)
+
+
+class LyingResponse(dp.RandomizedResponse):
+    def _truth(self, bits):
+        return dp.RandomizedResponse(2 * self.epsilon, self.categories)._truth(bits)
+
+
+class EagerTest(dp.ProposeTestRelease):
+    @property
+    def threshold(self):
+        return 20
+
+
+class LouderScores(dp.Exponential):
+    @property
+    def rate(self):
+        return Fraction(1)
+
+
+BROKEN = {
+    "half-scale Laplace": lambda: half(dp.Laplace(1, 1)),
+    "half-scale Laplace, split": lambda: half(dp.Laplace([1, 2], 1)),
+    "Laplace, one per mille short": lambda: changed(dp.Laplace(1, 1), _scales=(0.999,)),
+    "half-scale Gaussian": lambda: half(dp.Gaussian(1, 1, 1e-6)),
+    "Gaussian, one per mille short": lambda: changed(
+        dp.Gaussian(1, 1, 1e-6), _scales=(0.999 * dp.Gaussian(1, 1, 1e-6).sigma,)
+    ),
+    "half-scale Gaussian, rho": lambda: half(dp.Gaussian(1, rho=0.5)),
+    "half-scale staircase": lambda: half(dp.Staircase(1, 1)),
+    "mixed noise of the lecture": mixed_of_the_lecture,
+    "naive bounded Laplace": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.0),
+    "bounded Laplace, integers": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), _integer_scale=0.6),
+    "bounded Laplace with delta": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10, delta=1e-3), scale=1.0),
+    "half-scale smooth Laplace": lambda: halved(dp.SmoothNoise("laplace", 1, 1e-6)),
+    "half-scale smooth Gaussian": lambda: halved(dp.SmoothNoise("gaussian", 1, 1e-6)),
+    "half-scale smooth Cauchy": lambda: halved(dp.SmoothNoise("cauchy", 1)),
+    "half-scale smooth Student": lambda: halved(dp.SmoothNoise("student", 1)),
+    "smooth noise for another beta": lambda: changed(dp.SmoothNoise("laplace", 1, 1e-6), beta=0.2),
+    "response that tells the truth too often": lambda: LyingResponse(1),
+    "exponential mechanism without the 2": lambda: LouderScores(1, 1),
+    "noisy max with Lap(1/epsilon), replacement": lambda: changed(dp.NoisyMax(1, 1, noise="laplace"), rate=Fraction(1)),
+    "permute-and-flip without the 2": lambda: changed(dp.PermuteAndFlip(1, 1), rate=Fraction(1)),
+    "Gumbel noise without the 2": lambda: changed(dp.NoisyMax(1, 1), rate=Fraction(1)),
+    "continuous, without the 2": lambda: changed(
+        dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1)), rate=Fraction(1)
+    ),
+    "top k at the price of one": lambda: changed(dp.TopK(3, 1, 1), each=dp.Exponential(1, 1)),
+    "top k, zCDP, at a double rate": lambda: changed(
+        dp.TopK(100, 1, 1, 1e-6), each=dp.Exponential(1, 2 * dp.TopK(100, 1, 1, 1e-6).each.epsilon)
+    ),
+    "sparse vector, noise not scaled by the limit": lambda: changed(
+        dp.SparseVector(1, 1, 5), scale=dp.SparseVector(1, 1, 1).scale
+    ),
+    "sparse vector, no noise on the questions": lambda: changed(dp.SparseVector(1, 1), scale=0.0),
+    "sparse vector, all of epsilon spent twice": lambda: changed(dp.SparseVector(1, 1), threshold_scale=1.0, scale=2.0),
+    "sparse vector, answers at the whole epsilon": lambda: changed(
+        dp.SparseVector(1, 1, numeric=True), answer=dp.Laplace(1, 1)
+    ),
+    "sparse vector, monotone noise for any questions": lambda: changed(
+        dp.SparseVector(1, 1), scale=dp.SparseVector(1, 1).scale / 2
+    ),
+    "holdout with a record too few": lambda: smaller(holdout(1)),
+    "propose-test-release with a low threshold": lambda: EagerTest(0.1, 1, 1e-6),
+}
+
+
+def halved(smooth):
+    return changed(smooth, scale=smooth.scale / 2)
+
+
+def smaller(found):
+    found._holdout = found._holdout[:2]
+    return found
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_twins_are_refuted(name):
+    found = certify(BROKEN[name]())
+    assert found.refuted, found
+    assert not found.holds, found
+    assert found.verdict == "refuted"
+
+
+def test_a_larger_scale_than_needed_holds_with_room():
+    found = certify(changed(dp.Laplace(1, 1), _scales=(2.0,)))
+    assert found.holds
+    assert found.epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [lambda x: x, 3, "Laplace", None, object(), dp.PureDP(1), np.float64(1), dp.Laplace],
+    ids=lambda each: type(each).__name__,
+)
+def test_unknown_objects_are_refused(unknown):
+    with pytest.raises(WrongType, match="whose law is known"):
+        certify(unknown)
+
+
+def test_no_law_no_certificate():
+    with pytest.raises(NotPrivate, match="not private by themselves"):
+        certify(dp.SampleAndAggregate(np.mean, blocks=5, bounds=(0, 1)))
+
+
+class Fixed(dp.Laplace):
+    def release(self, value, *, source=None):
+        return value
+
+
+class Restated(dp.Laplace):
+    def error(self, confidence=0.95, **more):
+        return 0.0
+
+
+def test_a_mechanism_that_draws_in_its_own_way_is_refused():
+    with pytest.raises(NotPrivate, match="release of its own"):
+        certify(Fixed(1, 1))
+    with pytest.raises(NotPrivate, match="release of its own"):
+        certify(changed(dp.Laplace(1, 1), release=lambda value: value))
+    assert certify(Restated(1, 1)).holds
+
+
+def test_parts_of_another_kind_are_refused():
+    for mechanism in (
+        changed(dp.MixedNoise(1, 1, 1e-6), mechanism=dp.Staircase(1, 1)),
+        changed(dp.SparseVector(1, 1, numeric=True), answer=Fixed(1, 1)),
+        changed(dp.TopK(2, 1, 1), each=dp.PermuteAndFlip(1, 1)),
+    ):
+        with pytest.raises(NotPrivate):
+            certify(mechanism)
+
+
+def test_a_law_that_is_not_known_is_refused():
+    from dither.randomness import Exponential
+
+    with pytest.raises(NotPrivate, match="one law for each"):
+        certify(changed(dp.Laplace(1, 1), _laws=(Exponential(),)))
+    with pytest.raises(NotPrivate, match="one law for each"):
+        certify(changed(dp.Laplace(1, 1), sensitivity=(1, 1)))
+    with pytest.raises(NotPrivate, match="staircase"):
+        certify(changed(dp.Staircase(1, 1), _joint=True))
+    with pytest.raises(NotPrivate, match="all but certain"):
+        certify(dp.RandomizedResponse(10**6))
+
+
+def test_the_certificate_prints_and_serialises():
+    for mechanism in (dp.Laplace(1, 1), dp.Gaussian(1, 1, 1e-6), dp.Gaussian(1, rho=0.5), half(dp.Laplace(1, 1))):
+        found = certify(mechanism)
+        assert isinstance(found, Certificate)
+        text = str(found)
+        assert str(found.claim) in text
+        assert found.pair in text
+        read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        assert read["holds"] is found.holds
+        assert read["mechanism"] == found.mechanism
+    assert "false" in text
+    assert certify(dp.Gaussian(1, 1, 1e-6)).to_dict()["epsilon"] is None
+    with pytest.raises(AttributeError):
+        found.holds = True
+
+
+def test_at_and_curve():
+    found = certify(dp.Laplace(1, 1), at=0.5)
+    assert found.at == 0.5
+    assert found.curve(0.5) == (found.delta_low, found.delta)
+    assert found.curve(1) == (0, 0)
+    assert found.curve(0)[1] > found.curve(0.5)[1]
+    for wrong in (-1, math.nan, math.inf):
+        with pytest.raises(InvalidArgument):
+            certify(dp.Laplace(1, 1), at=wrong)
+        with pytest.raises(InvalidArgument):
+            found.curve(wrong)
+
+
+@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda each: type(each).__name__)
+def test_curves_fall_and_stay_in_order(mechanism, tight):
+    found = certify(mechanism)
+    curve = [found.curve(epsilon) for epsilon in (0, 0.3, 0.7, 1.2)]
+    for low, high in curve:
+        assert 0 <= low <= high <= 1
+    for before, after in itertools.pairwise(curve):
+        assert after[0] <= before[1] + 1e-15
+        assert after[1] <= before[1] + 1e-15
+    assert curve[0][0] > 0

@@ -1,0 +1,206 @@
+"""The measured bound is true as often as it says, tight, and found early; each claim also shown on a broken twin."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dither as dp
+from dither.audit.measure import _looks, _shares, measure
+from dither.errors import InvalidArgument, WrongType
+
+SURE = 1 - 1e-10
+FALSE_ALARM = 1e-9
+
+
+def laplace(x, size):
+    """Half the noise that epsilon = 1 needs."""
+    return dp.Laplace(1, 2).release(np.full(size, x))
+
+
+def leaking(x, size):
+    """epsilon = 1, but for one run in twenty, which tells all."""
+    told = np.random.default_rng().random(size) < 0.05
+    return np.where(told, 1024.0 + x, dp.Laplace(1, 1).release(np.full(size, x)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fn", "x", "y"),
+    [
+        pytest.param(dp.RandomizedResponse(epsilon=1), 0, 1, id="randomized response"),
+        pytest.param(dp.Laplace(1, 1), 0.0, 1.0, id="laplace"),
+        pytest.param(dp.Laplace(1, 1), 0, 1, id="discrete laplace"),
+    ],
+)
+def test_false_alarms_are_no_more_than_stated(fn, x, y):
+    """1,000 runs at the edge of the claim, with two looks each, at 90 %."""
+    alarms = sum(measure(fn, x, y, claim=1, trials=500, confidence=0.9).refuted for _ in range(1000))
+    assert stats.binom.sf(alarms - 1, 1000, 0.1) > FALSE_ALARM
+
+
+def test_a_little_more_than_the_claim_is_an_alarm():
+    """What the test above counts does happen."""
+    alarms = sum(
+        measure(dp.RandomizedResponse(epsilon=2), 0, 1, claim=1, trials=500, confidence=0.9).refuted for _ in range(50)
+    )
+    assert stats.binom.sf(alarms - 1, 50, 0.1) < FALSE_ALARM
+
+
+@pytest.mark.slow
+def test_false_alarms_with_a_delta():
+    alarms = sum(
+        measure(leaking, 0.0, 1.0, claim=dp.ApproxDP(1, 0.05), trials=500, confidence=0.9, batch=True).refuted
+        for _ in range(200)
+    )
+    assert stats.binom.sf(alarms - 1, 200, 0.1) > FALSE_ALARM
+    assert measure(leaking, 0.0, 1.0, claim=dp.ApproxDP(1, 0.02), trials=50_000, confidence=SURE, batch=True).refuted
+
+
+@pytest.mark.slow
+def test_false_alarms_of_the_gaussian_mode():
+    exact = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-5)
+    options = {"claim": dp.ApproxDP(1, 1e-5), "mode": "gaussian", "trials": 500}
+    alarms = sum(measure(exact, 0.0, 1.0, confidence=0.9, **options).refuted for _ in range(200))
+    assert stats.binom.sf(alarms - 1, 200, 0.1) > FALSE_ALARM
+    weak = dp.Gaussian(sensitivity=1, epsilon=8, delta=1e-5)
+    assert measure(weak, 0.0, 1.0, confidence=SURE, **options).refuted
+
+
+def test_a_million_runs_of_laplace_are_nearly_tight():
+    """The bound is 2.3 standard errors of 0.002 below 1, so 0.975 and 1.025 are ten away."""
+    found = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=10**6)
+    assert 0.975 < found.epsilon < 1.025
+    assert found.trials == 10**6
+    assert not found.refuted
+
+
+def test_half_scale_laplace_is_refuted_by_a_few_hundred_runs():
+    found = [measure(laplace, 0.0, 1.0, claim=1, batch=True) for _ in range(30)]
+    early = sum(each.refuted and each.trials <= 500 for each in found)
+    assert early >= 20
+    assert all(each.refuted for each in found)
+    assert not measure(dp.Laplace(1, 1), 0.0, 1.0, claim=1, trials=2000, confidence=SURE).refuted
+
+
+@pytest.mark.parametrize("epsilon", [0.15, 1.5, 7.5])
+def test_half_as_much_again_is_always_found(epsilon):
+    assert measure(dp.Laplace(1, epsilon), 0.0, 1.0, claim=epsilon / 1.5, trials=10**6).refuted
+
+
+def test_what_never_agrees_gives_the_logarithm_of_the_runs():
+    found = measure(lambda x: x, 0, 1, trials=20_000)
+    assert math.log(20_000) - 2 < found.epsilon < math.log(40_000)
+    assert found.power > 0.99
+    assert found.alpha < 0.001
+    assert (found.region(0), found.region(1)) == ("x", "x_neighbor")
+
+
+def test_the_same_data_show_nothing():
+    found = measure(dp.Laplace(1, 1), 0.0, 0.0, trials=5000, claim=0, confidence=SURE)
+    assert not found.refuted
+    assert found.epsilon == 0
+
+
+def test_gaussian_noise_needs_its_family():
+    """At delta = 1e-5 the region sees little, the family all; and its answer is that of the exact curve."""
+    noise = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-5)
+    free = measure(noise, 0.0, 1.0, delta=1e-5, trials=100_000)
+    tight = measure(noise, 0.0, 1.0, delta=1e-5, trials=100_000, mode="gaussian")
+    assert free.mu is None
+    assert 0.75 < tight.epsilon < 1.2
+    assert tight.epsilon > free.epsilon
+    assert tight.mu == pytest.approx(1 / noise.scale, abs=0.06)
+    assert "if it is Gaussian DP" in str(tight)
+
+
+def test_looks_share_the_failure_probability():
+    for trials in (20, 250, 500, 10**5, 10**6):
+        looks = _looks(trials, True)
+        assert looks[-1] == trials
+        assert looks == sorted(set(looks))
+        assert math.fsum(_shares(0.01, len(looks))) <= 0.01
+    assert _looks(10**5, False) == [10**5]
+
+
+def test_a_measurement_is_plain_data_and_words():
+    found = measure(laplace, 0.0, 1.0, claim=1, batch=True, trials=4000, confidence=SURE)
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["refuted"] is True
+    assert plain["points"][0] == [0, 0]
+    assert plain["points"][-1] == [1, 1]
+    assert plain["claim"] == 1
+    assert "REFUTED" in str(found)
+    assert all(0 <= alpha <= 1 and 0 <= power <= 1 for alpha, power in found.points)
+    with pytest.raises(AttributeError):
+        found.epsilon = 0
+
+
+def test_points_lie_where_the_law_allows():
+    """Within what 10^5 runs blur, power is at most e^epsilon alpha and 1 - (1 - alpha) / e^epsilon."""
+    found = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=100_000)
+    for alpha, power in found.points:
+        assert power <= min(math.e * alpha, 1 - (1 - alpha) / math.e) + 0.03
+
+
+def test_several_processes_draw_different_noise():
+    scale = 0.5
+    found = measure(lambda x: dp.Laplace(1, 1).release(x + 0 * scale), 0.0, 1.0, trials=2000, processes=2, claim=0.1)
+    assert found.trials <= 2000
+    assert not multiprocessing.active_children()
+
+
+def test_copied_generators_are_refused():
+    rng = np.random.default_rng()
+    with pytest.raises(InvalidArgument, match="the same ones twice"):
+        measure(lambda x, size: x + rng.laplace(size=size), 0.0, 1.0, trials=4000, processes=2, batch=True)
+    assert not multiprocessing.active_children()
+
+
+def test_ctrl_c_leaves_at_once():
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(interrupted, 0, 1, trials=100)
+
+
+def test_progress_is_shown_on_standard_error(capsys):
+    measure(dp.Laplace(1, 1), 0.0, 1.0, trials=3000, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "measuring" in shown.err
+
+
+def test_features_are_looked_at_instead():
+    """The distance from the middle of both data sets shows nothing, its sign all."""
+    options = {"trials": 20_000, "claim": 0.5, "confidence": SURE}
+    assert not measure(dp.Laplace(1, 1), 0.0, 1.0, features=lambda outputs: np.abs(outputs - 0.5), **options).refuted
+    assert measure(dp.Laplace(1, 1), 0.0, 1.0, features=lambda outputs: outputs < 0, **options).refuted
+
+
+def test_a_function_that_always_fails_is_told():
+    assert "every run raised ZeroDivisionError" in str(measure(lambda _: 1 / 0, 0, 1, trials=100))
+
+
+def test_arguments_are_checked():
+    with pytest.raises(WrongType, match="a function of the data"):
+        measure(3, 0, 1)
+    with pytest.raises(InvalidArgument, match="mode"):
+        measure(abs, 0, 1, mode="guess")
+    with pytest.raises(InvalidArgument, match="delta"):
+        measure(abs, 0, 1, mode="gaussian")
+    with pytest.raises(InvalidArgument, match="that of the claim"):
+        measure(abs, 0, 1, delta=0.1, claim=dp.ApproxDP(1, 0.2))
+    with pytest.raises(WrongType, match="PureDP or ApproxDP"):
+        measure(abs, 0, 1, claim=dp.ZCDP(1))
+    with pytest.raises(InvalidArgument, match="outputs from"):
+        measure(lambda *_: [1], 0, 1, batch=True)
+    for bad in ({"trials": 1}, {"confidence": 1}, {"claim": -1}, {"delta": 1}, {"processes": 0}):
+        with pytest.raises(InvalidArgument):
+            measure(abs, 0, 1, **bad)

@@ -1,0 +1,327 @@
+"""Replay: honest pipelines pass, and each way of going round a mechanism is found."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dither as dp
+from dither.audit.distance import moved
+from dither.audit.replay import replay
+from dither.audit.same import difference
+from dither.randomness import bernoulli, resolve
+
+X = np.linspace(0, 9, 40)
+FEWER = X[:-1]
+CHANGED = np.append(X[:-1], 9.9)
+RNG = np.random.default_rng()
+
+
+def both(function, **how):
+    """The same statistic under either relation."""
+    for neighbors, other in ((dp.AddRemove, FEWER), (dp.ReplaceOne, CHANGED)):
+        pipeline = partial(function, epsilon=1, neighbors=neighbors, **how)
+        yield replay(pipeline, X, other, claim=dp.PureDP(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("count", {}),
+        *((name, {"bounds": (0, 10)}) for name in ("sum", "mean", "variance", "std", "median", "min", "max", "iqr")),
+        ("quantiles", {"q": [0.25, 0.5], "bounds": (0, 10)}),
+        ("histogram", {"bounds": (0, 10)}),
+    ],
+)
+def test_every_statistic_passes(name, how):
+    if name == "quantiles":
+        q = how.pop("q")
+        found = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **how))
+    else:
+        found = list(both(getattr(dp.stats, name), **how))
+    for each in found:
+        assert each.passed, str(each)
+        assert each.releases
+
+
+def test_the_mode_and_the_smooth_median():
+    words = np.array(["a", "b", "a", "c"])
+    found = replay(lambda x: dp.stats.mode(x, ["a", "b", "c"], epsilon=1), words, np.array(["a", "b", "b", "c"]))
+    assert found.passed, str(found)
+    found = replay(lambda x: dp.stats.median(x, bounds=(0, 10), epsilon=1, method="smooth"), X, np.append(X[1:], 9.9))
+    assert found.passed, str(found)
+    assert 0 < found.releases[0].moved.times <= 1
+
+
+@pytest.mark.parametrize("method", ["histogram", "perturbed", "smoothed", "ks"])
+def test_every_density_passes(method):
+    found = replay(lambda x: dp.density.release(x, (0, 10), 1, method=method), X, CHANGED, claim=dp.PureDP(1))
+    assert found.passed, str(found)
+
+
+MECHANISMS = [
+    (dp.Laplace(2, 1), "release", 5, 7, 1.0),
+    (dp.Laplace(2, 1), "release", [5, 5], [4, 6], 1.0),
+    (dp.Laplace([1, 2], 1), "release", [5.0, 5.0], [5.5, 7.0], 1.0),
+    (dp.Gaussian(5, 1, 1e-6), "release", np.array([0, 0]), np.array([3, 4]), 1.0),
+    (dp.Gaussian(1, rho=0.1), "release", 0, 1, 1.0),
+    (dp.Staircase(1, 1), "release", 0.0, 0.5, 0.5),
+    (dp.MixedNoise(1, 1, 1e-6), "release", 0.0, 1.0, 1.0),
+    (dp.BoundedLaplace(1, 1, 0, 10), "release", 5.0, 5.25, 0.25),
+    (dp.RandomizedResponse(1), "release", [True, False], [True, True], 1.0),
+    (dp.Exponential(1, 1), "select_index", [1, 2, 3], [2, 1, 3], 1.0),
+    (dp.Exponential(1, 1, monotone=True), "select_index", [1, 2, 3], [2, 3, 3], 1.0),
+    (dp.NoisyMax(1, 1, noise="laplace"), "select_index", [1, 2], [0.5, 2], 0.5),
+    (dp.PermuteAndFlip(1, 1), "select_index", [1, 2], [1, 2], 0.0),
+    (dp.TopK(2, 1, 1), "select_indices", [1, 2, 3], [1, 2, 2], 1.0),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda each: str(each)[:40])
+def test_how_far_each_mechanism_moved(mechanism, method, one, other, times):
+    found = replay(getattr(mechanism, method), one, other)
+    assert found.passed, str(found)
+    assert found.releases[0].moved.times == pytest.approx(times)
+
+
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda each: str(each)[:40])
+def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, times):
+    if isinstance(mechanism, dp.RandomizedResponse):
+        far = [False, True]
+    else:
+        step = np.asarray(other, dtype=float) - np.asarray(one, dtype=float)
+        far = np.asarray(one) + 8 * (step if step.any() else np.append(np.zeros(step.size - 1), 1.0))
+        far = far.astype(np.asarray(one).dtype)
+        far = far if isinstance(one, np.ndarray) else far.tolist()
+    found = replay(getattr(mechanism, method), one, far)
+    assert [word in str(found) for word in ("moved by", "declared sensitivity")] == [True, True]
+
+
+def test_scores_that_go_both_ways_are_not_monotone():
+    m = dp.Exponential(1, 1, monotone=True)
+    assert "moved by 2 times" in str(replay(m.select_index, [1, 2], [2, 1]))
+
+
+def test_scores_in_pieces():
+    m = dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1))
+    one, other = [(0, 0.5, [0.0]), (0.5, 1, [3.0])], [(0, 0.25, [1.0]), (0.25, 1, [3.0, 0, -0.5])]
+    found = replay(m.release, one, other)
+    assert found.releases[0].moved.times == pytest.approx(3 - 0.5 * 0.25**2)
+    bow = [(0.0, 1.0, [0.0, 4.0, -4.0])]
+    assert replay(m.release, bow, [(0.0, 1.0, [0.0])]).releases[0].moved.times == 1
+
+
+def test_scores_of_all_integers():
+    m = dp.Exponential(1, 1)
+
+    def near(k):
+        return m.select_integer(lambda i: -abs(i - k), center=k, ceiling=0, slope=1)
+
+    assert replay(near, 3, 4).passed
+    assert not replay(near, 3, 6).passed
+
+
+def session(x):
+    s = dp.SparseVector(1, 1, 2, numeric=True).start(15)
+    found = []
+    for t in range(9):
+        if not s.done:
+            found.append(s.ask(int((x > t).sum())))
+    return found, s.asked, s.above
+
+
+def test_sessions_are_followed():
+    found = replay(session, X, FEWER, claim=dp.PureDP(1), rounds=6)
+    assert found.passed, str(found)
+    assert "2 times" in str(replay(session, X, X[:-2], rounds=6))
+
+
+def test_the_holdout_and_the_proposal():
+    rng = np.random.default_rng(1)
+    train, held = rng.random(200), rng.random(200)
+
+    def ask(held):
+        h = dp.ReusableHoldout(train, held, threshold=0.02, epsilon=1, bounds=(0, 1), limit=3)
+        return [h.ask(lambda r, t=t: (r > t).astype(float)).value for t in (0.1, 0.5, 0.9)]
+
+    changed = held.copy()
+    changed[0] = 1 - changed[0]
+    found = replay(ask, held, changed)
+    assert found.passed, str(found)
+    test = dp.ProposeTestRelease(bound=1, epsilon=1, delta=1e-6)
+    assert replay(lambda x: test.release(*x), (3.0, 5), (3.5, 4)).passed
+    assert not replay(lambda x: test.release(*x), (3.0, 5), (3.5, 3)).passed
+    assert not replay(lambda x: test.release(*x), (3.0, 5), (9.0, 5)).passed
+
+
+VISITS = pd.DataFrame(
+    {
+        "who": RNG.integers(0, 40, 300),
+        "town": RNG.choice(list("abcdefghij"), 300),
+        "amount": RNG.random(300) * 10,
+    }
+)
+FEW = VISITS[VISITS.who != 7]
+TOWNS = {"town": list("abcdefghij")}
+
+
+def ask(question, keys=None, **how):
+    def run(frame):
+        with dp.open(
+            frame, unit="who", bounds={"amount": (0, 10)}, keys=keys, budget=dp.ApproxDP(3, 1e-4), max_groups=3
+        ) as table:
+            return table.sql(question).release(epsilon=1, delta=1e-6, **how)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("question", "keys", "how"),
+    [
+        ("SELECT COUNT(*) n FROM data", None, {}),
+        ("SELECT town, COUNT(*) n, AVG(amount) m, MEDIAN(amount) k, MAX(amount) x FROM data GROUP BY town", TOWNS, {}),
+        ("SELECT town, COUNT(*) n, SUM(amount) s FROM data GROUP BY town", None, {}),
+        ("SELECT town, STDDEV(amount) s FROM data GROUP BY town", TOWNS, {"noise": "gaussian"}),
+        ("SELECT town, SUM(amount) s FROM data GROUP BY town", None, {"other": True}),
+        ("SELECT town, COUNT(*) s FROM data GROUP BY town", TOWNS, {"consistent": True}),
+        ("SELECT town, COUNT(*) s FROM data GROUP BY town", TOWNS, {"max_groups": "auto"}),
+        ("SELECT town, AVG(1 / (amount - 5)) s FROM data GROUP BY town", TOWNS, {}),
+    ],
+)
+def test_tables_pass(question, keys, how):
+    claim = dp.ApproxDP(1, 1e-6)
+    found = replay(ask(question, keys, **how), VISITS, FEW, claim=claim)
+    assert found.passed, str(found)
+
+
+def test_a_table_that_takes_its_keys_from_the_data():
+    def run(frame):
+        return ask("SELECT town, COUNT(*) n FROM data GROUP BY town", {"town": sorted({*frame.town})})(frame)
+
+    rare = pd.concat([VISITS, pd.DataFrame({"who": [77], "town": ["rare"], "amount": [1.0]})])
+    assert "vectors of the same length" in str(replay(run, rare, VISITS))
+
+
+BYPASSES = {
+    "an exact number beside a noisy one": (
+        lambda x: (dp.Laplace(1, 1).release(len(x)), len(x)),
+        "result differs at [1]",
+    ),
+    "the number of releases": (lambda x: [dp.Laplace(1, 1).release(0) for _ in x], "made with one|release(s) with one"),
+    "a parameter": (lambda x: dp.Laplace(1 + len(x), 1).release(0), "parameters depend on the data"),
+    "another mechanism": (
+        lambda x: (dp.Laplace if len(x) % 2 else dp.Staircase)(1, 1).release(0),
+        "with the other",
+    ),
+    "the shape": (lambda x: dp.Laplace(1, 1).release(np.zeros(len(x))), "same length"),
+    "the type": (lambda x: dp.Laplace(1, 1).release(0 if len(x) % 2 else 0.0), "same type"),
+    "the key": (lambda x: {len(x): dp.Laplace(1, 1).release(0)}, "in its keys"),
+    "an error": (lambda x: 1 / (len(x) % 2), "an error is raised with one"),
+    "the words of an error": (lambda x: int(f"x{len(x)}"), "the error differs at said"),
+    "a number that is none": (
+        lambda x: dp.Laplace(1, 1).release(np.array([math.nan if len(x) % 2 else 1.0])),
+        "error is raised|release(s) with one|made with one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BYPASSES)
+def test_every_way_round_is_found(name):
+    pipeline, words = BYPASSES[name]
+    found = str(replay(pipeline, X, FEWER))
+    assert any(word in found for word in words.split("|")), found
+
+
+def test_no_value_is_shown():
+    secret = 31337.25
+    found = replay(lambda x: (x[0], dp.Laplace(1, 1).release(float(x[0]))), [secret], [secret + 9])
+    assert "31337" not in str(found) + json.dumps(found.to_dict())
+    assert not found.passed
+
+
+def test_coins_are_tossed_alike():
+    """Sampling before a release, after one, and of another length."""
+
+    def sampled(x):
+        found = []
+        for _ in range(3):
+            kept = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
+            found.append(dp.Laplace(10, 1).release(float(x[kept].sum())))
+        return found
+
+    assert replay(sampled, X, CHANGED, rounds=8).passed
+
+
+def test_composition_is_counted():
+    def pipeline(x):
+        return [dp.Laplace(1, 0.5).release(len(x)) for _ in range(2)], dp.Gaussian(1, 0.5, 1e-6).release(len(x))
+
+    assert replay(pipeline, X, FEWER, claim=dp.ApproxDP(1.5, 1e-6)).passed
+    assert "can lose more" in str(replay(pipeline, X, FEWER, claim=dp.ApproxDP(1.4, 1e-6)))
+    assert "can lose more" in str(replay(pipeline, X, FEWER, claim=dp.PureDP(1.5)))
+    normal = dp.Gaussian(1, rho=0.125)
+    assert replay(lambda x: [normal.release(len(x)) for _ in range(4)], X, FEWER, claim=dp.ZCDP(0.5)).passed
+    assert not replay(lambda x: [normal.release(len(x)) for _ in range(5)], X, FEWER, claim=dp.ZCDP(0.5)).passed
+
+
+def test_a_ledger_is_charged_as_ever(tmp_path):
+    def run(x):
+        with dp.ledger.open(tmp_path / f"{len(x)}-{np.random.default_rng().integers(1 << 60)}.db") as books:
+            books.create("d", limit=dp.PureDP(2))
+            with books.scope("d"):
+                return dp.stats.mean(x, bounds=(0, 10), epsilon=1, neighbors=dp.AddRemove)
+
+    assert replay(run, X, FEWER, claim=dp.PureDP(1)).passed
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"pipeline": 3}, {"rounds": 0}, {"rounds": True}, {"claim": 1}], ids=lambda each: str(each)
+)
+def test_wrong_arguments(wrong):
+    told = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}
+    with pytest.raises(dp.DitherError):
+        replay(told.pop("pipeline"), told.pop("x"), told.pop("x_neighbor"), **told)
+
+
+@settings(max_examples=50)
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text(),
+        lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+    )
+)
+def test_a_thing_is_the_same_as_itself(thing):
+    import copy
+
+    assert difference(thing, copy.deepcopy(thing)) is None
+    assert difference([thing], [thing, thing]) is not None
+
+
+def test_differences():
+    class Box:
+        def __init__(self, inside):
+            self.inside = inside
+
+    assert difference(Box(1), Box(1)) is None
+    assert difference(Box(1), Box(2)) == " at inside"
+    assert difference(1, 1.0) == " (in its type)"
+    assert difference(np.zeros(2), np.zeros(3)) == " (in its shape or type)"
+    assert difference(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})) is not None
+    assert difference({1, 2}, {2, 1}) is None
+    loop: list = []
+    loop.append(loop)
+    other: list = []
+    other.append(other)
+    assert difference(loop, other) is None
+
+
+def test_an_unknown_thing_has_no_distance():
+    with pytest.raises(AssertionError):
+        moved(object(), {}, {})

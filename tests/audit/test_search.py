@@ -1,0 +1,120 @@
+"""The search finds the pair at which code breaks, and blames no other code."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither.audit.neighbours import catalogue, people
+from dither.audit.search import search
+from dither.errors import InvalidArgument, WrongType
+
+SURE = 1 - 1e-10
+
+
+def distance(x, y):
+    """How many records one must take away and add to get from one to the other."""
+    left, right = ([repr(v) for v in np.asarray(each).tolist()] for each in (x, y))
+    common = 0
+    for value in left:
+        if value in right:
+            right.remove(value)
+            common += 1
+    return len(left) - common, len(right)
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (0.0, 1.0), (-5, 100), (-2.5, 2)])
+def test_pairs_are_neighbours(bounds):
+    for pair in catalogue(bounds, dp.AddRemove):
+        assert distance(pair.x, pair.x_neighbor) == (0, 1), pair.name
+    for pair in catalogue(bounds, dp.ReplaceOne):
+        assert distance(pair.x, pair.x_neighbor) == (1, 1), pair.name
+    for relation in (dp.AddRemove, dp.ReplaceOne):
+        names = [pair.name for pair in catalogue(bounds, relation)]
+        assert len(names) == len(set(names))
+        for pair in catalogue(bounds, relation, unusual=False):
+            both = np.concatenate([pair.x, pair.x_neighbor])
+            assert ((both >= bounds[0]) & (both <= bounds[1])).all()
+
+
+def test_people_differ_in_one_person():
+    for relation in (dp.AddRemove, dp.ReplaceOne):
+        for pair in people((0, 1), relation):
+            others = [[row for row in rows if row["id"] != "q"] for rows in (pair.x, pair.x_neighbor)]
+            assert others[0] == others[1]
+
+
+def noise(scale):
+    return dp.Laplace(scale, 1).release(0.0)
+
+
+BROKEN = {
+    "sensitivity at the middle only": lambda x: float(np.sum(x)) + noise(abs(float(np.median(x))) + 1e-3),
+    "NaN": lambda x: float(np.clip(x, 0, 1).sum()) + noise(1),
+    "wraps": lambda x: (float(x.sum(dtype=x.dtype)) / 255 if x.dtype == np.uint8 else 0.0) + noise(0.1),
+}
+WHERE = {"sensitivity at the middle only": "bound", "NaN": "NaN", "wraps": "uint8"}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_pair_is_found(name):
+    with np.errstate(all="ignore"):
+        found = search(
+            BROKEN[name], bounds=(0, 1), neighbors=dp.ReplaceOne, claim=1, trials=1000, confidence=SURE, finalists=3
+        )
+    assert found.refuted
+    assert WHERE[name] in found.name
+    assert found.epsilon == max(row["epsilon"] for row in found.table() if row["epsilon"] is not None)
+    assert json.loads(json.dumps(found.to_dict()))["pair"] == found.name
+    assert found.name in str(found)
+
+
+@pytest.mark.slow
+def test_empty_data_are_tried():
+    def emptied(x):
+        return "nothing" if len(x) == 0 else dp.stats.count(x, epsilon=1)
+
+    found = search(emptied, bounds=(0, 1), neighbors=dp.AddRemove, claim=1, trials=1000, confidence=SURE)
+    assert found.refuted
+    assert found.name.startswith("nothing")
+
+
+def test_rows_are_not_people():
+    pairs = lambda: people((0, 1), dp.AddRemove)  # noqa: E731
+    rows = lambda x: dp.Laplace(1, 1).release(len(x))  # noqa: E731
+    persons = lambda x: dp.Laplace(1, 1).release(len({row["id"] for row in x}))  # noqa: E731
+    assert search(rows, pairs, claim=1, trials=1000, confidence=SURE).refuted
+    assert not search(persons, pairs, claim=1, trials=1000, confidence=SURE).refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [dp.AddRemove, dp.ReplaceOne])
+def test_our_own_statistics_are_not_accused(relation):
+    def mean(x):
+        return dp.stats.mean(x, bounds=(0, 1), epsilon=1, neighbors=relation, nan="lower")
+
+    found = search(mean, bounds=(0, 1), neighbors=relation, claim=1, trials=2000, confidence=SURE)
+    assert not found.refuted
+    assert len(found.tried) > 15
+
+
+def test_the_worst_is_the_worst_of_pairs_of_ones_own():
+    pairs = [("near", 0.0, 0.1), ("far", 0.0, 1.0), ("same", 0.0, 0.0)]
+    found = search(dp.Laplace(1, 3), pairs, trials=5000)
+    assert found.name == "far"
+    assert 2 < found.epsilon < 3.5
+    assert sum(row["epsilon"] is not None for row in found.table()) == 3
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InvalidArgument, match="neighbors"):
+        search(abs, bounds=(0, 1))
+    with pytest.raises(InvalidArgument, match="bounds"):
+        search(abs, neighbors=dp.AddRemove)
+    with pytest.raises(InvalidArgument, match="at least one pair"):
+        search(abs, [])
+    with pytest.raises(WrongType, match="triples"):
+        search(abs, [(0, 1)])

@@ -1,0 +1,204 @@
+"""The whole audit: what is built in passes, what is not what it claims does not, and page and command say so."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dither as dp
+from dither.audit import audit
+from dither.audit.builtin import Subject, subjects
+from dither.audit.suite import examine
+from dither.cli.app import app
+from dither.report.audit import audit_html, most_power, trade_off, write_audit
+
+EVERY = subjects()
+
+
+@pytest.mark.parametrize("subject", EVERY, ids=lambda subject: subject.name)
+def test_everything_that_is_built_in_is_what_it_claims(subject):
+    found = examine(subject, seconds=0.1, confidence=1 - 1e-11)
+    assert not found.refuted, found.replayed
+    assert found.verdict == ("proved" if subject.mechanism is not None else "not refuted")
+    json.dumps(found.measured, allow_nan=False)
+
+
+def test_every_mechanism_is_there():
+    kinds = {type(subject.mechanism).__name__ for subject in EVERY} | {"SampleAndAggregate", "ContinuousExponential"}
+    mechanisms = [getattr(dp, name) for name in dp.__all__]
+    wanted = {m.__name__ for m in mechanisms if isinstance(m, type) and m.__module__.startswith("dither.mechanisms")}
+    assert wanted <= kinds
+
+
+def halved(subject):
+    """The same with half the noise."""
+    mechanism = dp.Laplace(1, 1)
+    object.__setattr__(mechanism, "_scales", (0.5,))
+    return replace(subject, draw=lambda x, size: mechanism.release(np.full(size, x)), mechanism=mechanism)
+
+
+def test_a_wrong_scale_is_refuted_by_certificate_and_by_measurement():
+    broken = halved(EVERY[1])
+    found = examine(broken, seconds=0.3)
+    assert found.refuted
+    assert found.certified is not None
+    assert found.certified["epsilon"] == 2
+    assert found.measured is not None
+    assert found.measured["refuted"]
+    assert examine(replace(broken, mechanism=None), seconds=0.3).refuted
+
+
+def test_a_leak_is_refuted_by_replay_alone():
+    leak = Subject(
+        "leak", "statistic", dp.PureDP(1), np.zeros(5), np.zeros(6),
+        lambda x, size: [(dp.stats.count(x, epsilon=1), len(x)) for _ in range(size)], measured=False,
+    )  # fmt: skip
+    found = audit([leak], processes=1)
+    assert not found.passed
+    assert found.rows[0].replayed is not None
+    assert "result differs" in found.rows[0].replayed["findings"][0]
+    assert "Leaks" in audit_html(found)
+
+
+def test_processes_agree_and_rows_are_told_in_order():
+    told: list[str] = []
+    found = audit(EVERY[:4], seconds=0.02, processes=2, tell=lambda row: told.append(row.name))
+    assert told == [subject.name for subject in EVERY[:4]] == [row.name for row in found.rows]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["passed"]
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"confidence": 1}, {"processes": -1}])
+def test_wrong_arguments(wrong):
+    with pytest.raises(dp.DitherError):
+        audit(EVERY[:1], **wrong)
+
+
+def test_the_page(tmp_path):
+    found = audit([EVERY[0], halved(replace(EVERY[1], name="<b>wrong</b>"))], seconds=0.1)
+    page = audit_html(found)
+    assert "1 of 2 claims were REFUTED" in page
+    assert "&lt;b&gt;wrong" in page
+    assert "<b>wrong" not in page
+    assert "<script" not in page
+    for row in found.rows:
+        picture = ET.fromstring(trade_off(row))
+        assert len([each for each in picture.iter() if each.tag.endswith("circle")]) == len(row.measured["points"])
+    write_audit(tmp_path / "audit.html", found)
+    assert (tmp_path / "audit.html").read_text() == page
+    with pytest.raises(dp.InvalidArgument):
+        write_audit(tmp_path / "no" / "audit.html", found)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.01), (5.0, 1e-6)])
+def test_the_region_is_that_of_the_theorem(epsilon, delta):
+    """Against randomized response with a little certainty, which reaches the border."""
+    p = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
+    q = 1 - delta - p
+    assert most_power(q, epsilon, delta) == pytest.approx(p + delta)
+    for alpha in (0.0, 0.1, 0.9, 1.0):
+        assert most_power(alpha, epsilon, delta) >= alpha
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+MINE = """
+import numpy as np
+import dither as dp
+
+def half(x):
+    return dp.Laplace(sensitivity=1, epsilon=2).release(float(np.sum(x)))
+
+def good(x):
+    return dp.Laplace(sensitivity=1, epsilon=1).release(float(np.clip(np.nan_to_num(x, nan=0, posinf=1), 0, 1).sum()))
+
+def leaks(x):
+    return dp.stats.mean(x, bounds=(0, float(np.max(x))), epsilon=1, neighbors=dp.AddRemove)
+
+def pairs():
+    yield "apart", np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 9.0])
+
+number = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+def test_the_command_on_what_is_built_in(tmp_path):
+    page, found = tmp_path / "a.html", tmp_path / "a.json"
+    told = run("--only", "randomized", "--seconds", "0.05", "--json", found, "--html", page)
+    assert told.exit_code == 0, told.output
+    assert "proved" in told.output
+    assert json.loads(found.read_text())["passed"]
+    assert "<svg" in page.read_text()
+
+
+def test_the_command_on_what_is_broken():
+    told = run("--broken", "--only", "half", "--seconds", "0.2")
+    assert told.exit_code == 0, told.output
+    assert "1 refuted" in told.output
+
+
+def test_the_command_on_ones_own_code(mine, tmp_path):
+    told = run(f"{mine}:half", "--epsilon", "1", "--bounds", "0", "1", "--trials", "2000")
+    assert told.exit_code == 1, told.output
+    assert "REFUTED" in told.output
+    found = tmp_path / "found.json"
+    told = run(
+        f"{mine}:good", "--epsilon", "1", "--bounds", "0", "1", "--trials", "400", "--neighbors", "add-remove",
+        "--json", found,
+    )  # fmt: skip
+    assert told.exit_code == 0, told.output
+    assert json.loads(found.read_text())["rows"][0]["verdict"] == "not refuted"
+
+
+def test_the_command_replays_ones_own_code(mine):
+    told = run(f"{mine}:leaks", "--epsilon", "9", "--pairs", "pairs", "--trials", "100")
+    assert told.exit_code == 1, told.output
+    assert "parameters depend on the data" in told.output
+
+
+def test_without_a_claim_it_measures(mine):
+    told = run(f"{mine}:half", "--pairs", "pairs", "--trials", "300")
+    assert told.exit_code == 1  # the sensitivity is exceeded, whatever was claimed
+    assert "epsilon >=" in told.output
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "words"),
+    [
+        ("nothing.py:f", [], "FILE.py:function"),
+        ("mine.txt:f", [], "FILE.py:function"),
+        ("{mine}", [], "FILE.py:function"),
+        ("{mine}:number", ["--bounds", "0", "1"], "name of a function"),
+        ("{mine}:absent", ["--bounds", "0", "1"], "name of a function"),
+        ("{mine}:good", [], "--bounds"),
+        ("{mine}:good", ["--pairs", "number"], "--pairs"),
+        ("{mine}:good", ["--bounds", "1", "0"], "bounds"),
+        ("{mine}:good", ["--bounds", "0", "1", "--neighbors", "both"], "--neighbors"),
+        ("{mine}:good", ["--bounds", "0", "1", "--epsilon", "-1"], "epsilon"),
+    ],
+)
+def test_wrong_commands(mine, target, more, words):
+    told = run(target.replace("{mine}", str(mine)), *more)
+    assert told.exit_code != 0
+    assert words in str(told.exception)
+
+
+def test_nothing_of_that_name():
+    told = run("--only", "no such thing")
+    assert "part of a subject's name" in str(told.exception)

@@ -34,6 +34,7 @@ test: lint
 	$(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'
 	$(BIN)/python benchmarks/run.py --with-peers
 
 which-noise: $(VENV)/dev.stamp

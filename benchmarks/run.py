@@ -18,7 +18,10 @@ from typing import Any
 
 from suite import Row, missed, number, table
 
-SUITES = ("noise", "selection", "smooth", "accounting", "ledger", "tables", "auditing", "import_time")
+SUITES = (
+    "noise", "selection", "smooth", "accounting", "ledger", "tables", "auditing",
+    "learning_logistic", "learning_regression", "learning_groups", "learning_peers", "import_time",
+)  # fmt: skip
 PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3
 HERE = Path(__file__).resolve().parent

@@ -21,7 +21,7 @@ NAMES = [
     "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "ledger", "mean", "median", "mode", "people",
+    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "learn", "ledger", "mean", "median", "mode", "people",
     "quantile", "report", "std", "var", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
@@ -45,13 +45,20 @@ AUDIT = [
     "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue", "certify",
     "measure", "people", "replay", "search",
 ]  # fmt: skip
+LEARN = [
+    "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression", "Loss",
+    "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "Ridge", "Schedule", "SmoothHinge", "Squared",
+    "StandardScaler", "TheoremSGD", "Trace", "compare", "descend", "descent_bound", "gradient_descent",
+    "gradient_variance", "noise_for", "noisy_descent", "offline_sgd", "online_sgd", "private_bound", "ridge_line",
+    "select_model", "stochastic_bound", "utility_bound",
+]  # fmt: skip
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]
 
 
 def public() -> dict[str, Any]:
     """Every public object by its full name; values such as AddRemove are described by their module."""
     found = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
-    for module in (dither.stats, dither.sensitivity, dither.accounting, dither.audit):
+    for module in (dither.stats, dither.sensitivity, dither.accounting, dither.audit, dither.learn):
         names = [name for name in module.__all__ if name not in ("ACCOUNTANTS", "POWERS")]  # values
         found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
     return found
@@ -76,8 +83,9 @@ def methods(owner: type) -> dict[str, Any]:
         (dither.sensitivity, SENSITIVITIES),
         (dither.accounting, ACCOUNTING),
         (dither.audit, AUDIT),
+        (dither.learn, LEARN),
     ],
-    ids=["dither", "stats", "sensitivity", "accounting", "audit"],
+    ids=["dither", "stats", "sensitivity", "accounting", "audit", "learn"],
 )
 def test_all_is_what_was_decided(module, names):
     assert sorted(module.__all__) == sorted(names)

@@ -41,7 +41,7 @@ from dither.mechanisms import (
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, ledger, report
+    from dither import audit, learn, ledger, report
     from dither.tables.builder import col, count, histogram, mean, median, mode, people, quantile, std, var
     from dither.tables.builder import max_ as max  # noqa: F401
     from dither.tables.builder import min_ as min  # noqa: F401
@@ -87,6 +87,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "count",
     "density",
     "histogram",
+    "learn",
     "ledger",
     "mean",
     "median",
@@ -105,6 +106,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
 
 _LATER = {
     "audit": ("dither.audit", None),
+    "learn": ("dither.learn", None),
     "ledger": ("dither.ledger", None),
     "report": ("dither.report", None),
     "open": ("dither.tables.session", "open"),

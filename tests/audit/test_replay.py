@@ -239,6 +239,21 @@ def test_every_way_round_is_found(name):
     assert any(word in found for word in words.split("|")), found
 
 
+def test_a_pipeline_that_always_fails_says_so():
+    found = replay(lambda x: dp.Laplace(1, -len(x)).release(1), X, X)
+    assert found.passed
+    assert found.ended == "InvalidArgument"
+    assert "all runs ended in InvalidArgument" in str(found)
+    assert not replay(lambda x: 1, X, FEWER).ended
+
+
+def test_whole_numbers_have_no_rounding_to_excuse():
+    far = (1 << 60) + 1
+    assert not replay(dp.Laplace(1 << 60, 1).release, 0, far).passed
+    assert not replay(dp.Gaussian(1 << 60, 1, 1e-6).release, [0, 0], [1 << 60, 1]).passed
+    assert replay(dp.Laplace(0.1, 1).release, 0.3, 0.1 + 0.3).passed  # 0.4 - 0.3 is 0.10000000000000003
+
+
 def test_no_value_is_shown():
     secret = 31337.25
     found = replay(lambda x: (x[0], dp.Laplace(1, 1).release(float(x[0]))), [secret], [secret + 9])

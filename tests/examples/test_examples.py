@@ -193,9 +193,37 @@ def which_accountant(found: dict[str, Any]) -> None:
     assert math.log(20) / found["needed"] <= 5.01  # the tail of a real Laplace law: exp(-5 epsilon) = 1/20
 
 
+def gradient_descent(found: dict[str, Any]) -> None:
+    for name, excess in found["excess"].items():
+        assert np.all(np.abs(excess) <= found["bound"][name])
+    assert found["parabola"] == pytest.approx(0.9**100)
+    sgd = found["sgd"]
+    assert sgd["spread"]["constant"] > sgd["spread"]["falling"]  # means of 40 squares, 20 times apart
+    for name, excess in sgd["excess"].items():  # the bound is some 20 to 300 times the mean
+        assert np.all(excess[10:] <= sgd["bounds"][name][10:])
+
+
+def theorem_37(found: dict[str, Any]) -> None:
+    first, last = found["counts"]
+    for name, rows in found["costs"].items():
+        kappa = 0.9 if "h^" in name else 0.0
+        assert rows[0]["last"] == pytest.approx(first**kappa)
+        assert rows[1]["last"] == pytest.approx(last**kappa)
+        assert rows[1]["average"] == pytest.approx(sum(h**kappa for h in range(1, last)))
+        assert all(row["composed"] < row["average"] for row in rows)
+    growth = {name: terms[2][1999] / terms[2][999] for name, terms in found["terms"].items()}
+    constant, falling, growing = growth.values()
+    assert constant == pytest.approx(4, rel=0.01)  # N^2
+    assert falling == pytest.approx(2**1.5, rel=0.03)  # N^(2 - rho)
+    assert growing < 1  # N^(2 - rho - 2 kappa)
+    assert found["direct"] <= 25 / found["n"]  # Laplace at epsilon 1: 25 scales do not happen
+
+
 CHECKS = {
     check.__name__: check
     for check in (
+        gradient_descent,
+        theorem_37,
         heavy_hitter,
         pricing,
         election,

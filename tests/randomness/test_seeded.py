@@ -60,3 +60,13 @@ def test_parts_and_sums_of_a_marked_array_stay_marked() -> None:
 def test_what_has_no_mark_comes_back_as_it_was(value: object) -> None:
     assert mark(value, SeededSource(1)) is value
     assert not is_seeded(value)
+
+
+def test_a_copy_begins_at_the_beginning():
+    import copy
+    import pickle
+
+    source = SeededSource(5)
+    first = source.words(9).tolist()
+    for again in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
+        assert again.words(9).tolist() == first

@@ -238,6 +238,12 @@ def test_another_card_is_another_question(tmp_path):
         assert str(table.left) == "(ε, δ) = (8, 0.001)"
 
 
+def test_a_new_version_of_the_data_is_asked_anew(tmp_path):
+    for version, replayed in (("2026-01", False), ("2026-01", True), ("2026-02", False)):
+        with dp.open(card(tmp_path, version=version)) as table:
+            assert table.sql(COUNT).release(1).replayed is replayed
+
+
 def test_each_analyst_has_a_budget(tmp_path):
     with dp.open(card(tmp_path, each_analyst=dp.PureDP(1))) as table:
         with pytest.raises(InvalidArgument, match="analyst"):

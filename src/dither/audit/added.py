@@ -31,11 +31,14 @@ def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
     laws, scales = mechanism._laws, mechanism._scales
     kinds = {type(law) for law in laws}
     known = kinds <= {Normal} or kinds <= {Staircase} or all(law == Exponential(symmetric=True) for law in laws)
-    if not known or not len(laws) == len(scales) == len(parts):
+    known &= kinds == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
+    known &= len(laws) == len(scales) == len(parts) == (1 if mechanism._joint else len(mechanism._steps))
+    known &= all(math.frexp(step)[0] == 0.5 for step in mechanism._steps) and math.inf not in scales
+    if not known:
         raise NotPrivate(
             message(
                 "mechanism",
-                "Laplace, normal or staircase noise, one law for each sensitivity",
+                "Laplace, normal or staircase noise, one law for each sensitivity, on a lattice of a power of two",
                 "others",
                 "certify a mechanism of dither.mechanisms",
             )

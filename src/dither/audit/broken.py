@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dither as dp
+from dither import stats
 from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import resolve
 from dither.tables.keys import threshold
 from dither.tables.measures import Measure
@@ -52,7 +53,7 @@ class Broken:
 def laplace(scale: float, shape: Any) -> Floats:
     """Laplace noise of any scale."""
     size = int(np.prod(shape))
-    found: Floats = dp.Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
+    found: Floats = Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
     return found.reshape(shape)
 
 
@@ -97,7 +98,7 @@ def above(limit_noise: Floats, noisy: Floats, limit: int) -> NDArray[np.int64]:
 
 def sparse(limit: int, *, numeric: bool = False) -> Draw:
     """The repaired twin of every sparse vector: one session a run."""
-    mechanism = dp.SparseVector(sensitivity=1, epsilon=1, limit=limit, numeric=numeric)
+    mechanism = SparseVector(sensitivity=1, epsilon=1, limit=limit, numeric=numeric)
 
     def session(answers: Sequence[float]) -> list[float]:
         asked, found = mechanism.start(0.0), []
@@ -144,13 +145,13 @@ def people_of(rows: Sequence[tuple[int, str]]) -> int:
 def every_key(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
     """People by key, each person in one, with noise: and every key that anybody has."""
     counts = Counter(key for _, key in dict(rows).items())
-    return {key: dp.Laplace(1, 1).release(count) for key, count in sorted(counts.items())}
+    return {key: Laplace(1, 1).release(count) for key, count in sorted(counts.items())}
 
 
 def common_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
     """The same, for keys whose noisy number of people reaches a threshold."""
     counts, people = Counter(key for _, key in dict(rows).items()), Measure("people")
-    shown, noisy = _RULE.release({(key,): (count,) for key, count in counts.items()}, {people: dp.Laplace(1, 1)})
+    shown, noisy = _RULE.release({(key,): (count,) for key, count in counts.items()}, {people: Laplace(1, 1)})
     return {str(key): count for (key,), count in zip(shown, noisy[people].tolist(), strict=True)}
 
 
@@ -158,10 +159,10 @@ def mean_or_error(x: Sequence[float]) -> float:
     """Charges, and then finds out that a record is no number."""
     if any(math.isnan(value) for value in x):
         raise ValueError("a record is not a number")
-    return float(dp.stats.mean(np.array(x), bounds=(0, 1), epsilon=1))
+    return float(stats.mean(np.array(x), bounds=(0, 1), epsilon=1))
 
 
-_RULE = threshold(dp.Laplace(1, 1), Fraction("1e-6"), 1, False)
+_RULE = threshold(Laplace(1, 1), Fraction("1e-6"), 1, False)
 _ZEROS = np.zeros(100)
 _ONE = np.append(np.zeros(99), 1.0)
 _SIX = [(i, "abc"[i % 3]) for i in range(6)]
@@ -176,12 +177,12 @@ CASES: tuple[Broken, ...] = (
     Broken(
         "floating point", "which floats come out depends on the answer", PureDP(1), 0.0, 1.0,
         textbook_laplace,
-        lambda x, size: dp.Laplace(1, 1).release(np.full(size, x)),
+        lambda x, size: Laplace(1, 1).release(np.full(size, x)),
     ),
     Broken(
         "local sensitivity", "the noise itself depends on the data", PureDP(1), (0, 0, 0, 1, 1), (0, 0, 0, 0, 1),
         local_median,
-        each(lambda x: dp.stats.median(np.array(x, dtype=float), bounds=(0, 1), epsilon=1, method="smooth")),
+        each(lambda x: stats.median(np.array(x, dtype=float), bounds=(0, 1), epsilon=1, method="smooth")),
     ),
     Broken(
         "noisy max", "Lap(1/epsilon) is for records that are added or removed, not replaced", PureDP(1),
@@ -191,18 +192,18 @@ CASES: tuple[Broken, ...] = (
     ),
     Broken(
         "mixed noise", "normal noise of sqrt(2) sensitivity/epsilon has delta = 0.0396, not 0.0113", _MIXED, 0.0, 1.0,
-        lambda x, size: dp.Gaussian(sensitivity=1, epsilon=1, delta=0.0396).release(np.full(size, x)),
-        lambda x, size: dp.Gaussian(sensitivity=1, epsilon=1, delta=0.0113).release(np.full(size, x)),
+        lambda x, size: Gaussian(sensitivity=1, epsilon=1, delta=0.0396).release(np.full(size, x)),
+        lambda x, size: Gaussian(sensitivity=1, epsilon=1, delta=0.0113).release(np.full(size, x)),
     ),
     Broken(
         "standard deviation", "it moves by width/sqrt(n), not width/n", PureDP(1), _ZEROS, _ONE,
-        lambda x, size: dp.Laplace(1 / len(x), 1).release(np.full(size, np.std(x))),
-        lambda x, size: dp.Laplace(1 / math.sqrt(len(x)), 1).release(np.full(size, np.std(x))),
+        lambda x, size: Laplace(1 / len(x), 1).release(np.full(size, np.std(x))),
+        lambda x, size: Laplace(1 / math.sqrt(len(x)), 1).release(np.full(size, np.std(x))),
     ),
     Broken(
         "bounded Laplace", "cutting the law off costs: at this scale the loss is 1.49", PureDP(1), 0.0, 1.0,
         truncated,
-        each(dp.BoundedLaplace(sensitivity=1, epsilon=1, lower=0, upper=10).release),
+        each(BoundedLaplace(sensitivity=1, epsilon=1, lower=0, upper=10).release),
     ),
     Broken(
         "sparse vector, answers shown", "the answer that was compared is shown", PureDP(1),
@@ -235,8 +236,8 @@ CASES: tuple[Broken, ...] = (
     Broken(
         "contributions", "a person with twenty rows counts twenty times", PureDP(1),
         [*_SIX, *((9, "a") for _ in range(20))], _SIX,
-        each(lambda rows: dp.Laplace(1, 1).release(len(rows))),
-        each(lambda rows: dp.Laplace(1, 1).release(people_of(rows))),
+        each(lambda rows: Laplace(1, 1).release(len(rows))),
+        each(lambda rows: Laplace(1, 1).release(people_of(rows))),
         glue=True,
     ),
     Broken(
@@ -248,14 +249,14 @@ CASES: tuple[Broken, ...] = (
     Broken(
         "bounds from the data", "the largest value sets the noise", PureDP(1),
         np.linspace(1, 2, 20), np.append(np.linspace(1, 2, 20)[:-1], 100.0),
-        each(lambda x: dp.stats.mean(x, bounds=(0, float(x.max())), epsilon=1)),
-        each(lambda x: dp.stats.mean(x, bounds=(0, 100), epsilon=1)),
+        each(lambda x: stats.mean(x, bounds=(0, float(x.max())), epsilon=1)),
+        each(lambda x: stats.mean(x, bounds=(0, 100), epsilon=1)),
         glue=True,
     ),
     Broken(
         "NaN", "an error where one record is no number", PureDP(1), [0.5] * 9 + [math.nan], [0.5] * 10,
         each(mean_or_error),
-        each(lambda x: dp.stats.mean(np.array(x), bounds=(0, 1), epsilon=1, nan="lower")),
+        each(lambda x: stats.mean(np.array(x), bounds=(0, 1), epsilon=1, nan="lower")),
         glue=True,
     ),
 )  # fmt: skip

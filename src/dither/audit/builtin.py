@@ -9,14 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-import dither as dp
-from dither.guarantees import Guarantee
-from dither.mechanisms import ContinuousExponential
-from dither.neighbors import Neighbors
+from dither import density, stats
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.mechanisms import (
+    BoundedLaplace,
+    ContinuousExponential,
+    Exponential,
+    Gaussian,
+    Laplace,
+    MixedNoise,
+    NoisyMax,
+    PermuteAndFlip,
+    ProposeTestRelease,
+    RandomizedResponse,
+    ReusableHoldout,
+    SmoothNoise,
+    SparseVector,
+    Staircase,
+    TopK,
+)
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 Draw = Callable[[Any, int], Any]
 
@@ -27,7 +44,7 @@ class Subject:
 
     name: str
     kind: str
-    """``mechanism``, ``statistic``, ``density`` or ``table``."""
+    """``mechanism``, ``statistic``, ``density``, ``table`` or ``learning``."""
     claim: Guarantee
     one: Any = field(repr=False)
     other: Any = field(repr=False)
@@ -46,7 +63,7 @@ def subjects() -> list[Subject]:
     >>> len(subjects()) > 40
     True
     """
-    return [*_noises(), *_smooth(), *_choices(), *_sessions(), *_statistics(), *_densities(), *_tables()]
+    return [*_noises(), *_smooth(), *_choices(), *_sessions(), *_statistics(), *_densities(), *_tables(), *_learning()]
 
 
 def _each(function: Callable[[Any], Any]) -> Draw:
@@ -58,35 +75,35 @@ def _filled(mechanism: Any) -> Draw:
     return lambda x, size: mechanism.release(np.full(size, x))
 
 
-def _reports(response: dp.RandomizedResponse, x: Any, size: int) -> Any:
+def _reports(response: RandomizedResponse, x: Any, size: int) -> Any:
     return response.release([x] * size)
 
 
 def _noises() -> Iterator[Subject]:
-    normal = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
+    normal = Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     for name, mechanism, one, other in (
-        ("Laplace, whole numbers", dp.Laplace(1, 1), 0, 1),
-        ("Laplace, real numbers", dp.Laplace(1, 1), 0.0, 1.0),
-        ("Laplace, a third", dp.Laplace(1 / 3, 1), 0.0, 1 / 3),
+        ("Laplace, whole numbers", Laplace(1, 1), 0, 1),
+        ("Laplace, real numbers", Laplace(1, 1), 0.0, 1.0),
+        ("Laplace, a third", Laplace(1 / 3, 1), 0.0, 1 / 3),
         ("Gaussian, whole numbers", normal, 0, 1),
         ("Gaussian, real numbers", normal, 0.0, 1.0),
-        ("Gaussian, zCDP, whole numbers", dp.Gaussian(sensitivity=1, rho=0.5), 0, 1),
-        ("mixed noise", dp.MixedNoise(1, 1, 1e-6), 0.0, 1.0),
+        ("Gaussian, zCDP, whole numbers", Gaussian(sensitivity=1, rho=0.5), 0, 1),
+        ("mixed noise", MixedNoise(1, 1, 1e-6), 0.0, 1.0),
     ):
         yield Subject(name, "mechanism", mechanism.guarantee, one, other, _filled(mechanism), mechanism)
-    stairs = dp.Staircase(1, 2)
+    stairs = Staircase(1, 2)
     yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, _each(stairs.release), stairs)
-    split = dp.Laplace([1, 2], 1)
+    split = Laplace([1, 2], 1)
     yield Subject(
         "Laplace, two sensitivities", "mechanism", split.guarantee, [0.0, 0.0], [1.0, 2.0], _each(split.release), split
     )
-    bounded = dp.BoundedLaplace(1, 1, 0, 10)
+    bounded = BoundedLaplace(1, 1, 0, 10)
     for name, one, other in (("real numbers", 0.0, 1.0), ("whole numbers", 0, 1)):
         yield Subject(
             f"bounded Laplace, {name}", "mechanism", bounded.guarantee, one, other, _each(bounded.release), bounded
         )
     for categories in (2, 5):
-        response = dp.RandomizedResponse(1, categories)
+        response = RandomizedResponse(1, categories)
         one, other = (False, True) if categories == 2 else (0, 1)
         yield Subject(
             f"randomized response, {categories} categories", "mechanism", response.guarantee, one, other,
@@ -97,7 +114,7 @@ def _noises() -> Iterator[Subject]:
 def _smooth() -> Iterator[Subject]:
     for kind in ("laplace", "gaussian", "cauchy", "student"):
         pure = kind in ("cauchy", "student")
-        noise = dp.SmoothNoise(kind, 1) if pure else dp.SmoothNoise(kind, 1, 1e-6)
+        noise = SmoothNoise(kind, 1) if pure else SmoothNoise(kind, 1, 1e-6)
 
         def draw(x: Any, noise: Any = noise) -> Any:
             return noise.release(x[0], x[1], width=1000.0)
@@ -112,21 +129,21 @@ def _smooth() -> Iterator[Subject]:
 def _choices() -> Iterator[Subject]:
     here, there = [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]
     for name, chooser in (
-        ("exponential mechanism", dp.Exponential(1, 1)),
-        ("noisy max, Gumbel", dp.NoisyMax(1, 1, noise="gumbel")),
-        ("noisy max, Laplace", dp.NoisyMax(1, 1, noise="laplace")),
-        ("noisy max, exponential", dp.NoisyMax(1, 1, noise="exponential")),
-        ("permute and flip", dp.PermuteAndFlip(1, 1)),
+        ("exponential mechanism", Exponential(1, 1)),
+        ("noisy max, Gumbel", NoisyMax(1, 1, noise="gumbel")),
+        ("noisy max, Laplace", NoisyMax(1, 1, noise="laplace")),
+        ("noisy max, exponential", NoisyMax(1, 1, noise="exponential")),
+        ("permute and flip", PermuteAndFlip(1, 1)),
     ):
         yield Subject(name, "mechanism", chooser.guarantee, here, there, _each(chooser.select_index), chooser)
-    monotone = dp.Exponential(1, 1, monotone=True)
+    monotone = Exponential(1, 1, monotone=True)
     yield Subject(
         "exponential mechanism, monotone", "mechanism", monotone.guarantee, [0, 0, 0], [1, 0, 0],
         _each(monotone.select_index), monotone,
     )  # fmt: skip
-    best = dp.TopK(2, 1, 1)
+    best = TopK(2, 1, 1)
     yield Subject("top k", "mechanism", best.guarantee, here, there, _each(best.select_indices), best)
-    whole = dp.Exponential(1, 1)
+    whole = Exponential(1, 1)
     yield Subject(
         "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
         _each(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
@@ -144,7 +161,7 @@ def _above(t: float, rows: Any) -> Any:
 
 def _sessions() -> Iterator[Subject]:
     for numeric in (False, True):
-        sparse = dp.SparseVector(1, 1, 2, numeric=numeric)
+        sparse = SparseVector(1, 1, 2, numeric=numeric)
 
         def session(x: Any, sparse: Any = sparse) -> list[float]:
             asked, found = sparse.start(0.0), []
@@ -159,14 +176,14 @@ def _sessions() -> Iterator[Subject]:
     train = np.linspace(0, 1, 10)
 
     def holdout(x: Any) -> list[float]:
-        kept = dp.ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
+        kept = ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
         return [kept.ask(partial(_above, t)).value for t in (0.2, 0.8)]
 
     one = np.linspace(0, 1, 10)
-    kept = dp.ReusableHoldout(train, one, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
+    kept = ReusableHoldout(train, one, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
     other = np.append(one[:-1], 0.0)
     yield Subject("reusable holdout", "mechanism", kept.guarantee, one, other, _each(holdout), kept)
-    test = dp.ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
+    test = ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
     yield Subject(
         "propose, test, release", "mechanism", test.guarantee, (0.0, test.threshold), (1.0, test.threshold + 1),
         _each(lambda x: test.release(*x)), test,
@@ -179,35 +196,35 @@ def _statistics() -> Iterator[Subject]:
         ("count", {}), ("sum", bounds), ("mean", bounds), ("variance", bounds), ("std", bounds), ("median", bounds),
         ("min", bounds), ("max", bounds), ("iqr", bounds), ("histogram", bounds),
     ):  # fmt: skip
-        function = getattr(dp.stats, name)
-        for relation in (dp.AddRemove, dp.ReplaceOne):
+        function = getattr(stats, name)
+        for relation in (AddRemove, ReplaceOne):
             # ranks are most in doubt where the middle of the data is empty
             one = np.append(np.zeros(5), np.ones(4)) if name in ("median", "iqr") else np.zeros(9)
-            other = np.append(one, 1.0) if relation is dp.AddRemove else np.append(one[1:], 1.0)
-            if (name, relation) == ("count", dp.ReplaceOne):
+            other = np.append(one, 1.0) if relation is AddRemove else np.append(one[1:], 1.0)
+            if (name, relation) == ("count", ReplaceOne):
                 continue  # nothing changes
 
             def draw(x: Any, function: Any = function, relation: Neighbors = relation, how: Any = how) -> Any:
                 found = function(x, epsilon=1, neighbors=relation, **how)
                 return found.counts.tolist() if hasattr(found, "counts") else found
 
-            yield Subject(f"{name}, {_words(relation)}", "statistic", dp.PureDP(1), one, other, _each(draw))
+            yield Subject(f"{name}, {_words(relation)}", "statistic", PureDP(1), one, other, _each(draw))
     yield Subject(
-        "median, smooth", "statistic", dp.PureDP(1), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.array([0.0] * 4 + [1.0]),
-        _each(lambda x: dp.stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
+        "median, smooth", "statistic", PureDP(1), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.array([0.0] * 4 + [1.0]),
+        _each(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
     )  # fmt: skip
     yield Subject(
-        "quantiles", "statistic", dp.PureDP(1), np.linspace(0, 1, 9), np.linspace(0, 1, 9)[:-1],
-        _each(lambda x: dp.stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=dp.AddRemove)),
+        "quantiles", "statistic", PureDP(1), np.linspace(0, 1, 9), np.linspace(0, 1, 9)[:-1],
+        _each(lambda x: stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=AddRemove)),
     )  # fmt: skip
     yield Subject(
-        "mode", "statistic", dp.PureDP(1), ["a", "b"], ["a", "a"],
-        _each(lambda x: dp.stats.mode(x, ["a", "b", "c"], epsilon=1)),
+        "mode", "statistic", PureDP(1), ["a", "b"], ["a", "a"],
+        _each(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
     )  # fmt: skip
 
 
 def _words(relation: Neighbors) -> str:
-    return "add or remove" if relation is dp.AddRemove else "replace"
+    return "add or remove" if relation is AddRemove else "replace"
 
 
 def _densities() -> Iterator[Subject]:
@@ -217,9 +234,9 @@ def _densities() -> Iterator[Subject]:
         how = {"ks": {"bins": 4, "points": 4}, "smoothed": {"bins": 2, "points": 2}}.get(method, {"bins": 3})
 
         def draw(x: Any, method: Any = method, how: Any = how) -> Any:
-            return dp.density.release(x, (0, 1), 1, method=method, **how).weights.tolist()
+            return density.release(x, (0, 1), 1, method=method, **how).weights.tolist()
 
-        yield Subject(f"density, {method}", "density", dp.PureDP(1), one, other, _each(draw))
+        yield Subject(f"density, {method}", "density", PureDP(1), one, other, _each(draw))
 
 
 def _tables() -> Iterator[Subject]:
@@ -239,15 +256,49 @@ def _tables() -> Iterator[Subject]:
 
         def draw(x: Any, keys: Any = keys, question: str = question) -> Any:
             stated = None if keys is None else {"town": keys}
-            budget = dp.ApproxDP(2, 1e-4)
+            budget = ApproxDP(2, 1e-4)
             with open_table(
                 x, unit="who", bounds={"amount": (0, 10)}, keys=stated, budget=budget, max_groups=2
             ) as table:
                 asked = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
                 return asked.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
 
-        claim = dp.ApproxDP(1, 1e-6)
+        claim = ApproxDP(1, 1e-6)
         yield Subject(f"table, {name}", "table", claim, one, other, _each(draw), measured=False)
+
+
+def _learning() -> Iterator[Subject]:
+    """Fits, which are too slow to be measured here; their mechanisms are, and what reaches them is replayed."""
+    if find_spec("sklearn") is None:
+        return
+    from dither import learn
+
+    X = np.column_stack([np.linspace(0, 1, 40), np.tile([0.0, 1.0], 20)])
+    y = (X[:, 0] > 0.5).astype(np.float64)
+    extreme, fewer = np.append(X[:-1], [[0.0, 1.0]], axis=0), X[:-1]
+    told: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1)}
+    labels: dict[str, Any] = {**told, "label_bounds": (0, 1)}
+    classes: dict[str, Any] = {**told, "classes": [0, 1]}
+    for name, model, shown in (
+        ("mean", learn.Mean(**told), ("mean_",)),
+        ("linear regression", learn.LinearRegression(**labels), ("coef_", "intercept_")),
+        ("ridge", learn.Ridge(**labels), ("coef_", "intercept_")),
+        ("logistic regression", learn.LogisticRegression(**classes), ("coef_", "intercept_")),
+        ("naive Bayes", learn.GaussianNB(**classes), ("theta_", "var_", "class_prior_")),
+        ("k-means", learn.KMeans(2, **told), ("cluster_centers_",)),
+        ("principal components", learn.PCA(1, **told), ("components_", "mean_")),
+        ("standard scaler", learn.StandardScaler(**told), ("mean_", "scale_")),
+    ):
+        for words, other, relation in (("add or remove", fewer, AddRemove), ("replace", extreme, ReplaceOne)):
+
+            def draw(data: Any, model: Any = model, shown: Any = shown, relation: Neighbors = relation) -> Any:
+                fitted = model.set_params(neighbors=relation).fit(*data)
+                return [np.asarray(getattr(fitted, name)).tolist() for name in shown]
+
+            other_y = y[: len(other)] if relation is AddRemove else np.append(y[:-1], 0.0)
+            yield Subject(
+                f"{name}, {words}", "learning", model.guarantee, (X, y), (other, other_y), _each(draw), measured=False
+            )
 
 
 __all__ = ["Subject", "subjects"]

@@ -114,14 +114,16 @@ def _refuse_overridden(mechanism: Any, kind: type) -> None:
                 "mechanism", f"a {kind.__name__} inside", type(mechanism).__name__, "certify the parts by themselves"
             )
         )
-    spaces = [vars(each) for each in type(mechanism).__mro__[: type(mechanism).__mro__.index(kind)]]
+    bases = type(mechanism).__mro__
+    spaces = [vars(each) for each in bases[: bases.index(kind)]]
     changed = {
         name
         for space in [*spaces, getattr(mechanism, "__dict__", {})]
-        for name, value in space.items()
-        if isinstance(getattr(kind, name, None), FunctionType) and (callable(value) or isinstance(value, property))
+        for name in space
+        if isinstance(getattr(kind, name, None), FunctionType) and not name.startswith("__")
     }
-    changed = {name for name in changed if not name.startswith("__") and name not in _NOT_DRAWN and name != "_truth"}
+    changed -= {*_NOT_DRAWN, "_truth"}
+    changed |= {name for space in spaces for name in ("__getattribute__", "__getattr__") if name in space}
     if changed:
         raise NotPrivate(
             message(

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.audit.same import difference
 from dither.mechanisms import (
     BoundedLaplace,
     Gaussian,
@@ -39,6 +40,8 @@ from dither.tables.measures import Measure
 
 Given = Mapping[str, Any]
 _INTEGERS = 256
+ROUNDING = 1e-9
+"""How far beyond 1 an input may move: floats that a pipeline computes are rounded."""
 
 
 class Shape(Exception):
@@ -79,11 +82,10 @@ def _(what: Additive, one: Given, other: Given) -> Moved:
     if isinstance(what, Gaussian):
         square = sum((step / scale) ** 2 for step, scale in zip(steps, scales, strict=True))
         far = sum((step / part) ** 2 for step, part in zip(steps, parts, strict=True))
-        times = math.sqrt(far) if what._joint else _most(steps, parts)
-        return Moved(times, square=float(square))
-    times = float(
-        sum(step / part for step, part in zip(steps, parts, strict=True)) if what._joint else _most(steps, parts)
-    )
+        times = _root(far) if what._joint else _most(steps, parts)
+        return Moved(_strictly(steps, times, far > 1), square=float(square))
+    sum_of = sum(step / part for step, part in zip(steps, parts, strict=True))
+    times = _strictly(steps, float(sum_of), sum_of > 1) if what._joint else _most(steps, parts)
     if isinstance(what, Laplace):
         return Moved(times, epsilon=float(sum(step / scale for step, scale in zip(steps, scales, strict=True))))
     assert isinstance(what, Staircase)
@@ -98,6 +100,7 @@ def _(what: BoundedLaplace, one: Given, other: Given) -> Moved:
 
 @moved.register
 def _(what: RandomizedResponse, one: Given, other: Given) -> Moved:
+    _same_container(one["value"], other["value"])
     here, there = (np.atleast_1d(np.asarray(each["value"], dtype=object)) for each in (one, other))
     if here.shape != there.shape:
         raise Shape("as many reports")
@@ -114,7 +117,7 @@ def _(what: Any, one: Given, other: Given) -> Moved:
     elif isinstance(what, ContinuousExponential):
         return _selected(what, *_along(one["pieces"], other["pieces"]))
     else:
-        if "candidates" in one and list(one["candidates"]) != list(other["candidates"]):
+        if difference(*(list(each.get("candidates", ())) for each in (one, other))) is not None:
             raise Shape("the same candidates")
         here, there = (np.asarray(each["scores"]).tolist() for each in (one, other))
         if len(here) != len(there):
@@ -162,10 +165,25 @@ def _(what: SparseVector, one: Given, other: Given) -> Moved:
 
 @moved.register
 def _(what: SparseVectorSession, one: Given, other: Given) -> Moved:
-    steps = [
-        abs(_number(one[name]) - _number(other[name])) for name in ("value", "answer") if one.get(name) is not None
-    ]
+    steps = [abs(step) for step in _questions(one, other)]
     return Moved(float(max(steps) / Fraction(what._mechanism.sensitivity)))
+
+
+def _questions(one: Given, other: Given) -> list[Fraction]:
+    """How far a question, and the answer that it may get, rise."""
+    names = [name for name in ("value", "answer") if (one.get(name), other.get(name)) != (None, None)]
+    if any(isinstance(scalar(one.get(name)), int) != isinstance(scalar(other.get(name)), int) for name in names):
+        raise Shape("numbers of the same type")
+    return [_number(other[name]) - _number(one[name]) for name in names]
+
+
+def one_way(what: SparseVectorSession, asked: Sequence[tuple[Given, Given]]) -> float:
+    """How far the questions of a session rise and fall together, in units of the sensitivity: if they are said to move
+    the same way, by more than 1 they do not."""
+    if not what._mechanism.monotone:
+        return 0.0
+    steps = [_questions(*pair)[0] for pair in asked]
+    return float((max(*steps, Fraction(0)) - min(*steps, Fraction(0))) / Fraction(what._mechanism.sensitivity))
 
 
 @moved.register
@@ -189,8 +207,7 @@ def _(what: Asked, one: Given, other: Given) -> Moved:
     here, there = (_records(next(iter(each.values()))) for each in (one, other))
     apart, back = sum((Counter(here) - Counter(there)).values()), sum((Counter(there) - Counter(here)).values())
     times = max(apart, back)
-    public = {name: value for name, value in list(one.items())[1:] if name != "source"}
-    if any(repr(other.get(name)) != repr(value) for name, value in public.items()):
+    if difference(*(dict(list(each.items())[1:]) for each in (one, other))) is not None:
         raise Shape("the same public arguments")
     return Moved(times, *_whole(what, times))
 
@@ -208,7 +225,10 @@ def _records(x: Any) -> list[Any]:
     rows = np.asarray(x)
     if rows.ndim == 0:
         raise Shape("records")
-    return [row.tobytes() if rows.dtype != object else repr(row) for row in (rows if rows.ndim > 1 else rows[:, None])]
+    return [
+        row.tobytes() if rows.dtype != object else repr(row.tolist())
+        for row in (rows if rows.ndim > 1 else rows[:, None])
+    ]
 
 
 def _number(value: Any) -> Fraction:
@@ -222,18 +242,50 @@ def _steps(one: Any, other: Any) -> list[Fraction]:
     """How far each coordinate moved."""
     if (scalar(one) is None) != (scalar(other) is None):
         raise Shape("numbers in both runs, or vectors in both")
-    if scalar(one) is not None:
-        here, there = [one], [other]
-    else:
-        arrays = np.asarray(one), np.asarray(other)
-        if arrays[0].shape != arrays[1].shape:
-            raise Shape("vectors of the same length")
-        if arrays[0].dtype.kind != arrays[1].dtype.kind:
-            raise Shape("numbers of the same type")
-        here, there = (array.ravel().tolist() for array in arrays)
+    _same_container(one, other)
+    here, there = _coordinates(one), _coordinates(other)
+    if len(here) != len(there):
+        raise Shape("vectors of the same length")
     if [isinstance(x, int) for x in here] != [isinstance(x, int) for x in there]:
         raise Shape("numbers of the same type")
     return [abs(Fraction(a) - Fraction(b)) for a, b in zip(here, there, strict=True)]
+
+
+def _coordinates(value: Any) -> list[Any]:
+    """The numbers of a vector, each of the type that it is released as."""
+    single = scalar(value)
+    if single is not None:
+        return [single]
+    numbers = value if isinstance(value, (list, tuple)) else np.asarray(value).ravel().tolist()
+    return [_typed(number) for number in numbers]
+
+
+def _typed(value: Any) -> Any:
+    number = scalar(value)
+    if number is None:
+        raise Shape("numbers")
+    return number
+
+
+def _same_container(one: Any, other: Any) -> None:
+    """What comes back together with the noise: a list, an array, the index and the name of a Series."""
+    here, there = (
+        [] if scalar(each) is not None or isinstance(each, (list, tuple))
+        else [type(each), np.asarray(each).dtype.kind == "f", getattr(each, "index", None), getattr(each, "name", None)]
+        for each in (one, other)
+    )  # fmt: skip
+    if difference(here, there) is not None:
+        raise Shape("the same container, with the same index and name,")
+
+
+def _strictly(steps: Sequence[Fraction], times: float, beyond: bool) -> float:
+    """Whole numbers have no rounding to excuse: what is beyond 1 by the least is beyond what is put up with."""
+    return max(times, 1 + 2 * ROUNDING) if beyond and all(step.denominator == 1 for step in steps) else times
+
+
+def _root(square: Fraction | int) -> float:
+    """The square root, infinite where no float is that large."""
+    return math.sqrt(square) if square < 1 << 1000 else math.inf
 
 
 def _most(steps: Sequence[Fraction], parts: Sequence[Fraction]) -> float:
@@ -260,4 +312,4 @@ def _three(coefficients: Sequence[float]) -> list[float]:
     return [*coefficients, 0.0, 0.0][:3]
 
 
-__all__ = ["Moved", "Shape", "known", "moved"]
+__all__ = ["ROUNDING", "Moved", "Shape", "known", "moved", "one_way"]

@@ -11,9 +11,10 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ _MOST_LETTERS = 160
 _MOST_COORDINATES = 1 << 16
 _MOST_DEPTH = 6
 _ABSENT = "absent"
+_NUMBERS = {"int", "float", "ints", "floats"}
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,13 @@ class Raised:
     message: str
 
     @classmethod
-    def by(cls, error: Exception) -> Raised:
+    def by(cls, error: BaseException) -> Raised:
         """What an error shows to whoever sees it: its type and its words."""
-        return cls(type(error).__qualname__, str(error)[:_MOST_LETTERS])
+        try:
+            words = str(error)
+        except Exception:
+            words = "…"
+        return cls(type(error).__qualname__, words[:_MOST_LETTERS])
 
 
 @dataclass(frozen=True)
@@ -58,25 +64,36 @@ class Outputs:
 
     size: int
     columns: Mapping[str, Array]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Columns, not among the others, that are the same in all runs: of no use until other runs are joined."""
 
     def column(self, name: str) -> Array:
         """A column, or what a column looks like that none of the outputs has."""
         if name in self.columns:
             return self.columns[name]
+        if name in self.fixed:
+            value = self.fixed[name]
+            return np.full(self.size, value, dtype=object if isinstance(value, str) else None)
         if name.endswith(" kind"):
-            number = self.columns.get(name.removesuffix(" kind"))
-            return np.full(self.size, _ABSENT if number is None else _kind(number), dtype=object)
+            return np.full(self.size, self._own_kind(name.removesuffix(" kind")), dtype=object)
         return np.full(self.size, np.nan)
+
+    def _own_kind(self, name: str) -> str:
+        """The kind of a column that has no labels."""
+        if name in self.columns:
+            return _kind(self.columns[name])
+        return _leaf_kind(self.fixed[name]) if name in self.fixed else _ABSENT
 
     def part(self, start: int, stop: int) -> Outputs:
         """The runs from ``start`` on and before ``stop``."""
         stop = min(stop, self.size)
-        return Outputs(stop - start, {name: column[start:stop] for name, column in self.columns.items()})
+        kept = {name: column[start:stop] for name, column in self.columns.items()}
+        return Outputs(stop - start, kept, self.fixed)
 
     def where(self, chosen: Array) -> Outputs:
         """Some of the runs: a mask or places."""
         kept = {name: column[chosen] for name, column in self.columns.items()}
-        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, kept)
+        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, kept, self.fixed)
 
 
 def _kind(column: Array) -> str:
@@ -92,12 +109,30 @@ def join(parts: Sequence[Outputs]) -> Outputs:
     parts = [part for part in parts if part.size] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
-    names = dict.fromkeys(name for part in parts for name in part.columns)
+    fixed = {
+        name: value
+        for name, value in parts[0].fixed.items()
+        if all(name not in part.columns and part.fixed.get(name) == value for part in parts)
+    }
+    names = dict.fromkeys(name for part in parts for name in (*part.columns, *part.fixed) if name not in fixed)
     for name in list(names):  # numbers of several kinds need labels, as they do within one part
-        if len({_kind(part.columns[name]) for part in parts if name in part.columns}) > 1:
+        if not name.endswith(" kind") and len({part._own_kind(name) for part in parts}) > 1:
             names.setdefault(f"{name} kind")
-    columns = {name: _stacked([part.column(name) for part in parts]) for name in names}
-    return Outputs(sum(part.size for part in parts), columns)
+    few = _few(name.removesuffix(" kind") for name in names)
+    columns = {
+        name: _stacked([part.column(name) for part in parts]) for name in names if name.removesuffix(" kind") in few
+    }
+    return Outputs(sum(part.size for part in parts), columns, fixed)
+
+
+def _few(paths: Iterable[str]) -> set[str]:
+    """The paths that are kept: of too many, those that come first in an order that no data set has a say in. So a
+    path that is kept of all runs was kept of every part of them."""
+    every = set(paths)
+    if len(every) <= MOST_COLUMNS:
+        return every
+    order = sorted(every, key=lambda path: (path.count("[") + path.count(" has "), crc32(repr(path).encode()), path))
+    return set(order[:MOST_COLUMNS])
 
 
 def _stacked(columns: list[Array]) -> Array:
@@ -129,20 +164,26 @@ def gather(outputs: Any) -> Outputs:
     every = list(outputs)
     fast = _uniform(every)
     if fast is not None:
-        return Outputs(len(every), {"": fast})
+        return Outputs(len(every), {"": fast}, _fixed(every[0]))
     columns: dict[str, dict[int, Any]] = {}
     for run, output in enumerate(every):
         for path, leaf in _leaves(output, "", 0):
-            column = columns.get(path)
-            if column is None:
-                if len(columns) >= MOST_COLUMNS:
-                    continue
-                column = columns[path] = {}
-            column[run] = leaf
+            columns.setdefault(path, {})[run] = leaf
     found: dict[str, Array] = {}
+    fixed: dict[str, Any] = {}
+    few = _few(columns)
     for path, leaves in columns.items():
-        found.update(_as_columns(path, leaves, len(every)))
-    return Outputs(len(every), found)
+        if path in few:
+            found.update(_as_columns(path, leaves, len(every), fixed))
+    return Outputs(len(every), found, fixed)
+
+
+def _fixed(output: Any) -> dict[str, Any]:
+    """What an array has besides its numbers, as the leaves of one that is looked at by itself would say it."""
+    if not isinstance(output, np.ndarray):
+        return {}
+    told = dict(_leaves(output, "", 0))
+    return {" shape kind": told[" shape"], " length": told[" length"], " kind": _leaf_kind(told[""])}
 
 
 def _numeric(array: Array) -> Array:
@@ -158,10 +199,11 @@ def _uniform(outputs: list[Any]) -> Array | None:
     kinds = set(map(type, outputs))
     if all(issubclass(kind, (float, np.floating)) for kind in kinds):
         return np.array(outputs, dtype=np.float64)
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
-        return _integers(outputs)
+    if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, (bool, np.timedelta64)) for kind in kinds):
+        whole = _integers(outputs)
+        return whole if whole.dtype.kind == "i" else None
     if all(issubclass(kind, np.ndarray) and not issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        shapes = {(output.shape, output.dtype.kind) for output in outputs}
+        shapes = {(output.shape, output.dtype.name) for output in outputs}
         if len(shapes) == 1 and outputs[0].dtype.kind in "iuf" and outputs[0].ndim and outputs[0].size:
             return _numeric(np.stack(outputs).reshape(len(outputs), -1))
     return None
@@ -181,15 +223,26 @@ def _real(value: Any) -> float:
         return np.inf if value > 0 else -np.inf
 
 
-def _as_columns(path: str, leaves: dict[int, Any], size: int) -> Iterator[tuple[str, Array]]:
-    """The numbers of a path and the labels of what is not a number there; either only if there are some."""
+def _as_columns(path: str, leaves: dict[int, Any], size: int, fixed: dict[str, Any]) -> Iterator[tuple[str, Array]]:
+    """The numbers of a path and the labels of what is not a number there; either only if there are some.
+
+    The labels are left out only where :func:`_kind` finds them in the numbers, whatever runs they are joined with.
+    """
     kinds = {run: _leaf_kind(leaf) for run, leaf in leaves.items()}
     plain = set(kinds.values()) if len(kinds) == size else {*kinds.values(), _ABSENT}
-    if plain - {"int", "float", "ints", "floats"} or len(plain) > 1:
+    column = _numbers(leaves, kinds, size, whole=plain == {"int"})
+    if plain - _NUMBERS or len(plain) > 1:
         labels = np.full(size, _ABSENT, dtype=object)
         for run, kind in kinds.items():
             labels[run] = kind
         yield f"{path} kind", labels
+    elif column is None or plain != {_kind(column)}:
+        fixed[f"{path} kind"] = plain.pop()
+    if column is not None:
+        yield path, column
+
+
+def _numbers(leaves: dict[int, Any], kinds: dict[int, str], size: int, *, whole: bool) -> Array | None:
     width = max((leaf.size for leaf in leaves.values() if isinstance(leaf, np.ndarray)), default=0)
     if width:
         matrix = np.full((size, width), np.nan)
@@ -198,17 +251,15 @@ def _as_columns(path: str, leaves: dict[int, Any], size: int) -> Iterator[tuple[
                 matrix[run, : leaf.size] = leaf
             elif not isinstance(leaf, str):
                 matrix[run, 0] = _real(leaf)
-        yield path, matrix
-        return
+        return matrix
     places = [run for run, kind in kinds.items() if kind in ("int", "float")]
     if not places:
-        return
-    if len(places) == size and plain == {"int"}:
-        yield path, _integers([leaves[run] for run in range(size)])
-        return
+        return None
+    if whole:
+        return _integers([leaves[run] for run in range(size)])
     column = np.full(size, np.nan)
     column[places] = [_real(leaves[run]) for run in places]
-    yield path, column
+    return column
 
 
 def _leaf_kind(leaf: Any) -> str:
@@ -231,7 +282,7 @@ def _leaves(output: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         yield f"{path} message", _label(output.message)
     elif output is None or isinstance(output, (bool, np.bool_)):
         yield path, str(output)
-    elif isinstance(output, (str, bytes)):
+    elif isinstance(output, (str, bytes, np.timedelta64)) or (isinstance(output, Decimal) and output.is_snan()):
         yield path, _label(output)
     elif isinstance(output, numbers.Integral):
         yield path, int(output)

@@ -228,7 +228,7 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
             usable = np.isfinite(column)
             if not usable.any():
                 continue
-            if view.ordered and usable.mean() > 0.5 and np.ptp(column[usable]) > 0:
+            if view.ordered and usable.mean() > 0.5 and column[usable].min() < column[usable].max():
                 apart = _rank_difference(column, labels, usable)
                 yield Large(view, 1.0 if apart >= 0 else -1.0), _finite(column * (1.0 if apart >= 0 else -1.0))
         bins = Bins.of(column)
@@ -249,7 +249,8 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
 
 
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
-    middle = np.median(column[usable])
+    with np.errstate(over="ignore"):  # of two that are as large as floats can be
+        middle = np.median(column[usable])
     above = (column > middle) * 1.0 - (column < middle) * 1.0
     return float(above[usable & labels].sum() - above[usable & ~labels].sum())
 
@@ -294,7 +295,7 @@ def _sorted(scores: Floats, labels: Labels) -> tuple[Floats, NDArray[np.intp], N
     order = np.argsort(scores[usable], kind="stable")
     ranked = scores[usable][order]
     before = np.concatenate([[0], np.cumsum(labels[usable][order])])
-    changes = np.concatenate([[0], np.flatnonzero(np.diff(ranked) > 0) + 1, [ranked.size]])
+    changes = np.concatenate([[0], np.flatnonzero(ranked[1:] > ranked[:-1]) + 1, [ranked.size]])
     return ranked, before, changes.astype(np.intp)
 
 

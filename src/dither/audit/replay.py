@@ -25,12 +25,14 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
+from types import GeneratorType
 from typing import Any
 
 from dither.accounting import gaussian_delta
-from dither.audit.distance import Moved, Shape, known, moved
+from dither.audit.distance import ROUNDING, Moved, Shape, known, moved, one_way
 from dither.audit.same import difference
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -39,7 +41,8 @@ from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.randomness import SeededSource, drawn_from
 from dither.spending import Asked, watched_by
 
-_ROUNDING = 1e-9
+_MOST_MADE = 1 << 16
+_ON_DEMAND = (GeneratorType, map, filter, zip)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Replay:
     findings: tuple[str, ...]
     recorded: int = 0
     """How many releases the first run made; with none, nothing of what the pipeline draws was seen."""
+    ended: str = ""
+    """The error that all runs ended in, if they did: what would have come after it was not seen."""
 
     @property
     def passed(self) -> bool:
@@ -78,6 +83,7 @@ class Replay:
             "passed": self.passed,
             "findings": list(self.findings),
             "releases": [{"name": release.name, "moved": release.moved.times} for release in self.releases],
+            "ended": self.ended,
         }
 
     def __str__(self) -> str:
@@ -85,7 +91,8 @@ class Replay:
             return "\n".join(f"LEAK {finding}" for finding in self.findings)
         far = max((release.moved.times for release in self.releases), default=0.0)
         told = f"nothing but {len(self.releases)} release(s) depends on the data"
-        return f"{told}; the farthest moved by {far:.4g} of its sensitivity" if self.releases else told
+        told += f"; the farthest moved by {far:.4g} of its sensitivity" if self.releases else ""
+        return told + (f"; all runs ended in {self.ended}" if self.ended else "")
 
 
 def replay(
@@ -117,18 +124,18 @@ def replay(
         raise WrongType(message("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)"))
     releases: list[Release] = []
     findings: dict[str, None] = {}
-    recorded = 0
+    recorded, ended = 0, ""
     for turn in range(rounds):
         one, other = (x, x_neighbor) if turn % 2 == 0 else (x_neighbor, x)
-        count, seen, found = _pair(pipeline, one, other, claim)
+        count, seen, found, ended = _pair(pipeline, one, other, claim)
         releases, recorded = releases or seen, recorded or count
         findings |= dict.fromkeys(found)
-    return Replay(tuple(releases), tuple(findings), recorded)
+    return Replay(tuple(releases), tuple(findings), recorded, ended)
 
 
 def _pair(
     pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None
-) -> tuple[int, list[Release], list[str]]:
+) -> tuple[int, list[Release], list[str], str]:
     """One run recorded, one replayed."""
     seed = int.from_bytes(os.urandom(16), "big")
     recorder = _Recorder(_Coins(seed))
@@ -137,7 +144,7 @@ def _pair(
     second = _outcome(pipeline, other, player)
     found = list(player.findings)
     if player.diverged:
-        return len(recorder.log), player.releases, found
+        return len(recorder.log), player.releases, found, ""
     if len(player.releases) < len(recorder.log):
         found.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
     elif (isinstance(first, _Raised), isinstance(second, _Raised)) in ((True, False), (False, True)):
@@ -149,24 +156,25 @@ def _pair(
             found.append(f"{what} differs{where}, though every release was the same")
     if claim is not None and not found:
         found += _overspent([release.moved for release in player.releases], claim)
-    return len(recorder.log), player.releases, found
+    ended = first.kind.__name__ if isinstance(first, _Raised) and isinstance(second, _Raised) else ""
+    return len(recorder.log), player.releases, found, ended
 
 
 def _overspent(steps: list[Moved], claim: Guarantee) -> list[str]:
     """Whether what these neighbours can lose over all releases is more than is claimed."""
     loss, square, delta = (sum(getattr(step, name) for step in steps) for name in ("epsilon", "square", "delta"))
     if isinstance(claim, ZCDP):
-        held = sum(step.epsilon**2 + step.square for step in steps) / 2 <= float(claim._numbers[0]) * (1 + _ROUNDING)
+        held = sum(step.epsilon**2 + step.square for step in steps) / 2 <= float(claim._numbers[0]) * (1 + ROUNDING)
         held = held and not delta
     else:
         numbers = [float(number) for number in claim._numbers]
-        spare, chance = numbers[0] * (1 + _ROUNDING) - loss, numbers[1] if len(numbers) > 1 else 0.0
+        spare, chance = numbers[0] * (1 + ROUNDING) - loss, numbers[1] if len(numbers) > 1 else 0.0
         normal = (
             0.0
             if square == 0
             else (float(gaussian_delta(Fraction(spare), Fraction(1 / square**0.5))) if spare >= 0 else 1.0)
         )
-        held = spare >= 0 and normal + delta <= chance * (1 + _ROUNDING)
+        held = spare >= 0 and normal + delta <= chance * (1 + ROUNDING)
     return [] if held else [f"the releases together can lose more than {claim!r}"]
 
 
@@ -181,11 +189,21 @@ class _Raised:
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> Any:
     with watched_by(witness), drawn_from(witness.coins):
         try:
-            return pipeline(x)
+            found = pipeline(_own(x))
+            # what is made on demand is made here, where its releases are seen
+            return [*islice(found, _MOST_MADE)] if isinstance(found, _ON_DEMAND) else found
         except _Diverged:
             return None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return _Raised(type(error), str(error))
+
+
+def _own(x: Any) -> Any:
+    """A copy for this run, where there can be one: what the pipeline does to its data is not to reach the next run."""
+    try:
+        return copy.deepcopy(x)
+    except Exception:
+        return x
 
 
 class _Diverged(BaseException):
@@ -223,6 +241,9 @@ class _Seen:
     method: str
     given: Mapping[str, Any]
     outcome: Any
+    session: int = -1
+    """Of the sessions that the pipeline started, the one that is asked."""
+    seed: Any = None
 
     @property
     def name(self) -> str:
@@ -235,11 +256,25 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: copy.deepcopy(value) for name, value in given.items() if name not in ("self", "source")}
 
 
+def _parameters(what: Any) -> Any:
+    """What a release is made with, and no neighbour may change; a session has noise and a count of its own."""
+    return (what._mechanism, what._threshold) if isinstance(what, SparseVectorSession) else what
+
+
+def _seed(given: Mapping[str, Any]) -> Any:
+    source = given.get("source")
+    return type(source), getattr(source, "seed", None)
+
+
+def _place(sessions: list[Any], what: Any) -> int:
+    return next((place for place, each in enumerate(sessions) if each is what), -1)
+
+
 class _Recorder:
     """The first run: everything happens, and is written down."""
 
     def __init__(self, coins: _Coins) -> None:
-        self.coins, self.log = coins, list[_Seen]()
+        self.coins, self.log, self.sessions = coins, list[_Seen](), list[Any]()
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Write down the innermost release there is."""
@@ -248,8 +283,11 @@ class _Recorder:
         with watched_by(self if isinstance(what, Asked) or not known(what) else None):
             outcome = compute()
         if known(what) and len(self.log) == before:
-            self.log.append(_Seen(copy.copy(what), name, arguments, outcome))
+            session, seed = _place(self.sessions, what), _seed(given)
+            self.log.append(_Seen(copy.copy(what), name, arguments, _own(outcome), session, seed))
             self.coins.turn()
+            if isinstance(what, SparseVector):
+                self.sessions.append(outcome)
         return outcome
 
 
@@ -260,6 +298,7 @@ class _Player:
         self.coins, self._log = coins, log
         self.releases, self.findings = list[Release](), list[str]()
         self.diverged = False
+        self.sessions, self._asked = list[Any](), dict[int, list[Any]]()
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """What was written down for this release, after comparing."""
@@ -276,21 +315,28 @@ class _Player:
         assert expected is not None
         if (expected.method, type(expected.what)) != (name, type(what)):
             self._stop(f"{here}: {expected.name} with the other")
-        session = isinstance(what, SparseVectorSession)
-        if not session and difference(expected.what, what) is not None:
+        arguments, session = _arguments(given), _place(self.sessions, what)
+        if _seed(given) != expected.seed:
+            self._stop(f"{here}: the source of its noise depends on the data")
+        if session != expected.session or difference(_parameters(expected.what), _parameters(what)) is not None:
             self._stop(f"{here}: its parameters depend on the data")
         try:
-            far = moved(what, expected.given, _arguments(given))
+            far = moved(what, expected.given, arguments)
+            if isinstance(what, SparseVectorSession):
+                asked = self._asked.setdefault(id(what), [])
+                asked.append((expected.given, arguments))
+                far = replace(far, times=max(far.times, one_way(what, asked)))
         except Shape as shape:
             self._stop(f"{here}: expected {shape} with both")
         except (ValueError, OverflowError, TypeError):
             self._stop(f"{here}: its input is a number with one and not with the other")
         self.releases.append(Release(expected.name, far))
-        if not far.times <= 1 + _ROUNDING:
+        if not far.times <= 1 + ROUNDING:
             self.findings.append(f"{here}: its input moved by {far.times:.4g} times the declared sensitivity")
         self.coins.turn()
         if isinstance(what, SparseVector):
-            return compute()
+            self.sessions.append(compute())
+            return self.sessions[-1]
         if isinstance(what, SparseVectorSession):
             what.asked += 1
             what.above += expected.outcome is not False

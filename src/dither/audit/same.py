@@ -1,7 +1,11 @@
-"""Whether two results are the same, and if not, where they differ; values are never shown.
+"""Whether two results are the same, and if not, where they differ; values are never shown, and a key is one.
+
+Everything that whoever gets the result could look at counts: the sign of a zero, what a mask hides, the index of a
+Series, what a function closes over, an attribute of a dict. Where nothing is known of how a thing is made, it is what
+pickling it would write.
 
 >>> difference({"n": 3, "keys": ["a"]}, {"n": 3, "keys": ["b"]})
-" at ['keys'][0]"
+' at [key 2][0]'
 >>> difference(float("nan"), float("nan")) is None
 True
 """
@@ -9,71 +13,155 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Set
 from functools import cached_property
-from types import FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-_DEEPEST = 12
+Part = tuple[Any, Any, str]
+Seen = dict[tuple[int, int], tuple[Any, Any]]
 
 
-def difference(one: Any, other: Any, where: str = "", deep: int = 0) -> str | None:
+def difference(one: Any, other: Any) -> str | None:
     """The path to the first thing that differs, or None."""
+    try:
+        return _difference(one, other, "", {})
+    except RecursionError:
+        return " (too deep to compare)"
+
+
+def _difference(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     told = where and f" at {where}"
-    if one is other or deep > _DEEPEST:
+    pair = id(one), id(other)
+    if one is other or pair in seen:
         return None
     if type(one) is not type(other):
         return f"{told} (in its type)"
-    if isinstance(one, float):
-        return None if one == other or (math.isnan(one) and math.isnan(other)) else told
-    if isinstance(one, (int, str, bytes, complex, type, Set, np.generic)) or one is None:
-        return None if one == other or one != one else told
-    if isinstance(one, np.ndarray):
-        if one.shape != other.shape or one.dtype != other.dtype:
-            return f"{told} (in its shape or type)"
-        if one.dtype == object:
-            return difference(one.tolist(), other.tolist(), where, deep + 1)
-        return None if np.array_equal(one, other, equal_nan=one.dtype.kind in "fc") else told
-    if isinstance(one, Mapping):
-        if list(one) != list(other):
+    seen[pair] = one, other  # held, so that no other thing gets their ids
+    if isinstance(one, (int, str, bytes, bytearray, type)):
+        found = None if one == other else told
+    elif isinstance(one, float):
+        found = None if _same_float(one, other) else told
+    elif isinstance(one, complex):
+        found = None if _same_float(one.real, other.real) and _same_float(one.imag, other.imag) else told
+    elif isinstance(one, (np.ndarray, np.generic)):
+        found = _arrays(one, other, where, seen)
+    elif isinstance(one, Set):
+        found = None if one == other and Counter(map(type, one)) == Counter(map(type, other)) else told
+    elif isinstance(one, Mapping):
+        if _difference([*one], [*other], "", seen) is not None:
             return f"{told} (in its keys)"
-        return _first(((one[key], other[key], f"{where}[{key!r}]") for key in one), deep)
-    if isinstance(one, (list, tuple)):
+        pairs = enumerate(zip(one.values(), other.values(), strict=True), 1)
+        found = _first(((a, b, f"{where}[key {i}]") for i, (a, b) in pairs), seen)
+    elif isinstance(one, (list, tuple, deque)):
         if len(one) != len(other):
             return f"{told} (in its length)"
-        return _first(((a, b, f"{where}[{i}]") for i, (a, b) in enumerate(zip(one, other, strict=True))), deep)
-    return _objects(one, other, where, deep)
+        pairs = enumerate(zip(one, other, strict=True))
+        found = _first(((a, b, f"{where}[{i}]") for i, (a, b) in pairs), seen)
+    else:
+        return _objects(one, other, where, seen)
+    return _attributes(one, other, where, seen) if found is None else found
 
 
-def _objects(one: Any, other: Any, where: str, deep: int) -> str | None:
+def _same_float(one: float, other: float) -> bool:
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return one == other and math.copysign(1.0, one) == math.copysign(1.0, other)
+
+
+def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     told = where and f" at {where}"
-    for convert in ("to_arrow", "to_dict"):  # answers, frames: what they show, not how they are kept
-        if hasattr(one, convert) and not isinstance(one, type):
-            here, there = getattr(one, convert)(), getattr(other, convert)()
-            if convert == "to_arrow" and hasattr(here, "equals"):
-                if here.schema != there.schema:
-                    return f"{told} (in its columns)"
-                return difference(here.to_pylist(), there.to_pylist(), where, deep + 1)
-            return difference(here, there, where, deep + 1)
-    if isinstance(one, (FunctionType, MethodType)):
-        return None if one.__qualname__ == other.__qualname__ else told
-    inside = [_inside(each) for each in (one, other)]
-    if inside[0]:
-        if {*inside[0]} != {*inside[1]}:
-            return f"{told} (in its attributes)"
-        names = ((inside[0][name], inside[1][name], f"{where}.{name}".lstrip(".")) for name in inside[0])
-        return _first(names, deep)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return f"{told} (in its shape or type)"
+    if isinstance(one, np.ma.MaskedArray):
+        if not np.array_equal(np.ma.getmaskarray(one), np.ma.getmaskarray(other)):
+            return f"{told} (in its mask)"
+        one, other = one.data, other.data
+    here, there = np.asarray(one), np.asarray(other)
+    if here.dtype == object:
+        return _difference(here.tolist(), there.tolist(), where, seen)
+    if here.dtype.names:
+        return _first(((here[name], there[name], f"{where}[{i}]") for i, name in enumerate(here.dtype.names)), seen)
+    if here.dtype.kind == "c":
+        return _first(((here.real, there.real, where), (here.imag, there.imag, where)), seen)
+    same = np.array_equal(here, there, equal_nan=here.dtype.kind in "fmM")
+    if same and here.dtype.kind == "f":
+        same = bool(np.all((np.signbit(here) == np.signbit(there)) | np.isnan(here)))
+    return None if same else told
+
+
+def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
+    told = where and f" at {where}"
+    for parts_of in (_pandas, _arrow, _function, _inside):
+        parts = parts_of(one), parts_of(other)
+        if any(parts):
+            return _named(*parts, where, seen)
+    own: Any = type(one).__eq__
     try:
-        return None if bool(one == other) or repr(one) == repr(other) else told
-    except (TypeError, ValueError):
+        if own is not object.__eq__ and (one == other or (one != one and other != other)):
+            return None
+        kept = one.__reduce_ex__(4), other.__reduce_ex__(4)
+    except Exception:  # neither to be compared nor pickled: a lock, a connection, a generator
         return None if repr(one) == repr(other) else told
+    return told if own is not object.__eq__ or _difference(*kept, "", seen) is not None else None
+
+
+def _pandas(thing: Any) -> dict[str, Any]:
+    """What a Series, a frame or an index shows: two rows may have the same label, so none is looked up by it."""
+    if hasattr(thing, "to_flat_index"):
+        return {"names": [*thing.names], "dtype": str(thing.dtype), "values": thing.tolist()}
+    if not (hasattr(thing, "iloc") and hasattr(thing, "attrs")):
+        return {}
+    found = {"index": thing.index, "attrs": thing.attrs}
+    if thing.ndim == 1:
+        return {"name": thing.name, "dtype": thing.dtype, "values": thing.tolist(), **found}
+    return {"columns": thing.columns, "values": [thing.iloc[:, i] for i in range(thing.shape[1])], **found}
+
+
+def _arrow(thing: Any) -> dict[str, Any]:
+    """The columns of an answer, a polars frame or an Arrow table."""
+    if isinstance(thing, type):
+        return {}
+    if hasattr(thing, "to_arrow"):
+        return {"notes": getattr(thing, "notes", None), "columns": thing.to_arrow()}
+    if hasattr(thing, "to_pylist") and hasattr(thing, "schema"):
+        return {"schema": str(thing.schema), "rows": thing.to_pylist()}
+    return {}
+
+
+def _function(thing: Any) -> dict[str, Any]:
+    """What a function does, and what it brings along to do it with."""
+    if isinstance(thing, MethodType):
+        return {"__func__": thing.__func__, "__self__": thing.__self__}
+    if isinstance(thing, FunctionType):
+        return {name: getattr(thing, name) for name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__")}
+    return {"cell_contents": thing.cell_contents} if isinstance(thing, CellType) and thing != CellType() else {}
+
+
+def _attributes(one: Any, other: Any, where: str, seen: Seen) -> str | None:
+    return _named(_inside(one), _inside(other), where, seen)
+
+
+def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) -> str | None:
+    if {*here} != {*there}:
+        return f"{where and f' at {where}'} (in its attributes)"
+    return _first(((here[name], there[name], f"{where}.{name}".lstrip(".")) for name in here), seen)
 
 
 def _inside(thing: Any) -> dict[str, Any]:
-    slots = [name for base in type(thing).__mro__ for name in getattr(base, "__slots__", ())]
-    found = {**{name: getattr(thing, name) for name in slots if hasattr(thing, name)}, **getattr(thing, "__dict__", {})}
+    if isinstance(thing, type):
+        return {}
+    found = {"args": thing.args} if isinstance(thing, BaseException) else {}
+    for base in type(thing).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            own = f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, own):
+                found[own] = getattr(thing, own)
+    found |= getattr(thing, "__dict__", {})
     # what was computed once and kept says when it was asked for, not what the thing is
     return {
         name: value
@@ -82,9 +170,9 @@ def _inside(thing: Any) -> dict[str, Any]:
     }
 
 
-def _first(pairs: Any, deep: int) -> str | None:
-    for one, other, where in pairs:
-        found = difference(one, other, where, deep + 1)
+def _first(parts: Iterable[Part], seen: Seen) -> str | None:
+    for one, other, where in parts:
+        found = _difference(one, other, where, seen)
         if found is not None:
             return found
     return None

@@ -97,7 +97,7 @@ def _released(mechanism: Any, x: Any, size: int) -> Any:
 def _once(fn: Callable[[Any], Any], x: Any) -> Any:
     try:
         return fn(x)
-    except Exception as error:  # an error is an output too: whoever sees it learns from it
+    except (Exception, SystemExit) as error:  # an error is an output too: whoever sees it learns from it
         return Raised.by(error)
 
 
@@ -105,13 +105,33 @@ def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
     try:
         outputs = fn(x, size)
     except Exception as error:
-        return [Raised.by(error)] * size
+        return [_refused(fn, x, error)] * size
     if not hasattr(outputs, "__len__") or len(outputs) != size:
         got = f"{len(outputs)}" if hasattr(outputs, "__len__") else type(outputs).__name__
         raise InvalidArgument(
             message("fn", f"{size} outputs from fn(x, {size})", got, "return one for each run, or leave out batch=True")
         )
     return outputs
+
+
+def _refused(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> Raised:
+    """The error, if that is what every run on x ends in; one run that fails now and then is not to speak for all."""
+    found = Raised.by(error)
+    for _ in range(_PROBE):
+        try:
+            fn(x, 1)
+        except Exception as again:
+            if Raised.by(again).kind == found.kind:
+                continue
+        raise InvalidArgument(
+            message(
+                "fn",
+                "outputs of fn(x, size), or an error whatever the size",
+                f"{found.kind}, not every time",
+                "return None for a run that fails, or leave out batch=True",
+            )
+        ) from None
+    return found
 
 
 class Sampler:
@@ -177,7 +197,8 @@ class Sampler:
         size = max(1, min(_PIECE, -(-count // (4 * self._processes))))
         sizes = [min(size, count - start) for start in range(0, count, size)]
         parts = []
-        for part in self._pool.imap_unordered(_work, [(side, size) for size in sizes]):
+        # in their order: first those that were done first, and what comes first would depend on what takes longer
+        for part in self._pool.imap(_work, [(side, size) for size in sizes]):
             parts.append(part)
             if self._bar is not None:
                 self._bar.advance(part.size)

@@ -84,7 +84,7 @@ def bounded_laplace(mechanism: BoundedLaplace) -> Evidence:
     if not mechanism.scale > 0:
         return no_noise("any answers that differ")
     lower, upper = exactly(mechanism.lower), exactly(mechanism.upper)
-    part = arguments.sensitivity(mechanism.sensitivity)
+    part = min(arguments.sensitivity(mechanism.sensitivity), upper - lower)
     real = Truncated(lower, upper, lower, part, Fraction(mechanism.scale), Fraction(mechanism._step)).evidence()
     first, last = math.ceil(lower), math.floor(upper)
     moved = min(math.floor(part), last - first)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -66,9 +68,17 @@ def own(
     claim: Guarantee | None = None
     if epsilon is not None:
         claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    triples = [tuple(each) for each in (made() if made else catalogue(bounds, RELATIONS[neighbors]))]  # type: ignore[arg-type]
+    if made is not None:
+        triples = _called("--pairs", lambda: [tuple(each) for each in made()])
+    else:
+        triples = [tuple(each) for each in catalogue(bounds, RELATIONS[neighbors])]  # type: ignore[arg-type]
     console = _console()
     found = search(function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True)
+    notes = {each.measured.note for each in found.tried if each.measured is not None}
+    if "" not in notes:
+        raise InvalidArgument(
+            message("target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs")
+        )
     console.print(str(found))
     leaks = _replayed(function, triples, claim)
     for name, findings in leaks.items():
@@ -162,17 +172,45 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
         raise InvalidArgument(
             message("target", "FILE.py:function, a file that is there", repr(target), "dither audit mine.py:release")
         )
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    own = f"audited_{path.stem}"  # not its own name, which may be that of a module that others import
+    spec = importlib.util.spec_from_file_location(own, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # so that what it defines can be pickled
-    spec.loader.exec_module(module)
+    sys.modules[own] = module  # so that what it defines can be pickled
+    sys.path.append(str(path.resolve().parent))  # what lies beside it, but nothing in the place of a library
+    run_it = spec.loader.exec_module
+    _called("target", lambda: run_it(module))
     function, made = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
-    for which, given, thing in (("target", name, function), ("--pairs", pairs, made)):
+    for which, given, thing, told in (("target", name, function, ("x",)), ("--pairs", pairs, made, ())):
         if given and not callable(thing):
             raise InvalidArgument(
                 message(which, "the name of a function in the file", repr(given), "check its spelling")
             )
+        if given and not _takes(thing, told):
+            wanted = "a function of the data and nothing else" if told else "a function without arguments"
+            raise InvalidArgument(message(which, wanted, repr(given), "give its other arguments defaults"))
     assert function is not None
     return function, made
+
+
+def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether it can be called so; of some that are not written in Python nobody knows."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except ValueError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def _called(which: str, function: Callable[[], Any]) -> Any:
+    """What code of others returns; how it failed is told without its words, which may be of the data."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+        lines += [error.lineno] if isinstance(error, SyntaxError) else []
+        told = type(error).__name__ + (f" in line {lines[-1]}" if lines else "")
+        raise InvalidArgument(message(which, "code that runs", told, "run it by itself to see why")) from None

@@ -157,6 +157,10 @@ class SeededSource:
         """One word, as an int."""
         return self._stream.word()
 
+    def __reduce__(self) -> tuple[type[SeededSource], tuple[int]]:
+        """A copy begins at the beginning."""
+        return type(self), (self.seed,)
+
     def __repr__(self) -> str:
         return f"SeededSource({self.seed})  # reproducible, not private"
 

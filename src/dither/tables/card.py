@@ -57,3 +57,5 @@ class Card:
     each_person: Guarantee | None = None
     delta: float | None = None
     """The delta of one release, where one is needed: keys that are not public, Gaussian noise."""
+    version: str | None = None
+    """Which state of the data this is: answers recorded for another one are not given again."""

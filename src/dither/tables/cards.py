@@ -43,7 +43,10 @@ from dither.tables.tree import Value
 
 __all__ = ["draft", "gaps", "parse", "read"]
 
-_TOP = ("name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns", "public")
+_TOP = (
+    "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
+    "public", "version",
+)  # fmt: skip
 _COLUMN = ("type", "bounds", "keys")
 _PUBLIC = ("source", "columns")
 _BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst")
@@ -86,7 +89,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
     dither.errors.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns or public, got another key. Fix: did you mean unit?.
+    columns, public or version, got another key. Fix: did you mean unit?.
     """
     _known(given, _TOP, "")
     home = Path(folder)
@@ -117,6 +120,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         each_analyst=each_analyst,
         each_person=each_person,
         delta=_delta(given.get("delta"), "delta"),
+        version=_text(given, "version", ""),
     )
 
 

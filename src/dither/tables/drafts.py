@@ -125,6 +125,10 @@ name = {name}
 # Where the rows are. A path starts from the folder of this file.
 source = {source}
 
+# A question asked again gets the recorded answer, for free. When the rows have changed, change this as well, so that
+# questions are answered anew, and paid for.
+# version = "2026-01"
+
 {unit}
 # How many groups (of GROUP BY) one person may count in, and with how many rows in each. What is above is left out,
 # at random. Larger numbers lose fewer rows and need more noise; choose what you know to be usual.

@@ -1,0 +1,79 @@
+"""Learning under differential privacy: estimators with scikit-learn's interface, and descent in plain view.
+
+* Estimators: :class:`Mean`, :class:`LinearRegression`, :class:`Ridge`, :class:`LogisticRegression`,
+  :class:`GaussianNB`, :class:`KMeans`, :class:`PCA`, :class:`StandardScaler`. Bounds are public and required; a fit
+  states its ``guarantee_`` and charges an open ledger scope once. :class:`NonPrivate` is the baseline of any of them.
+* :func:`select_model`: choose among fitted models on private records. :func:`compare`: what privacy costs in score.
+* Descent: :func:`gradient_descent`, :func:`online_sgd` and :func:`offline_sgd`, not private, with their bounds;
+  :class:`TheoremSGD`, the lecture's private algorithm; :func:`noisy_descent`, the modern one.
+
+>>> import numpy as np
+>>> X = np.linspace(0, 10, 4000)[:, np.newaxis]
+>>> Ridge(epsilon=1, bounds=(0, 10), label_bounds=(0, 30)).fit(X, 2 * X[:, 0] + 5).guarantee_
+ApproxDP(1, 1e-05)
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec as _find_spec
+
+from dither.errors import DitherError as _DitherError
+from dither.errors import message as _message
+
+if _find_spec("sklearn") is None:
+    raise _DitherError(_message("dither.learn", "scikit-learn", "no such package", "pip install 'dither[learn]'"))
+
+from dither.learn.base import NonPrivate
+from dither.learn.compare import Comparison, compare
+from dither.learn.descent import NoisyDescent, noise_for, noisy_descent
+from dither.learn.gd import Schedule, Trace, descend, descent_bound, gradient_descent, utility_bound
+from dither.learn.kmeans import KMeans
+from dither.learn.linear import LinearRegression, Mean, Ridge
+from dither.learn.logistic import LogisticRegression
+from dither.learn.losses import Huber, Logistic, Loss, Multinomial, SmoothHinge, Squared, ridge_line
+from dither.learn.naive_bayes import GaussianNB
+from dither.learn.pca import PCA
+from dither.learn.scaler import StandardScaler
+from dither.learn.selection import Choice, select_model
+from dither.learn.sgd import gradient_variance, stochastic_bound
+from dither.learn.sgd import offline as offline_sgd
+from dither.learn.sgd import online as online_sgd
+from dither.learn.theorem import TheoremSGD, private_bound
+
+__all__ = [
+    "PCA",
+    "Choice",
+    "Comparison",
+    "GaussianNB",
+    "Huber",
+    "KMeans",
+    "LinearRegression",
+    "Logistic",
+    "LogisticRegression",
+    "Loss",
+    "Mean",
+    "Multinomial",
+    "NoisyDescent",
+    "NonPrivate",
+    "Ridge",
+    "Schedule",
+    "SmoothHinge",
+    "Squared",
+    "StandardScaler",
+    "TheoremSGD",
+    "Trace",
+    "compare",
+    "descend",
+    "descent_bound",
+    "gradient_descent",
+    "gradient_variance",
+    "noise_for",
+    "noisy_descent",
+    "offline_sgd",
+    "online_sgd",
+    "private_bound",
+    "ridge_line",
+    "select_model",
+    "stochastic_bound",
+    "utility_bound",
+]

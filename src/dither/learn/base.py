@@ -1,0 +1,306 @@
+"""What every private estimator shares: public bounds, one budget, one charge, the guarantee it states.
+
+The order of a fit: parameters are checked, the data are checked (shape, type, no NaN or infinity), the ledger scope
+that is open, if any, is charged, and only then is anything computed that depends on a value in the data. What a fit
+computes it computes in :meth:`PrivateEstimator._released`, from rows clipped to the public bounds and a
+:class:`~dither.learn.sums.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
+estimator, so that a ledger can keep it and give it again.
+
+NaN and infinity are refused, as in :mod:`dither.stats`: an error that depends on the data, raised before anything is
+charged or released. Where the presence of a NaN is itself a secret, replace it by a public number first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Any, Self
+
+import numpy as np
+
+from dither import arguments
+from dither.accounting import Approximate, Event, Pure
+from dither.errors import InvalidArgument, InvalidData, message
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.learn.sums import Budget, Floats
+from dither.neighbors import AddRemove, relation
+from dither.randomness import SeededSource, Source, resolve
+from dither.spending import spends
+
+try:
+    from sklearn.base import (  # type: ignore[import-untyped]
+        BaseEstimator,
+        ClassifierMixin,
+        ClusterMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
+except ImportError as missing:
+    raise ImportError(
+        message("scikit-learn", "scikit-learn, for dither.learn", "none", "pip install 'dither[learn]'")
+    ) from missing
+
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # before 1.6 it was a method
+
+    def validate_data(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        """The same, of earlier versions."""
+        return estimator._validate_data(*args, **kwargs)
+
+
+Released = dict[str, Any]
+
+_TEXT = "could not convert"
+_LARGEST = 1e100
+_WIDE = 64
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: epsilon, delta, bounds and neighbors in, ``guarantee_`` and ``event_`` out.
+
+    A subclass names its parameters in ``__init__`` (``epsilon``, ``delta``, ``bounds``, ``neighbors`` and
+    ``source`` among them), overrides :meth:`_released` and, for its non-private twin, :meth:`_plain`; its ``fit`` calls
+    ``self._fit_rows(X)`` or ``self._fit_rows(X, y)``.
+
+    >>> from dither.learn.linear import Ridge
+    >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
+    ApproxDP(1, 1e-05)
+    """
+
+    epsilon: Any
+    delta: Any
+    bounds: Any
+    neighbors: Any
+    source: Any
+
+    guarantee_: Guarantee
+    event_: Event
+    n_features_in_: int
+
+    _numeric_labels = True
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a fit costs: (epsilon, delta)-DP; with ``delta=None``, epsilon-DP."""
+        arguments.epsilon(self.epsilon)
+        return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
+
+    def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> Self:
+        """Check everything, pay, compute, and keep what was released as attributes."""
+        guarantee = self.guarantee
+        neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
+        self._check_parameters()
+        rows, labels = self._read(X, y, reset=True, labelled=labelled)
+        limits = limits_of(self.bounds, rows.shape[1])
+        self._check_columns(rows.shape[1])
+        budget = Budget(guarantee, neighbors, _words(self.source))
+        prepared = () if not labelled else (self._labels(labels),)
+
+        def compute() -> Released:
+            with _threads(rows.shape[1]):
+                return self._released(clip(rows, limits), *prepared, budget=budget)
+
+        for name, value in _Fit(self._request(), guarantee).release(compute, source=self.source).items():
+            setattr(self, name, value)
+        self.guarantee_ = guarantee
+        self.event_ = budget.event if budget.left < 1 else _whole(guarantee)
+        self.private_ = budget.source.private
+        return self
+
+    def _request(self) -> str:
+        """The parameters in words: what makes two requests the same."""
+        given = self.get_params(deep=False)
+        said = (f"{name}={np.asarray(given[name]).tolist()}" for name in sorted(given) if name != "source")
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    def _check_parameters(self) -> None:
+        """Refuse what the subclass cannot use; called before the data are looked at."""
+
+    def _check_columns(self, columns: int) -> None:
+        """The same for what depends on the number of features."""
+
+    def _labels(self, y: Any) -> Any:
+        """Labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
+        return y
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        """Everything that is released, by name of the attribute; rows are inside the bounds."""
+        raise AssertionError("each estimator computes what it releases")
+
+    def _plain(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
+        raise AssertionError("each estimator has a twin")
+
+    def non_private(self) -> NonPrivate:
+        """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds.
+
+        >>> from dither.learn.linear import Ridge
+        >>> twin = Ridge(bounds=(0, 1), label_bounds=(0, 1)).non_private()
+        >>> twin.fit([[0.0], [1.0]], [0.0, 1.0]).predict([[0.0]]).shape
+        (1,)
+        """
+        return NonPrivate(self)
+
+    def _read(self, X: Any, y: Any = None, *, reset: bool, labelled: bool = False) -> tuple[Floats, Any]:
+        """Rows as finite floats, and labels."""
+        try:
+            if not labelled:
+                return validate_data(self, X, dtype=np.float64, reset=reset), None
+            return validate_data(self, X, y, dtype=np.float64, y_numeric=self._numeric_labels, reset=reset)  # type: ignore[no-any-return]
+        except ValueError as error:
+            if _TEXT in str(error):  # NumPy shows the value, which may be somebody's
+                raise InvalidData(message("X, y", "numbers", "text", "encode text by public numbers")) from None
+            raise
+
+    def _new_rows(self, X: Any) -> Floats:
+        """Rows to predict from, after a fit."""
+        check_is_fitted(self)
+        return self._read(X, reset=False)[0]
+
+    def _rows(self, X: Any) -> Floats:
+        """The same, clipped to the bounds."""
+        return clip(self._new_rows(X), limits_of(self.bounds, self.n_features_in_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+def _words(source: Source | None) -> Source:
+    """The source to draw from. A seeded one starts anew: a fit leaves its parameters alone, and can be repeated."""
+    return SeededSource(source.seed) if isinstance(source, SeededSource) else resolve(source)
+
+
+def _threads(columns: int) -> AbstractContextManager[Any]:
+    """One thread for products of narrow blocks: handing them to several costs more than it saves."""
+    return nullcontext() if columns > _WIDE else _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # scikit-learn has it
+
+    return ThreadpoolController()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fit as a ledger sees it."""
+
+    request: str
+    guarantee: Guarantee
+
+    @spends
+    def release(self, compute: Callable[[], Released], *, source: Source | None) -> Released:
+        """What ``compute`` returns; with a ledger scope open, charged once and first."""
+        return compute()
+
+
+def _whole(guarantee: Guarantee) -> Event:
+    """The event of a fit that a ledger answered again: known by its guarantee alone."""
+    numbers = guarantee._numbers
+    return Pure(*numbers) if isinstance(guarantee, PureDP) else Approximate(*numbers)
+
+
+class NonPrivate(BaseEstimator):  # type: ignore[misc]
+    """The same estimator without noise: data clipped to the same bounds, fitted by scikit-learn. For baselines.
+
+    >>> from dither.learn.linear import Ridge
+    >>> NonPrivate(Ridge(bounds=(0, 1), label_bounds=(0, 1))).fit([[0.0], [1.0]], [0.0, 5.0]).private_
+    False
+    """
+
+    def __init__(self, estimator: PrivateEstimator) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit scikit-learn's estimator."""
+        private = self.estimator
+        rows, labels = private._read(X, y, reset=True, labelled=y is not None)
+        kept = clip(rows, limits_of(private.bounds, rows.shape[1]))
+        self.model_ = private._plain()
+        self.model_.fit(kept, *(() if labels is None else (private._labels(labels),)))
+        self.n_features_in_ = rows.shape[1]
+        self.private_ = False
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score"):
+            if "model_" not in vars(self):
+                raise AttributeError(f"{name} is there after fit")
+            method = getattr(self.model_, name)
+            limits = limits_of(self.estimator.bounds, self.n_features_in_)
+
+            @wraps(method)  # scikit-learn's scorers look at the name
+            def clipped(X: Any, *more: Any) -> Any:
+                return method(clip(check_array(X, dtype=np.float64), limits), *more)
+
+            return clipped
+        if name.endswith("_") and not name.startswith("_") and "model_" in vars(self):
+            return getattr(self.model_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, Floats]:
+    """Public lower and upper limits for each column: one pair for all, or one pair for each.
+
+    >>> limits_of((0, 1), 2)
+    (array([0., 0.]), array([1., 1.]))
+    >>> limits_of([(0, 1), (-5, 5)], 2)
+    (array([ 0., -5.]), array([1., 5.]))
+    """
+    if bounds is None:
+        arguments.bounds(None, name)
+    if np.ndim(bounds) == 2:
+        if len(bounds) != columns:
+            raise InvalidArgument(
+                message(name, f"one pair for each of the {columns} column(s)", f"{len(bounds)} pairs", "pass them all")
+            )
+        pairs = [arguments.bounds(pair, name) for pair in bounds]
+    else:
+        pairs = [arguments.bounds(bounds, name)] * columns
+    lower, upper = np.array(pairs, dtype=np.float64).reshape(columns, 2).T
+    if max(np.abs(lower).max(), np.abs(upper).max()) > _LARGEST or (upper - lower).min() < 1 / _LARGEST:
+        raise InvalidArgument(message(name, "bounds from 1e-100 apart to 1e+100", "others", "measure in other units"))
+    return lower, upper
+
+
+def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
+    """Each row inside the limits.
+
+    >>> clip(np.array([[-3.0, 0.5]]), limits_of((0, 1), 2))
+    array([[0. , 0.5]])
+    """
+    return np.clip(rows, *limits)
+
+
+def centred(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
+    """Rows inside the limits as places between -1 and 1.
+
+    >>> centred(np.array([[0.0, 7.5]]), limits_of([(0, 1), (5, 10)], 2))
+    array([[-1.,  0.]])
+    """
+    lower, upper = limits
+    moved = rows - (lower + upper) / 2
+    moved /= (upper - lower) / 2
+    return moved
+
+
+__all__ = [
+    "ClassifierMixin",
+    "ClusterMixin",
+    "NonPrivate",
+    "PrivateEstimator",
+    "RegressorMixin",
+    "Released",
+    "TransformerMixin",
+    "centred",
+    "check_is_fitted",
+    "clip",
+    "limits_of",
+]

@@ -1,0 +1,86 @@
+"""What classifiers share: the list of classes, which is public."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
+
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.learn.base import ClassifierMixin, PrivateEstimator
+from dither.neighbors import Neighbors
+from dither.randomness import Source
+
+OBSERVED = "observed"
+
+
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Base of the classifiers. ``classes`` is the public list of labels; ``"observed"`` takes those that occur, for
+    data where *that a label occurs* is public."""
+
+    _numeric_labels = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        *,
+        bounds: Any = None,
+        classes: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.neighbors = neighbors
+        self.source = source
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on a few records, as any private estimator
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
+        would change what one record can do."""
+        self._fit_rows(X, y, labelled=True)
+        self.classes_ = self._known(column_or_1d(y))
+        return self
+
+    def _check_parameters(self) -> None:
+        if not self._by_observation():
+            self._known(None)
+
+    def _by_observation(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == OBSERVED
+
+    def _known(self, labels: Any) -> NDArray[Any]:
+        """The classes in order."""
+        fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
+        if self._by_observation():
+            found = np.unique(labels)
+            if len(found) < 2:
+                raise InvalidData(message("y", "labels of at least two classes", "one class", "pass classes=[...]"))
+            return np.asarray(found)
+        if self.classes is None:
+            raise InvalidArgument(message("classes", "the public list of labels", "none", fix))
+        if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
+            raise WrongType(message("classes", "a list of labels", type(self.classes).__name__, fix))
+        found = np.unique(np.asarray(self.classes))
+        if len(found) < 2 or len(found) != len(self.classes):
+            raise InvalidArgument(message("classes", "at least two labels, all different", "others", fix))
+        return np.asarray(found)
+
+    def _labels(self, y: Any) -> Any:
+        if self._by_observation():
+            check_classification_targets(y)
+            self._known(y)
+        return y
+
+
+__all__ = ["OBSERVED", "PrivateClassifier"]

@@ -1,0 +1,375 @@
+"""Private gradient descent: clipped gradients, exact sums, normal noise, real samples, and an account of them.
+
+Each step sums the gradients of the records in its batch, each clipped to a length of ``clip``, adds normal noise of
+deviation ``noise_multiplier * clip``, and moves against the result. The sum is exact: the gradient of a record is its
+row's direction times its residual's, both cut toward zero to whole multiples of 2^-16, so it is an integer matrix of
+Frobenius norm at most 2^32, and integers are added without rounding. Adding or removing one record moves the sum by
+at most that, and all iterates are functions of the noisy sums, so the whole trace may be published.
+
+How a batch is drawn is part of the event. *poisson*: every record is in the batch by an independent coin in every
+step, which amplifies privacy. *once*: a pass deals every record to exactly one of its 1/rate steps, as shuffling does;
+nothing is amplified then, and a pass costs one step.
+
+>>> from dither.learn.losses import Logistic
+>>> X, y = np.array([[1.0, 0.2], [1.0, 0.9]] * 500), np.array([0.0, 1.0] * 500)
+>>> found = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=50, clip=0.5, noise_multiplier=20, step=10.0,
+...                       size=1000)
+>>> found.iterates.shape
+(51, 2)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dither import arguments
+from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi
+from dither.accounting.search import crossing
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
+from dither.exact import decimal, square_root, up
+from dither.guarantees import ZCDP, ApproxDP, Guarantee
+from dither.learn.gd import Schedule, Trace, start_of
+from dither.learn.losses import Floats, Loss
+from dither.learn.rows import lengths, whole_product
+from dither.learn.sums import quantised
+from dither.mechanisms import Gaussian
+from dither.randomness import Source, bernoulli, resolve, uniform_integers
+from dither.spending import spends
+
+Integers = NDArray[np.int64]
+
+GRADIENT_BITS = 16
+REACH = 1 << (2 * GRADIENT_BITS)
+"""The Frobenius norm, in steps of the lattice, that no gradient is longer than."""
+
+_ROWS = 1 << 14  # below 2^21, so that sums in floats are exact; and fits the cache
+_EXACT_ROWS = 1 << 21
+_MOST_ROWS = 1 << 31
+_BITS = 96
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Rows as directions on the lattice and their lengths.
+
+    >>> Factors.of(np.array([[3.0, 4.0]])).lengths
+    array([5.])
+    """
+
+    directions: Floats
+    lengths: Floats
+    unit: float
+    """How many steps of the lattice make 1."""
+
+    @classmethod
+    def of(cls, X: Floats) -> Factors:
+        """The factors of every row."""
+        high = np.abs(X).max(axis=1, initial=0.0)
+        scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
+        long = lengths(scaled)
+        directions, unit = quantised(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
+        with np.errstate(over="ignore"):
+            return cls(directions, long * high, unit)
+
+    def times(self, beta: Floats) -> Floats:
+        """The rows times beta, each row by itself.
+
+        >>> Factors.of(np.array([[3.0, 4.0]])).times(np.array([1.0, 1.0])).round(3)
+        array([7.])
+        """
+        scale = self.lengths / self.unit
+        found = whole_product(self.directions, GRADIENT_BITS, beta)
+        found *= scale if beta.ndim == 1 else scale[:, np.newaxis]
+        return found
+
+    def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
+        """The sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.
+
+        *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``REACH``. *Why.* Its
+        part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and residual are.
+
+        >>> Factors.of(np.array([[3.0, 4.0]])).clipped_sum(np.array([7.0]), clip=1.0)
+        array([[2576901735],
+               [3435868980]])
+        """
+        directions, lengths = self.directions, self.lengths
+        if len(lengths) >= _MOST_ROWS:
+            raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
+        parts = residuals.reshape(len(lengths), -1)
+        if chosen is not None:
+            directions, lengths, parts = directions[chosen], lengths[chosen], parts[chosen]
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = parts * lengths[:, np.newaxis]
+        parts[~np.isfinite(parts)] = 0.0  # too long for floats: such a record counts as none
+        whole, _ = quantised(parts, clip, GRADIENT_BITS)
+        total = np.zeros((directions.shape[1], whole.shape[1]), dtype=np.int64)
+        for start in range(0, len(whole), _ROWS):
+            block = slice(start, start + _ROWS)
+            total += (directions[block].T @ whole[block]).astype(np.int64)
+        return total
+
+    def steps_to_one(self, clip: float, scores: int) -> float:
+        """How many steps of the lattice of :meth:`clipped_sum` make a gradient of length 1."""
+        return self.unit * quantised(np.zeros((1, scores)), clip, GRADIENT_BITS)[1]
+
+
+Release = Callable[[Integers], Floats]
+Batches = Callable[[int], NDArray[np.bool_]]
+
+
+def descend_privately(
+    loss: Loss,
+    X: Floats,
+    y: Floats,
+    *,
+    start: Floats,
+    steps: Floats,
+    clip: float,
+    size: float,
+    release: Release,
+    batches: Batches | None = None,
+    momentum: float = 0.0,
+) -> Trace:
+    """The descent itself: ``release`` adds the noise to an integer sum, and answers for its privacy.
+
+    ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
+    ``momentum`` m the step is along ``v = m v + (1 - m) gradient``.
+    """
+    factors = Factors.of(X)
+    beta, velocity = start, np.zeros_like(start)
+    unit = factors.steps_to_one(clip, 1 if start.ndim == 1 else start.shape[1]) * size
+    iterates = np.empty((len(steps) + 1, *start.shape))
+    iterates[0] = start
+    for h, step in enumerate(steps):
+        chosen = None if batches is None else batches(h)
+        residuals = loss.residual(factors.times(beta), y)
+        noisy = release(factors.clipped_sum(residuals, clip, chosen)).reshape(start.shape) / unit
+        velocity = momentum * velocity + (1 - momentum) * (noisy + loss.shrinkage(beta))
+        beta = beta - step * velocity
+        iterates[h + 1] = beta
+    return Trace(iterates, steps)
+
+
+@dataclass(frozen=True)
+class NoisyDescent:
+    """Noisy gradient descent as a mechanism: its event, its guarantee, and :meth:`run`.
+
+    *Statement.* If one record is added or removed, the trace is as private as ``steps`` Gaussian mechanisms of noise
+    ``noise_multiplier`` times their sensitivity, each on a Poisson sample of the records if ``sampling_rate`` is below
+    1. *Why.* See the head of :mod:`dither.learn.descent`; the loss is composed exactly.
+
+    Parameters
+    ----------
+    steps, step
+        How many steps, and of which size: a number or a :class:`~dither.learn.gd.Schedule`.
+    clip, noise_multiplier
+        The longest gradient of one record, and the deviation of the noise in units of it.
+    size
+        About how many records there are: public, or a noisy count. It scales the steps only.
+    sampling_rate, sampling
+        The share of the records in a step, and how it is drawn: ``"poisson"`` or ``"once"``.
+    delta
+        For an (epsilon, delta) guarantee; a full batch without it has a rho.
+
+    Examples
+    --------
+    >>> NoisyDescent(steps=100, step=1.0, clip=1.0, noise_multiplier=20, size=1000).guarantee
+    ZCDP(0.125)
+    >>> NoisyDescent(steps=100, step=1.0, clip=1.0, noise_multiplier=2, size=1000, sampling_rate=0.01).event
+    100 * PoissonSampled(GaussianNoise(2), 0.01)
+    >>> NoisyDescent(steps=100, step=1.0, clip=1.0, noise_multiplier=2, size=1000, sampling_rate=0.01,
+    ...              sampling="once").event
+    GaussianNoise(2)
+    """
+
+    steps: int
+    step: float | Schedule
+    clip: float
+    noise_multiplier: float
+    size: float
+    sampling_rate: float = 1.0
+    sampling: Literal["poisson", "once"] = "poisson"
+    delta: float | None = None
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        arguments.whole(self.steps, "steps")
+        for name in ("clip", "noise_multiplier", "size"):
+            arguments.positive(getattr(self, name), name)
+        rate = arguments.rate(self.sampling_rate, "sampling_rate")
+        if self.sampling not in ("poisson", "once"):
+            raise NotPrivate(
+                message("sampling", "'poisson' or 'once'", repr(self.sampling), "other samples have no account here")
+            )
+        if self.sampling == "once" and rate.numerator != 1:
+            raise InvalidArgument(
+                message("sampling_rate", "1 over a whole number, for 'once'", float(rate), "pass Fraction(1, 3)")
+            )
+        if not 0 <= self.momentum < 1:
+            raise InvalidArgument(message("momentum", "a number from 0 on, below 1", self.momentum, "pass momentum=0"))
+        if self.delta is not None:
+            arguments.delta(self.delta)
+        if not isinstance(self.step, Schedule):
+            arguments.positive(self.step, "step")
+
+    @property
+    def mechanism(self) -> Gaussian:
+        """The noise of one step."""
+        multiplier = decimal(self.noise_multiplier, "noise_multiplier")
+        return Gaussian(REACH, rho=1 / (2 * multiplier * multiplier))  # type: ignore[arg-type]
+
+    @property
+    def event(self) -> Event:
+        """For accountants: the noise, and how the batches are drawn."""
+        rate = arguments.rate(self.sampling_rate, "sampling_rate")
+        one: Event = self.mechanism.event_for(integer=False)
+        if self.sampling == "once":
+            return -(-self.steps // rate.denominator) * one
+        return self.steps * (one if rate == 1 else PoissonSampled(one, rate))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The best that an accountant finds at ``delta``; without one, rho-zCDP."""
+        if self.delta is not None:
+            return best_of(self.event, self.delta).guarantee
+        rho = self.event.fold(lambda leaf: leaf.zcdp, _summed, max)
+        if rho is None:
+            raise NotPrivate(
+                message("delta", "a delta, where batches are samples", "none", "pass delta=1e-5, for example")
+            )
+        return ZCDP(rho)
+
+    @spends
+    def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Trace:
+        """The trace, all of which may be published.
+
+        >>> from dither.learn.losses import Squared
+        >>> m = NoisyDescent(steps=9, step=0.5, clip=1.0, noise_multiplier=3, size=100)
+        >>> m.run(Squared(), np.ones((100, 1)), np.full(100, 0.5), start=0.0).last.shape
+        (1,)
+        """
+        words, mechanism = resolve(source), self.mechanism
+        rows, targets, beta = _checked(X, y, start)
+        steps = self.step.steps(self.steps) if isinstance(self.step, Schedule) else np.full(self.steps, self.step)
+
+        def release(sums: Integers) -> Floats:
+            flat = sums.ravel()
+            exact = flat.astype(np.float64) if len(rows) <= _EXACT_ROWS else [Fraction(int(one)) for one in flat]
+            return np.asarray(mechanism.release(exact, source=words), dtype=np.float64)
+
+        return descend_privately(
+            loss,
+            rows,
+            targets,
+            start=beta,
+            steps=steps,
+            clip=self.clip,
+            size=float(self.size) * float(self.sampling_rate),
+            release=release,
+            batches=self._batches(len(rows), words),
+            momentum=self.momentum,
+        )
+
+    def _batches(self, count: int, source: Source) -> Batches | None:
+        """Which records step h uses: new coins each time, or those that the pass dealt to it; all if None."""
+        rate = arguments.rate(self.sampling_rate, "sampling_rate")
+        if rate == 1:
+            return None
+        if self.sampling == "poisson":
+            return lambda _: bernoulli(rate, count, source)
+        dealt = np.empty(0, dtype=np.uint64)
+
+        def once(h: int) -> NDArray[np.bool_]:
+            nonlocal dealt
+            if h % rate.denominator == 0:
+                dealt = uniform_integers(rate.denominator, count, source)
+            return np.asarray(dealt == h % rate.denominator)
+
+        return once
+
+
+def noisy_descent(
+    loss: Loss,
+    X: Floats,
+    y: Floats,
+    *,
+    start: ArrayLike,
+    steps: int,
+    clip: float,
+    noise_multiplier: float,
+    step: float | Schedule,
+    size: float,
+    sampling_rate: float = 1.0,
+    sampling: Literal["poisson", "once"] = "poisson",
+    delta: float | None = None,
+    momentum: float = 0.0,
+    source: Source | None = None,
+) -> Trace:
+    """:class:`NoisyDescent` in one call.
+
+    >>> from dither.learn.losses import Squared
+    >>> noisy_descent(Squared(), np.ones((500, 1)), np.full(500, 0.5), start=0.0, steps=20, clip=1.0, step=0.3,
+    ...               noise_multiplier=4, size=500, sampling_rate=0.1, delta=1e-5).iterates.shape
+    (21, 1)
+    """
+    made = NoisyDescent(
+        steps, step, clip, noise_multiplier, size, sampling_rate, sampling=sampling, delta=delta, momentum=momentum
+    )
+    return made.run(loss, X, y, start, source=source)
+
+
+def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> float:
+    """The smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to 1e-5.
+
+    ``rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
+
+    >>> round(noise_for(1, 1e-5, steps=100), 3), round(noise_for(1, 1e-5, steps=100, rate=0.01), 2)
+    (37.306, 0.9)
+    """
+    count, share = arguments.whole(steps, "steps"), arguments.rate(rate)
+    if share == 1:
+        ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
+        return up(ratio * Fraction(square_root(Fraction(count), _BITS)[1], 1 << _BITS))
+    goal, near = ApproxDP(epsilon, delta), 1.0
+
+    def event(noise: float) -> Event:
+        return count * PoissonSampled(GaussianNoise(noise), share)
+
+    def excess(noise: float) -> float:
+        found = best_of(event(noise), delta, (renyi, pld)).guarantee
+        far = math.log(max(float(found._numbers[0] / goal._numbers[0]), 1e-300))
+        return min(far, 0.0) if found <= goal else max(far, 1e-300)
+
+    while not renyi.guarantee(event(near), delta) <= goal:
+        near *= 1.25
+    while renyi.guarantee(event(near / 1.25), delta) <= goal:
+        near /= 1.25
+    return crossing(excess, near / 2, near, 1e-5)
+
+
+def _checked(X: Floats, y: Floats, start: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    rows, targets, beta = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), start_of(start)
+    if rows.ndim != 2 or len(rows) != len(targets) or beta.shape[0] != rows.shape[1]:
+        raise InvalidData(
+            message(
+                "X, y", "rows, a target for each, and one coordinate of start for each column", "others", "see X.shape"
+            )
+        )
+    if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(targets))):
+        raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them by public numbers first"))
+    return rows, targets, beta
+
+
+def _summed(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
+    known = [rho * count for rho, count in parts if rho is not None]
+    return sum(known, Fraction(0)) if len(known) == len(parts) else None
+
+
+__all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

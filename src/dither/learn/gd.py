@@ -1,0 +1,185 @@
+"""Gradient descent, the trace that it leaves, and the bounds that hold beside it.
+
+``beta[h+1] = beta[h] - gamma[h] g[h](beta[h])`` for h = 0, ..., N-1 is the whole algorithm: plain descent, stochastic
+descent (:mod:`dither.learn.sgd`) and the private ones differ in the g only. Nothing in this file is private.
+
+>>> trace = descend(lambda beta, h: beta, start=1.0, steps=20, schedule=Schedule(0.5))   # f(x) = x^2 / 2
+>>> trace.last
+array([9.53674316e-07])
+>>> bool(trace.average[0] ** 2 / 2 <= descent_bound(1.0, trace.steps, smoothness=1.0)[-1])
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.learn.losses import Floats, Loss
+
+Gradient = Callable[[Floats, int], Floats]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Step sizes ``gamma[h] = first (1 + h)^-rho``; constant for rho = 0.
+
+    >>> Schedule(0.1, rho=0.5).steps(4)
+    array([0.1       , 0.07071068, 0.05773503, 0.05      ])
+    """
+
+    first: float = 1.0
+    rho: float = 0.0
+
+    def __post_init__(self) -> None:
+        arguments.positive(self.first, "first")
+        if not 0 <= self.rho <= 1:
+            raise InvalidArgument(message("rho", "a number from 0 to 1", self.rho, "pass rho=0.5"))
+
+    def steps(self, count: int) -> Floats:
+        """The first ``count`` step sizes."""
+        return np.asarray(self.first * (1.0 + np.arange(count)) ** -self.rho)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a descent went through: ``iterates`` beta[0], ..., beta[N] and ``steps`` gamma[0], ..., gamma[N-1].
+
+    >>> Trace(np.array([[1.0], [0.5], [0.25]]), np.array([1.0, 3.0])).average
+    array([0.625])
+    """
+
+    iterates: Floats
+    steps: Floats
+
+    @property
+    def last(self) -> Floats:
+        """beta[N]."""
+        return np.asarray(self.iterates[-1])
+
+    @property
+    def averages(self) -> Floats:
+        """``sum gamma[j] beta[j] / sum gamma[j]`` over j < M, for M = 1, ..., N: what the bounds are about."""
+        weights = self.steps.reshape(-1, *(1,) * (self.iterates.ndim - 1))
+        return np.asarray(np.cumsum(weights * self.iterates[:-1], axis=0) / np.cumsum(weights, axis=0))
+
+    @property
+    def average(self) -> Floats:
+        """The weighted average of all iterates but the last."""
+        return np.asarray(self.averages[-1])
+
+    def excess(self, loss: Loss, X: Floats, y: Floats, best: Floats, *, average: bool = True) -> Floats:
+        """``f(average) - f(best)`` after 1, ..., N steps; ``f(iterate) - f(best)`` with ``average=False``."""
+        least = loss.objective(best, X, y)
+        betas = self.averages if average else self.iterates[1:]
+        return np.array([loss.objective(beta, X, y) - least for beta in betas])
+
+    def plot(self, axes: Any, excess: Floats, bound: Floats | None = None, label: str = "") -> None:
+        """Draw an excess over the number of steps on matplotlib axes, and its bound beside it, dashed.
+
+        >>> from matplotlib.figure import Figure
+        >>> axes = Figure().subplots()
+        >>> Trace(np.zeros((3, 1)), np.ones(2)).plot(axes, np.array([0.5, 0.1]), np.array([1.0, 0.5]), "GD")
+        >>> len(axes.lines)
+        2
+        """
+        count = np.arange(1, len(excess) + 1)
+        (line,) = axes.loglog(count, np.maximum(excess, 1e-18), label=label or None)
+        if bound is not None:
+            axes.loglog(count, bound, "--", color=line.get_color())
+
+
+def descend(gradient: Gradient, *, start: ArrayLike, steps: int, schedule: Schedule) -> Trace:
+    """So many steps against ``gradient(beta, h)``.
+
+    >>> descend(lambda beta, h: 2 * (beta - 3), start=[0.0], steps=2, schedule=Schedule(0.25)).iterates.ravel()
+    array([0.  , 1.5 , 2.25])
+    """
+    beta = start_of(start)
+    count = arguments.whole(steps, "steps")
+    gammas = schedule.steps(count)
+    iterates = np.empty((count + 1, *beta.shape))
+    iterates[0] = beta
+    for h, gamma in enumerate(gammas):
+        beta = beta - gamma * gradient(beta, h)
+        iterates[h + 1] = beta
+    return Trace(iterates, gammas)
+
+
+def start_of(start: ArrayLike) -> Floats:
+    """The first iterate as an array of finite floats; a number is a vector of one.
+
+    >>> start_of(1)
+    array([1.])
+    """
+    beta = np.atleast_1d(np.array(start, dtype=np.float64))
+    if not np.all(np.isfinite(beta)):
+        raise InvalidArgument(message("start", "finite numbers", "others", "start from zeros"))
+    return beta
+
+
+def gradient_descent(
+    loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, steps: int, schedule: Schedule | None = None
+) -> Trace:
+    """Plain gradient descent on the mean loss; by default with the constant step ``1 / smoothness``.
+
+    >>> from dither.learn.losses import Squared
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> gradient_descent(Squared(), np.ones((3, 1)), x, start=0.0, steps=30, schedule=Schedule(0.1)).last
+    array([2.99628618])
+    """
+    chosen = Schedule(1 / loss.smoothness(X)) if schedule is None else schedule
+    return descend(lambda beta, _: loss.gradient(beta, X, y), start=start, steps=steps, schedule=chosen)
+
+
+def descent_bound(distance_squared: float, steps: Floats, smoothness: float) -> Floats:
+    """``|beta[0] - beta*|^2 / sum gamma[j]`` after 1, ..., N steps: the bound (6) on ``f(average) - f*``.
+
+    *Statement.* It holds if f is convex, its gradient has the Lipschitz constant L = ``smoothness``, and every step is
+    at most 1.5 / L; other steps are refused. *Why.* For such f, ``<f'(b), b - b*> >= f(b) - f* + |f'(b)|^2 / (2L)``
+    and ``|f'(b)|^2 <= 2L (f(b) - f*)``, so one step brings ``|b - b*|^2`` down by at least ``2 gamma min(1, 2 - gamma
+    L) (f(b) - f*)``, which is at least ``gamma (f(b) - f*)``. Sum over the steps and use convexity.
+
+    >>> descent_bound(1.0, np.full(4, 0.5), smoothness=1.0)
+    array([2.        , 1.        , 0.66666667, 0.5       ])
+    """
+    _short_enough(steps, 1.5 / smoothness)
+    return utility_bound(distance_squared, steps)
+
+
+def utility_bound(
+    distance_squared: float, steps: Floats, *, constant: float = 0.0, noise: Floats | None = None, per_noise: float = 0
+) -> Floats:
+    """``(D^2 + constant sum gamma^2 + per_noise sum gamma^2 theta^2) / sum gamma`` after 1, ..., N steps.
+
+    The right-hand sides of (6), with neither, of (9), with a constant, and of (11), with the sizes theta of the noise
+    as well. Which constants make it a theorem is said by :func:`descent_bound`,
+    :func:`dither.learn.sgd.stochastic_bound` and :func:`dither.learn.theorem.private_bound`.
+
+    >>> utility_bound(1.0, np.ones(2), constant=0.5)
+    array([1.5, 1. ])
+    """
+    squares = steps**2
+    total = distance_squared + constant * np.cumsum(squares)
+    if noise is not None:
+        total = total + per_noise * np.cumsum(squares * noise**2)
+    return np.asarray(total / np.cumsum(steps))
+
+
+def _short_enough(steps: Floats, limit: float) -> None:
+    if not math.isfinite(limit) or steps.max() > limit * (1 + 1e-12):
+        raise InvalidArgument(
+            message(
+                "steps",
+                f"steps of at most {limit:.6g}, for which the bound is proved",
+                f"{steps.max():.6g}",
+                "shorten them",
+            )
+        )

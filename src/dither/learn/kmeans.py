@@ -1,0 +1,249 @@
+"""Private k-means: Lloyd's steps on noisy sums, from a start that the noisy mean and covariance give.
+
+The start is the centres of a normal law: the mean and the covariance matrix of the rows are released, what is noise in
+its eigenvalues is taken away, and k-means is run, without any data, on fixed points that have the law which is left.
+So the centres are as spread as the data are, and along them; where there is nothing but noise the law is a point, and
+so is the start: one centre. Then come Lloyd's steps. A record is given to the nearest centre, and adds to its count
+and, clipped, its difference from that centre. A centre moves by the mean difference, as far as that is not noise.
+
+Everything is a rule in public numbers and noisy ones. In places between -1 and 1, with s the deviation of the noise of
+the whole budget in units of one person, d features, k centres and n a noisy count, ``w = s sqrt(d) / n`` (for pure
+epsilon-DP ``s d / n``) says how weak the data are:
+
+1. n, from 2 % of the budget.
+2. The mean, from 8 w of it, between 5 % and a half, moved toward the middle of the bounds as the noise asks for; rows
+   are clipped to 0.6 of the longest if w is above 0.03. If w is above 0.15 there is nothing to be found but the mean:
+   it gets the whole budget, and all centres are there.
+3. A length to clip to (:func:`~dither.learn.groups.typical_length`), from 2 %; 0.35 of the longest if n is too small
+   for that. The covariance of differences clipped to it, from 30 %.
+4. Steps with what is left, shared evenly: ``(n / (8 k s))^2`` of them, between 1 and 6; a tenth of each for the counts.
+   They stay on the principal axes with a variance above the noise of a step: others would cost more than they explain.
+
+Which centre is nearest is computed for each row by itself (see :mod:`dither.learn.rows`): what one record adds must not
+depend on the others, to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, limits_of
+from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
+from dither.learn.rows import turned
+from dither.learn.sums import Budget, Floats, noisy_count, noisy_gram, noisy_sum
+from dither.neighbors import Neighbors
+from dither.randomness import Source
+
+_COUNT, _SIZES, _GRAM = 0.02, 0.02, 0.3
+_MEAN, _MEAN_RATE, _MEAN_NORM = (0.05, 0.5), 8.0, 0.6
+_STRONG, _TOO_WEAK = 0.03, 0.15
+_TYPICAL = 0.35
+_COUNTS = Fraction(1, 10)  # of a step
+_MOST_STEPS, _WANTED = 6, 8.0
+_POINTS, _ROUNDS = 1 << 11, 30
+_MOST_AXES = 1000
+
+
+class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Centres of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
+
+    *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
+    ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows and their products,
+    each with noise out of one :class:`~dither.learn.sums.Budget`.
+
+    Distances are measured in the units of the bounds: features count alike if their bounds are as wide as they are.
+    There are no ``labels_``: which group a record is in is for whoever has the record, by :meth:`predict`.
+
+    Parameters
+    ----------
+    n_clusters
+        The number of centres, k.
+    epsilon, delta
+        The guarantee of one fit.
+    bounds
+        Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
+    neighbors
+        ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
+    source
+        Randomness; a seeded source is for tests only.
+
+    Examples
+    --------
+    >>> X = np.repeat([[1.0, 1.0], [9.0, 9.0]], 2000, axis=0)
+    >>> model = KMeans(2, epsilon=1, bounds=(0, 10)).fit(X)
+    >>> bool(np.abs(np.sort(model.cluster_centers_[:, 0]) - [1, 9]).max() < 0.5)
+    True
+    >>> model.guarantee_, len(set(model.predict([[0.0, 1.0], [8.0, 9.0]])))
+    (ApproxDP(1, 1e-05), 2)
+    """
+
+    cluster_centers_: Floats
+    n_iter_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.neighbors = neighbors
+        self.source = source
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release centres of the rows, clipped to the bounds; an open ledger scope is charged once."""
+        return self._fit_rows(X)
+
+    def _check_parameters(self) -> None:
+        arguments.whole(self.n_clusters, "n_clusters")
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        lower, upper = limits_of(self.bounds, rows.shape[1])
+        centres, steps = private_centres(centred(rows, (lower, upper)), self.n_clusters, budget)
+        return {"cluster_centers_": (lower + upper) / 2 + centres * (upper - lower) / 2, "n_iter_": steps}
+
+    def _places(self, X: Any) -> tuple[Floats, Floats]:
+        """Rows, not clipped, and centres in the units of the bounds."""
+        rows = self._new_rows(X)
+        limits = limits_of(self.bounds, self.n_features_in_)
+        return centred(rows, limits), centred(self.cluster_centers_, limits)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The nearest centre of each row."""
+        return np.asarray(squared_distances(*self._places(X)).argmin(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """``fit(X).predict(X)``: what comes back is about single records, and not private."""
+        return self.fit(X).predict(X)
+
+    def transform(self, X: Any) -> Floats:
+        """The distance of each row from each centre, where the bounds are 2 apart."""
+        return np.asarray(np.sqrt(squared_distances(*self._places(X))))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The sum of the squared distances of the rows from their nearest centres, negative; not private."""
+        return -float(squared_distances(*self._places(X)).min(axis=1).sum())
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """``kmeans0``, ``kmeans1``, …."""
+        return np.array([f"kmeans{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def _plain(self) -> Any:
+        from sklearn import cluster  # type: ignore[import-untyped]
+        from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+        from sklearn.preprocessing import FunctionTransformer  # type: ignore[import-untyped]
+
+        units = FunctionTransformer(lambda X: centred(X, limits_of(self.bounds, X.shape[1])))
+        return make_pipeline(units, cluster.KMeans(self.n_clusters, n_init=10))
+
+
+def squared_distances(rows: Floats, centres: Floats) -> Floats:
+    """Of every row from every centre, each computed by itself.
+
+    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]))
+    array([[25.,  1.]])
+    """
+    found = np.zeros((len(rows), len(centres)))
+    for column in range(rows.shape[1]):
+        difference = rows[:, column, np.newaxis] - centres[:, column]
+        found += difference * difference
+    return found
+
+
+def private_centres(places: Floats, size: int, budget: Budget) -> tuple[Floats, int]:
+    """So many centres of rows between -1 and 1, and the number of steps. All of the budget is spent.
+
+    >>> import dither as dp
+    >>> places = np.repeat([[-0.5], [0.5]], 3000, axis=0)
+    >>> centres, steps = private_centres(places, 2, Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> bool(np.abs(np.sort(centres.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
+    (True, 6)
+    """
+    columns = places.shape[1]
+    longest = float(columns) if budget.pure else math.sqrt(columns)
+    count = noisy_count(places, budget, _COUNT)
+    weakness = longest * deviation(budget, 1) / count
+    middle = _mean(places, longest, count, weakness, budget)
+    if weakness > _TOO_WEAK:
+        return np.tile(middle, (size, 1)), 0
+    moved = places - middle
+    norm = typical_length(
+        moved, size, longest=longest, otherwise=longest * _TYPICAL, count=count, budget=budget, share=_SIZES
+    )
+    variances, axes = _principal(moved, norm, count, budget)
+    steps = max(1, min(_MOST_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
+    share = budget.left / steps
+    noise = norm * deviation(budget, share) * size / count
+    kept = min(max(1, int((variances > noise * noise).sum())), _MOST_AXES)
+    variances, axes = variances[:kept], axes[:, :kept]
+    rows = turned(moved, axes, 2.0)
+    centres = _normal_centres(variances, size)
+    for _ in range(steps):
+        centres = _moved(rows, centres, norm, share, budget)
+    return np.clip(middle + centres @ axes.T, -1.0, 1.0), steps
+
+
+def _mean(places: Floats, longest: float, count: float, weakness: float, budget: Budget) -> Floats:
+    """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for."""
+    share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
+    norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
+    found, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
+    return np.asarray(np.clip(without_noise(found[np.newaxis], np.array([noise]))[0], -1.0, 1.0))
+
+
+def _principal(rows: Floats, norm: float, count: float, budget: Budget) -> tuple[Floats, Floats]:
+    """Variances along the principal axes, without that of the noise, falling, and the axes as columns."""
+    matrix = noisy_gram(rows, norm, budget, _GRAM) / count
+    noise = norm * norm * deviation(budget, _GRAM, aligned=True) / count
+    values, vectors = np.linalg.eigh(matrix)
+    # the largest eigenvalue of such noise: sqrt(2 d) deviations of an entry of its diagonal
+    return np.maximum(values[::-1] - noise * math.sqrt(2 * rows.shape[1]), 0.0), vectors[:, ::-1]
+
+
+def _normal_centres(variances: Floats, size: int) -> Floats:
+    """What k-means finds on points that have the normal law of these variances: the same points every time.
+
+    >>> _normal_centres(np.array([4.0]), 2).ravel().round(1)
+    array([-1.6,  1.6])
+    """
+    from scipy.special import ndtri  # type: ignore[import-untyped]
+    from scipy.stats import qmc  # type: ignore[import-untyped]
+
+    places = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]  # the first is 0, where the law has no point
+    points = ndtri(places) * np.sqrt(variances)
+    centres = points[:size]
+    for _ in range(_ROUNDS):
+        nearest = squared_distances(points, centres).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=size)[:, np.newaxis]
+        sums = np.column_stack([np.bincount(nearest, column, size) for column in points.T])
+        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
+    return np.asarray(centres[np.lexsort(centres.T[::-1])])
+
+
+def _moved(rows: Floats, centres: Floats, norm: float, share: Fraction, budget: Budget) -> Floats:
+    """One step: each centre by the noisy mean difference of its records, as far as that is not noise."""
+    nearest = squared_distances(rows, centres).argmin(axis=1)
+    first = share * _COUNTS
+    counts = np.maximum(group_counts(nearest, len(centres), budget, first), deviation(budget, share))
+    step, noise = group_means(rows - centres[nearest], nearest, counts, norm, budget, share - first)
+    return centres + without_noise(step, noise)
+
+
+__all__ = ["KMeans", "private_centres", "squared_distances"]

@@ -1,0 +1,344 @@
+"""Mean, linear regression and ridge regression from exact noisy sums.
+
+Regression has two ways, and a public rule chooses. Features and labels are first moved and scaled by their public
+bounds into [-1, 1]; r is the noise of the whole budget in units of one person, d the number of features, n a noisy
+count.
+
+* *Few records*, ``n < 30 r (d + 1)^1.5``: noisy gradient descent, in which the Gram matrix, for which there is no
+  budget, is never released. Gradients are clipped to 0.2, all that is left is shared evenly by the steps, and the
+  steps add up to ``1 / r``: directions that the noise would drown are not followed to their end, which is what a
+  penalty does. The mean of the later half of the iterates is kept.
+* *Many records*: features are standardised by noisy moments and long rows weighted down; a noisy Gram matrix of
+  features and label gives a first solution, from the directions that rise above its noise, and a whitening. Then come
+  noisy Newton steps on the residuals, clipped to what nine tenths of them need: the labels' full range is paid for
+  once, and mostly it is the residuals that are. What the noise of the Gram matrix has spoilt, the steps repair.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
+from dither.learn.descent import GRADIENT_BITS, REACH, Factors
+from dither.learn.rows import lengths, turned
+from dither.learn.sums import (
+    Budget,
+    Floats,
+    noisy_ceiling,
+    noisy_count,
+    noisy_gram,
+    noisy_moments,
+    noisy_sum,
+    quantised,
+    steps_to_one,
+)
+from dither.neighbors import Neighbors
+from dither.randomness import Source
+
+_COUNT = 0.02
+_BLOCK = 1 << 14  # rows at a time, to stay in the cache
+_SHORTEST = 1e-100
+_ENOUGH = 30.0
+
+_GRADIENT = 0.2  # the longest gradient of one record, by descent
+_LENGTH = 0.2  # how far, in units of 1 / (r * _GRADIENT), the steps go in all
+_INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
+_STEPS = (10, 500)
+
+_MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
+_LEAST_VARIANCE = 0.02
+_FILTER = 8.0
+_KEPT_ROWS, _KEPT_RESIDUALS = 0.95, 0.9
+_FEW_STEPS = ((1, 1), (1, 5))  # steps of a round, and its part of what is left: with a good whitening,
+_MANY_STEPS = ((1, 1), (4, 3), (8, 5))  # and where noise hides some directions
+
+
+class _Steps:
+    """Noisy sums of clipped gradients ``z (v - z'beta)``, where the rows z are given ones, used up, times a matrix."""
+
+    def __init__(self, rows: Floats, largest: float, matrix: Floats, v: Floats, budget: Budget) -> None:
+        self.v, self.budget = v, budget
+        sizes = np.empty(len(rows))
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            z = turned(rows[block], matrix, largest)
+            sizes[block] = lengths(z)
+            # any row is longer: unit vectors
+            rows[block] = quantised(z, _SHORTEST, GRADIENT_BITS, sizes=sizes[block])[0]
+        self.unit = steps_to_one(rows.shape[1], 1.0, GRADIENT_BITS)
+        self.factors = Factors(rows, sizes, self.unit)
+
+    def residuals(self, beta: Floats) -> Floats:
+        return self.v - self.factors.times(beta)
+
+    def gradient(self, residuals: Floats, clip: float, share: Fraction) -> Floats:
+        total = self.factors.clipped_sum(residuals, clip)
+        [noisy] = self.budget.release([(total, REACH)], share)
+        return noisy[:, 0] / self.factors.steps_to_one(clip, 1)
+
+
+def solve(x: Floats, v: Floats, penalty: Floats, budget: Budget) -> tuple[float, Floats, str]:
+    """Intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
+
+    ``penalty`` is that of the square of each weight. All of the budget is spent.
+
+    >>> import dither as dp
+    >>> x = np.linspace(-1, 1, 4000)[:, np.newaxis]
+    >>> intercept, weights, way = solve(x, 0.5 * x[:, 0], np.zeros(1), Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> bool(abs(weights[0] - 0.5) < 0.1), way
+    (True, 'newton')
+    """
+    count = noisy_count(x, budget, _COUNT)
+    if count < _ENOUGH * budget.ratio(1) * (x.shape[1] + 1) ** 1.5:
+        return (*_descent(x, v, penalty, count, budget), "descent")
+    return (*_newton(x, v, penalty, count, budget), "newton")
+
+
+def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
+    features = x.shape[1]
+    constant = math.sqrt(_INTERCEPT * features)
+    smoothness = (_INTERCEPT + 1) * features / 2  # the largest eigenvalue is below twice this
+    length = _LENGTH / (_GRADIENT * budget.ratio(budget.left))
+    steps = min(max(math.ceil(length * smoothness * count), _STEPS[0]), _STEPS[1])
+    step = min(length / steps, 1 / (smoothness * count))
+    share = budget.left / steps
+    shrink = 1 / (1 + step * np.concatenate([[0.0], penalty]))  # an implicit step: no penalty is too large for it
+    rows = np.hstack([np.full((len(x), 1), constant), x])
+    sums = _Steps(rows, max(constant, 1.0), np.eye(features + 1), v, budget)
+    beta, later = np.zeros(features + 1), np.zeros(features + 1)
+    for h in range(steps):
+        beta = shrink * (beta + step * sums.gradient(sums.residuals(beta), _GRADIENT, share))
+        if h >= steps // 2:
+            later += beta / (steps - steps // 2)
+    return float(later[0] * constant), later[1:]
+
+
+def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
+    size = x.shape[1] + 1
+    mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
+    scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _LEAST_VARIANCE)))
+    both = np.empty((len(x), size + 1))  # the constant, the features and the label of each row
+    z = both[:, :-1]
+    both[:, 0], both[:, -1] = 1.0, v
+    sizes = np.empty(len(x))
+    for start in range(0, len(x), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.subtract(x[block], mean, out=both[block, 1:-1])
+        both[block, 1:-1] *= 1 / scale
+        sizes[block] = lengths(z[block])
+    longest = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
+    both *= (longest / np.maximum(sizes, longest))[:, np.newaxis]  # a weight leaves a linear model as it is
+
+    norm = math.sqrt(longest * longest + 1)
+    gram = noisy_gram(both, norm, budget, _GRAM, within=True) / count
+    noise = norm * norm * budget.ratio(_GRAM, aligned=True) * math.sqrt(size) / count
+    ridge = np.concatenate([[0.0], penalty / (scale * scale)]) / count
+    values, vectors = np.linalg.eigh(gram[:-1, :-1] + np.diag(ridge))
+    rounds = _FEW_STEPS if values[0] > _FILTER * noise else _MANY_STEPS
+    values = np.maximum(values, noise)
+    whitening = vectors / np.sqrt(values)
+    beta = values * values / (values * values + (_FILTER * noise) ** 2) * (whitening.T @ gram[:-1, -1])
+    ridge_here = whitening.T @ (ridge[:, np.newaxis] * whitening)
+
+    sums = _Steps(z, longest, whitening, both[:, -1].copy(), budget)
+    left = budget.left - len(rounds) * Fraction(str(_SIZES))
+    parts = sum(part for _, part in rounds)
+    for steps, part in rounds:
+        residuals = sums.residuals(beta)
+        sizes = np.abs(residuals) * sums.factors.lengths
+        clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES)
+        for again in range(steps):
+            residuals = sums.residuals(beta) if again else residuals
+            move = sums.gradient(residuals, clip, left * part / (parts * steps)) / count
+            beta = beta + move - ridge_here @ beta
+    found = whitening @ beta
+    return float(found[0] - np.sum(found[1:] * mean / scale)), found[1:] / scale
+
+
+class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+    label_bounds: Any
+    coef_: Floats
+    intercept_: float
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
+        return self._fit_rows(X, y, labelled=True)
+
+    def predict(self, X: Any) -> Floats:
+        """The label of each row, by the linear model, also beyond the bounds."""
+        return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
+
+    def _check_parameters(self) -> None:
+        arguments.bounds(self.label_bounds, "label_bounds")
+        if self.delta is None:
+            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
+
+    def _labels(self, y: Any) -> Floats:
+        low, high = arguments.bounds(self.label_bounds)
+        return np.clip(np.asarray(y, dtype=np.float64), float(low), float(high))
+
+    def _alpha(self) -> float:
+        return 0.0
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        lower, upper = limits_of(self.bounds, rows.shape[1])
+        low, high = map(float, arguments.bounds(self.label_bounds))
+        half, reach = (upper - lower) / 2, (high - low) / 2
+        v = (labels[0] - (low + high) / 2) / reach
+        intercept, weights, way = solve(centred(rows, (lower, upper)), v, self._alpha() / (half * half), budget)
+        coefficients = weights * reach / half
+        middle = float(np.sum(coefficients * (lower + upper) / 2))
+        return {
+            "coef_": coefficients,
+            "intercept_": intercept * reach + (low + high) / 2 - middle,
+            "method_": way,
+        }
+
+
+class LinearRegression(_Linear):
+    """Least squares, (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee of one fit.
+    bounds
+        Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
+    label_bounds
+        Public limits of the labels, which are clipped to them.
+    neighbors
+        ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
+    source
+        Randomness; a seeded source is for tests only.
+
+    Examples
+    --------
+    >>> import dither as dp
+    >>> X = np.linspace(0, 10, 5000)[:, np.newaxis]
+    >>> model = LinearRegression(epsilon=1, bounds=(0, 10), label_bounds=(0, 30)).fit(X, 2 * X[:, 0] + 5)
+    >>> model.guarantee_, bool(abs(model.coef_[0] - 2) < 0.5)
+    (ApproxDP(1, 1e-05), True)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        bounds: Any = None,
+        label_bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.label_bounds = label_bounds
+        self.neighbors = neighbors
+        self.source = source
+
+    def _plain(self) -> Any:
+        from sklearn import linear_model  # type: ignore[import-untyped]
+
+        return linear_model.LinearRegression()
+
+
+class Ridge(_Linear):
+    """Least squares with a penalty ``alpha |w|^2`` as in scikit-learn, (epsilon, delta)-DP.
+
+    Parameters as for :class:`LinearRegression`. The noise makes its own penalty; ``alpha`` is on top of it.
+
+    >>> X = np.linspace(0, 10, 5000)[:, np.newaxis]
+    >>> model = Ridge(epsilon=1, alpha=1.0, bounds=(0, 10), label_bounds=(0, 30)).fit(X, 2 * X[:, 0] + 5)
+    >>> model.coef_.shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        alpha: float = 1.0,
+        bounds: Any = None,
+        label_bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.bounds = bounds
+        self.label_bounds = label_bounds
+        self.neighbors = neighbors
+        self.source = source
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._alpha()
+
+    def _alpha(self) -> float:
+        return 0.0 if self.alpha == 0 else arguments.positive(self.alpha, "alpha")
+
+    def _plain(self) -> Any:
+        from sklearn import linear_model
+
+        return linear_model.Ridge(alpha=self.alpha)
+
+
+class Mean(PrivateEstimator):
+    """The mean of each column: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
+
+    Rows are moved to the middle of the bounds, so that the noise of the count matters little.
+
+    >>> Mean(epsilon=1, bounds=(0, 1)).fit(np.full((2000, 2), 0.25)).mean_.shape
+    (2,)
+    """
+
+    mean_: Floats
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        *,
+        bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.neighbors = neighbors
+        self.source = source
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the mean of the rows, each clipped to the bounds."""
+        return self._fit_rows(X)
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        lower, upper = limits_of(self.bounds, rows.shape[1])
+        columns = rows.shape[1]
+        count = noisy_count(rows, budget, 0.2)
+        norm = float(columns) if budget.pure else math.sqrt(columns)
+        total = noisy_sum(centred(rows, (lower, upper)), norm, budget, budget.left)
+        place = np.clip(total / count, -1.0, 1.0)
+        return {"mean_": (lower + upper) / 2 + place * (upper - lower) / 2}
+
+    def _plain(self) -> Any:
+        return _PlainMean()
+
+
+class _PlainMean:
+    def fit(self, X: Floats, y: Any = None) -> Self:
+        self.mean_ = X.mean(axis=0)
+        return self
+
+
+__all__ = ["LinearRegression", "Mean", "Ridge", "solve"]

@@ -1,0 +1,218 @@
+"""Private logistic regression: a little of the budget to centre and scale the features, the rest to noisy descent.
+
+Every choice is a rule in public numbers (columns, classes, epsilon, delta) and in the noisy number of records n. With
+r the ratio of noise to sensitivity that (epsilon, delta) asks of one release, ``n / r`` says how strong the data are
+against the noise; it decides on all of them:
+
+1. n itself, from 2 % of the budget, and some more where n / r is small.
+2. The mean of each feature, from ``5 r / n`` of it, at most a fifth; shrunk toward the common mean as far as the noise
+   in them asks for (empirical Bayes). Features are centred there: what all rows have in common has no part in the
+   gradients then, which have little room.
+3. The mean square of each centred feature, from ``r / (2n)``, at most 5 %; shrunk alike. Features are divided by its
+   fourth root, half way to standard deviations of 1, and all of them by one number that brings a typical row to length
+   1.
+4. Where n / r is above ten times the columns, the products of all features, from a tenth: the rows are multiplied by
+   the fourth root of the inverse of that matrix, half way to uncorrelated features.
+5. Gradient descent with the rest: 40 steps with full batches, each record's gradient clipped to 0.2. The noise that
+   the steps add up to in a coefficient is their whole length times ``0.2 r / n``, and that is held at 3.5 (at 5 after
+   step 4) divided by the root of the number of scores, unless steps get too long to converge. The column of ones that
+   makes the intercept is one of 0.1, and of up to 0.2 where n / r is above 50. The coefficients are the average of the
+   last half of the iterates.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression  # type: ignore[import-untyped]
+from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+from dither.errors import InvalidArgument, message
+from dither.learn.base import Released, centred, limits_of
+from dither.learn.classes import PrivateClassifier
+from dither.learn.descent import REACH, descend_privately
+from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
+from dither.learn.rows import turned
+from dither.learn.sums import Budget, noisy_count, noisy_gram, noisy_sum
+from dither.neighbors import ReplaceOne
+
+_STEPS = 40
+_CLIP = 0.2
+_NOISE, _NOISE_DECORRELATED = 3.5, 5.0
+_LONGEST_STEP = 30.0
+_WEAKEST = 3.0
+_MEAN_NORM, _SQUARE_NORM = 0.5, 0.2
+_ENOUGH = 10
+_PRODUCTS = 0.1
+
+
+class LogisticRegression(PrivateClassifier):
+    """Logistic regression for two or more classes, (epsilon, delta)-DP, with scikit-learn's interface.
+
+    *Statement.* A fit is (epsilon, delta)-DP in rows and labels, for one record added or removed (or replaced, with
+    ``neighbors=ReplaceOne``). *Why.* It sees the data through sums of clipped rows and of clipped gradients only, each
+    with normal noise out of one :class:`~dither.learn.sums.Budget`.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee. There is no pure version: ``delta=None`` is refused.
+    bounds
+        Public limits of the features: one pair for all, or one for each. Values beyond are clipped, also to predict.
+    classes
+        The public list of labels, at least two. A record with any other label counts for means and squares of the
+        features but adds nothing to the gradients, so a strange label is no error. ``"observed"`` takes the labels
+        that occur, and is for data where *that a label occurs* is public: it is not protected.
+    neighbors, source
+        The relation, by default :data:`dither.AddRemove`; and where randomness comes from, for tests only.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_
+        As in scikit-learn, in the units of the data.
+    guarantee_, event_
+        What the fit cost.
+
+    Examples
+    --------
+    >>> X = np.column_stack([np.linspace(0, 10, 2000), np.ones(2000)])
+    >>> y = np.where(X[:, 0] > 5, "high", "low")
+    >>> model = LogisticRegression(epsilon=1, bounds=[(0, 10), (0, 2)], classes=["high", "low"]).fit(X, y)
+    >>> model.predict([[9.0, 1.0], [1.0, 1.0]])
+    array(['high', 'low'], dtype='<U4')
+    >>> model.guarantee_
+    ApproxDP(1, 1e-05)
+    """
+
+    def _check_parameters(self) -> None:
+        if self.delta is None:
+            raise InvalidArgument(message("delta", "a number in (0, 1)", "none", "pass delta=1e-5, for example"))
+        super()._check_parameters()
+
+    def _plain(self) -> Any:
+        return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        limits = limits_of(self.bounds, rows.shape[1])
+        classes = self._known(labels[0])
+        places = centred(rows, limits)
+        size = _size(places, budget)
+        middle, scale = _standard(places, size, budget)
+        scaled = (places - middle) * scale
+        strength = size / budget.ratio(1.0)
+        known = strength >= _ENOUGH * rows.shape[1]
+        turn = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
+        one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
+        features = np.column_stack([turned(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
+        weights = _descended(features, labels[0], classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
+        lower, upper = limits
+        coef = (turn @ weights[:-1]).T * (scale * 2 / (upper - lower))
+        origin = (lower + upper) / 2 + middle * (upper - lower) / 2
+        return {"coef_": coef, "intercept_": weights[-1] * one - coef @ origin}
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each class; for two classes, of the second."""
+        rows = self._rows(X)
+        scores = rows @ self.coef_.T + self.intercept_
+        return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of ``classes_``."""
+        scores = self.decision_function(X)
+        return softmax(np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithms of :meth:`predict_proba`."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+
+def _size(rows: Floats, budget: Budget) -> float:
+    """The number of records: counted twice where it is private, the second time as well as it is worth."""
+    if budget.neighbors is ReplaceOne:
+        return noisy_count(rows, budget, 1.0)
+    least, first = _WEAKEST * budget.ratio(1.0), 0.02
+    count = noisy_count(rows, budget, first)
+    more = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
+    again = noisy_count(rows, budget, more)
+    return max(least, (first * count + more * again) / (first + more))
+
+
+def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floats]:
+    """Where to centre each feature, and what to multiply it by, so that a typical row has length 1."""
+    columns = places.shape[1]
+    weakness = budget.ratio(1.0) / size
+
+    def mean(values: Floats, norm: float, share: float) -> Floats:
+        reach = norm * math.sqrt(columns)
+        found = noisy_sum(values, reach, budget, share) / size
+        return _shrunk(found, (reach * budget.ratio(share) / size) ** 2)
+
+    middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
+    squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))
+    typical = max(float(squares.mean()), 0.01)
+    squares = np.maximum(squares, 0.05 * typical)
+    scale = squares**-0.25
+    return middle, scale / math.sqrt(float((scale**2 * squares).sum()))
+
+
+def _shrunk(found: Floats, variance: float) -> Floats:
+    """Numbers with noise of this variance, moved toward their mean as far as it explains their spread.
+
+    >>> _shrunk(np.array([1.0, 3.0]), 0.25)
+    array([1.25, 2.75])
+    """
+    common, spread = float(found.mean()), max(float(found.var()) - variance, 0.0)
+    return np.asarray(common + spread / (spread + variance) * (found - common))
+
+
+def _decorrelation(rows: Floats, size: float, budget: Budget) -> Floats:
+    """The matrix to multiply rows by: the fourth root of the inverse of their mean product.
+
+    Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
+    """
+    columns = rows.shape[1]
+    noise = budget.ratio(_PRODUCTS, aligned=True) * math.sqrt(columns) / size
+    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS) / size)
+    values = np.maximum(values, max(noise, 0.02 / columns))
+    roots = values**-0.25
+    return np.asarray(vectors * (roots / math.sqrt(float((roots**2 * values).sum()))) @ vectors.T)
+
+
+def _descended(
+    features: Floats, labels: Any, classes: NDArray[Any], size: float, budget: Budget, noise: float
+) -> Floats:
+    """Coefficients, one column for each score: k of them, or one if there are two classes."""
+    chosen = np.asarray(labels)[:, np.newaxis] == classes
+    features = features * chosen.any(axis=1)[:, np.newaxis]  # a row of zeros has no gradient
+    scores = 1 if len(classes) == 2 else len(classes)
+    targets = chosen.astype(np.float64)
+    loss: Loss = Logistic() if scores == 1 else Multinomial()
+    share = Fraction(math.floor(budget.left * 2**30), 2**30) / _STEPS
+    length = noise / math.sqrt(scores) * size * math.sqrt(budget.left) / (budget.ratio(1.0) * _CLIP)
+    step = min(length / _STEPS, _LONGEST_STEP * len(classes) * (2 if scores == 1 else 1))
+    trace = descend_privately(
+        loss,
+        features,
+        targets[:, 1] if scores == 1 else targets,
+        start=np.zeros(features.shape[1]) if scores == 1 else np.zeros((features.shape[1], scores)),
+        steps=np.full(_STEPS, step),
+        clip=_CLIP,
+        size=size,
+        release=lambda sums: budget.release([(sums, REACH)], share)[0],
+    )
+    average = trace.iterates[_STEPS // 2 + 1 :].mean(axis=0)
+    return np.asarray(average.reshape(features.shape[1], scores))
+
+
+__all__ = ["LogisticRegression"]

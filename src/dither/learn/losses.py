@@ -1,0 +1,287 @@
+"""Losses of linear models, with the gradient of every example as two factors.
+
+A linear model scores a row x by ``x' beta``: one number, or one for each of k classes. So the gradient of one example's
+loss is an outer product, *row times residual*, where the residual is the derivative by the score. Norms of all n
+gradients, and the sum of all clipped ones, then cost two matrix products: the n x d x k array of gradients is never
+made.
+
+A ``penalty`` adds ``penalty/2 |beta|^2`` to the mean loss, without the first ``free`` coordinates (an intercept).
+
+>>> X, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 2.0, 4.0])
+>>> loss = Squared(weight=1 / 2)
+>>> loss.gradient(np.zeros(2), X, y)
+array([-2.33333333, -3.33333333])
+>>> loss.minimum(X, y)
+array([0.83333333, 1.5       ])
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.learn.rows import across
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Base: a loss is ``value`` and its derivative ``residual``, of scores and targets, and a bound on the second
+    derivative, ``curvature``.
+
+    >>> Logistic(penalty=0.1).penalty
+    0.1
+    """
+
+    penalty: float = 0.0
+    free: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.penalty) and self.penalty >= 0):
+            raise InvalidArgument(message("penalty", "a number from 0 on", self.penalty, "pass penalty=0"))
+        arguments.whole(self.free, "free", at_least=0)
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative by the score; for several scores, the largest eigenvalue."""
+        raise AssertionError("each loss knows its curvature")
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """The loss of each example."""
+        raise AssertionError("each loss has a value")
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """The derivative of the loss of each example by its score or scores."""
+        raise AssertionError("each loss has a derivative")
+
+    def objective(self, beta: Floats, X: Floats, y: Floats) -> float:
+        """The mean loss plus the penalty: the f that is minimised."""
+        return float(self.value(X @ beta, y).mean()) + self.penalty / 2 * float(np.sum(beta[self.free :] ** 2))
+
+    def shrinkage(self, beta: Floats) -> Floats:
+        """The gradient of the penalty, which no data are needed for."""
+        out = self.penalty * beta
+        out[: self.free] = 0
+        return out
+
+    def gradient(self, beta: Floats, X: Floats, y: Floats) -> Floats:
+        """The gradient of :meth:`objective`."""
+        return np.asarray(X.T @ self.residual(X @ beta, y) / len(X) + self.shrinkage(beta))
+
+    def smoothness(self, X: Floats, *, single: bool = False) -> float:
+        """A Lipschitz constant of the gradient of the objective; of the loss of any one example if ``single``.
+
+        >>> Squared().smoothness(np.ones((4, 1)))
+        2.0
+        """
+        largest = float((X**2).sum(axis=1).max()) if single else float(np.linalg.norm(X, 2)) ** 2 / len(X)
+        return self.curvature * largest + self.penalty
+
+
+def _length(values: Floats, order: int) -> Floats:
+    if values.ndim == 1:
+        return np.abs(values)
+    return np.asarray(np.abs(values).sum(axis=1) if order == 1 else np.sqrt(np.einsum("ij,ij->i", values, values)))
+
+
+def gradient_norms(residuals: Floats, X: Floats, order: int = 2) -> Floats:
+    """The norm of each example's gradient: of an outer product, that of the row times that of the residual.
+
+    >>> gradient_norms(np.array([2.0, -1.0]), np.array([[3.0, 4.0], [1.0, 1.0]]), order=1)
+    array([14.,  2.])
+    """
+    return _length(residuals, order) * _length(X, order)
+
+
+def clipped_sum(residuals: Floats, X: Floats, clip: float, order: int = 2) -> Floats:
+    """The sum of the examples' gradients, each shortened to a norm of ``clip`` if it is longer.
+
+    In floats, and so for study only: :mod:`dither.learn.descent` sums on a lattice.
+
+    >>> clipped_sum(np.array([2.0, -1.0]), np.array([[3.0, 4.0], [1.0, 0.0]]), clip=5.0)
+    array([2., 4.])
+    """
+    factors = clip / np.maximum(gradient_norms(residuals, X, order), clip)
+    return X.T @ (residuals * (factors if residuals.ndim == 1 else factors[:, np.newaxis]))
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """``weight (score - y)^2``: with a column of ones the sample mean (weight 1), ordinary least squares, and with a
+    penalty, weight 1/2 and one free coordinate ridge regression.
+
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> Squared().minimum(np.ones((3, 1)), x)
+    array([3.])
+    """
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.positive(self.weight, "weight")
+
+    @property
+    def curvature(self) -> float:
+        """Twice the weight."""
+        return 2 * self.weight
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """``weight (score - y)^2``."""
+        return np.asarray(self.weight * (scores - y) ** 2)
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """``2 weight (score - y)``."""
+        return 2 * self.weight * (scores - y)
+
+    def minimum(self, X: Floats, y: Floats) -> Floats:
+        """The minimiser, from the normal equations; the shortest one if there are many."""
+        gram = 2 * self.weight * X.T @ X / len(X)
+        ridge = np.full(X.shape[1], self.penalty)
+        ridge[: self.free] = 0
+        found = np.linalg.lstsq(gram + np.diag(ridge), 2 * self.weight * X.T @ y / len(X), rcond=None)[0]
+        return np.asarray(found, dtype=np.float64)
+
+
+def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:
+    """The ridge line ``u = b0 + b1 v``: ``b1 = cov(u, v) / (var(v) + penalty)`` and ``b0 = mean(u) - b1 mean(v)``,
+    with 1/n in covariance and variance.
+
+    It minimises ``1/(2n) sum (u - b0 - b1 v)^2 + penalty/2 b1^2``.
+
+    >>> ridge_line(np.array([-1.0, 1.0]), np.array([1.0, 5.0]), penalty=1.0)
+    (3.0, 1.0)
+    """
+    off = v - v.mean()
+    slope = float(off @ (u - u.mean()) / len(v)) / (float(off @ off) / len(v) + penalty)
+    return float(u.mean()) - slope * float(v.mean()), slope
+
+
+def _sigmoid(scores: Floats) -> Floats:
+    """``1 / (1 + exp(-score))``, without overflow."""
+    small = np.exp(-np.abs(scores))
+    return np.asarray(np.where(scores >= 0, 1.0, small) / (1 + small))
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """``ln(1 + exp(score)) - y score`` for y in {0, 1}.
+
+    >>> Logistic().residual(np.array([0.0, 0.0]), np.array([0.0, 1.0]))
+    array([ 0.5, -0.5])
+    """
+
+    @property
+    def curvature(self) -> float:
+        """1/4, at score 0."""
+        return 0.25
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """The negative logarithm of the probability of y."""
+        return np.asarray(np.logaddexp(0, scores) - y * scores)
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """The probability of 1, less y."""
+        return _sigmoid(scores) - y
+
+
+def softmax(scores: Floats) -> Floats:
+    """The probabilities of the classes, one row for each example.
+
+    >>> softmax(np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+    out = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(out / across(out)[:, np.newaxis])
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """The negative logarithm of the probability of the class, ``softmax(scores)[y]``; y is one row for each example,
+    1 for its class and 0 elsewhere.
+
+    >>> Multinomial().residual(np.zeros((1, 2)), np.array([[1.0, 0.0]]))
+    array([[-0.5,  0.5]])
+    """
+
+    @property
+    def curvature(self) -> float:
+        """The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2."""
+        return 0.5
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """The negative logarithm of the probability of the class."""
+        high = scores.max(axis=1, keepdims=True)
+        shifted = scores - high
+        return np.asarray(np.log(np.exp(shifted).sum(axis=1)) * y.sum(axis=1) - (shifted * y).sum(axis=1))
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """Probabilities less y; a row of zeros in y (no class) has no gradient."""
+        return np.asarray(softmax(scores) * y.sum(axis=1, keepdims=True) - y)
+
+
+@dataclass(frozen=True)
+class SmoothHinge(Loss):
+    """The hinge ``max(0, 1 - m)`` of the margin ``m = (2y - 1) score``, y in {0, 1}, rounded off by a parabola over
+    ``1 - width < m < 1`` so that it has a derivative everywhere.
+
+    >>> SmoothHinge().residual(np.array([-3.0, 0.5]), np.ones(2))
+    array([-1. , -0.5])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.positive(self.width, "width")
+
+    @property
+    def curvature(self) -> float:
+        """1/width, on the parabola."""
+        return 1 / self.width
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """0, then a parabola, then a line, as the margin falls."""
+        short = 1 - (2 * y - 1) * scores
+        bent = np.clip(short, 0, self.width)
+        return bent**2 / (2 * self.width) + np.maximum(short - self.width, 0)
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """Between -1 and 1."""
+        sign = 2 * y - 1
+        return -sign * np.clip((1 - sign * scores) / self.width, 0, 1)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """``(score - y)^2 / 2`` where that is at most ``width`` off, a line beyond: one far target moves little.
+
+    >>> Huber(width=1.0).residual(np.array([0.0, 0.0]), np.array([0.5, 9.0]))
+    array([-0.5, -1. ])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.positive(self.width, "width")
+
+    @property
+    def curvature(self) -> float:
+        """1, near the target."""
+        return 1.0
+
+    def value(self, scores: Floats, y: Floats) -> Floats:
+        """Half the square, then a line."""
+        off = np.abs(scores - y)
+        return np.where(off <= self.width, off**2 / 2, self.width * (off - self.width / 2))
+
+    def residual(self, scores: Floats, y: Floats) -> Floats:
+        """``score - y``, cut off at ``width``."""
+        return np.clip(scores - y, -self.width, self.width)

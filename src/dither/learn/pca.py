@@ -1,0 +1,135 @@
+"""Principal components from a noisy covariance matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.learn.base import PrivateEstimator, Released, TransformerMixin, limits_of
+from dither.learn.rows import lengths
+from dither.learn.sums import Budget, Floats, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
+from dither.neighbors import Neighbors
+from dither.randomness import Source
+
+_COUNT, _MEAN, _SIZES = 0.02, 0.1, 0.02
+_KEPT = 0.5
+
+
+class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Principal components by Analyze Gauss (Dwork, Talwar, Thakurta and Zhang 2014), (epsilon, delta)-DP.
+
+    The mean is released first and taken away, so that rows are short; they are clipped to about their median length,
+    found in a noisy histogram, which keeps their directions and saves noise; then the sum of their outer products gets
+    symmetric normal noise. The components are the eigenvectors of what was released, and cost nothing more, however
+    many are kept. Variances are those of the clipped rows, and so too small.
+
+    Parameters
+    ----------
+    n_components
+        How many to keep; all if None.
+    epsilon, delta
+        The guarantee of one fit.
+    bounds
+        Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
+    neighbors
+        ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
+    source
+        Randomness; a seeded source is for tests only.
+
+    Examples
+    --------
+    >>> X = np.outer(np.linspace(-1, 1, 5000), [0.6, 0.8])
+    >>> found = PCA(n_components=1, epsilon=1, bounds=(-1, 1)).fit(X)
+    >>> bool(abs(abs(found.components_[0] @ [0.6, 0.8]) - 1) < 0.05)
+    True
+    """
+
+    components_: Floats
+    mean_: Floats
+    explained_variance_: Floats
+    explained_variance_ratio_: Floats
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.neighbors = neighbors
+        self.source = source
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release the components of the rows, clipped to the bounds; an open ledger scope is charged once."""
+        return self._fit_rows(X)
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            arguments.whole(self.n_components, "n_components")
+        if self.delta is None:
+            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
+
+    def _check_columns(self, columns: int) -> None:
+        if self.n_components is not None and self.n_components > columns:
+            raise InvalidArgument(
+                message("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
+            )
+
+    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+        lower, upper = limits_of(self.bounds, rows.shape[1])
+        columns = rows.shape[1]
+        longest = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
+        moved = rows - (lower + upper) / 2
+        count = noisy_count(rows, budget, _COUNT)
+        mean = noisy_sum(moved, longest, budget, _MEAN) / count
+        mean = np.clip(mean, (lower - upper) / 2, (upper - lower) / 2)
+        moved -= mean
+        norm = noisy_ceiling(lengths(moved), 2 * longest, _KEPT, count, budget, _SIZES) / math.sqrt(2)
+        matrix = noisy_gram(moved, norm, budget, budget.left) / count
+        values, vectors = np.linalg.eigh(matrix)
+        kept = columns if self.n_components is None else self.n_components
+        values, components = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T[:kept]
+        largest = components[np.arange(kept), np.abs(components).argmax(axis=1)]
+        total = max(float(values.sum()), np.finfo(float).tiny)
+        return {
+            "components_": components * np.where(largest < 0, -1.0, 1.0)[:, np.newaxis],
+            "mean_": mean + (lower + upper) / 2,
+            "explained_variance_": values[:kept],
+            "explained_variance_ratio_": values[:kept] / total,
+            "n_components_": kept,
+        }
+
+    def transform(self, X: Any) -> Floats:
+        """Rows, not clipped, by their components."""
+        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """The rows that have these components."""
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """``pca0``, ``pca1``, …."""
+        return np.array([f"pca{i}" for i in range(self._n_features_out)], dtype=object)
+
+    def _plain(self) -> Any:
+        from sklearn import decomposition  # type: ignore[import-untyped]
+
+        return decomposition.PCA(self.n_components)
+
+
+__all__ = ["PCA"]

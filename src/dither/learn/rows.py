@@ -1,0 +1,78 @@
+"""Arithmetic on rows in which each row is by itself, to the last bit.
+
+What a record adds to a sum must not depend on the other records, or one person more would move the parts of all.
+Library products of matrices do not keep to that: they take rows in groups, with another order of additions for those
+left over, so that a row at another place is rounded otherwise. Here products are of whole numbers, without rounding,
+and sums over columns are taken in the order of the columns, for all rows alike.
+
+>>> X = np.random.default_rng().normal(size=(101, 30))
+>>> w = np.random.default_rng().normal(size=30)
+>>> bool(np.all(turned(X, w, 9)[:-1] == turned(X[:-1], w, 9)))
+True
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+ROW_BITS = 24
+_ROWS = 1 << 13
+_LEAST = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
+
+
+def lengths(rows: Floats, order: int = 2) -> Floats:
+    """The l2 norm of each row, or its l1 norm.
+
+    >>> lengths(np.array([[3.0, 4.0], [1.0, -1.0]])), lengths(np.array([[3.0, -4.0]]), order=1)
+    (array([5.        , 1.41421356]), array([7.]))
+    """
+    found = np.zeros(len(rows))
+    for start in range(0, len(rows), _ROWS):
+        total = found[start : start + _ROWS]
+        for column in rows[start : start + _ROWS].T:
+            total += np.abs(column) if order == 1 else column * column
+    return found if order == 1 else np.sqrt(found, out=found)
+
+
+def across(values: Floats) -> Floats:
+    """The sum of each row.
+
+    >>> across(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([3., 7.])
+    """
+    found = np.zeros(len(values))
+    for column in values.T:
+        found += column
+    return found
+
+
+def turned(rows: Floats, matrix: Floats, largest: float) -> Floats:
+    """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
+    2^-22; the matrix is good to about 2^-23 of its largest entry.
+
+    *Why each row is by itself.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
+    columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
+
+    >>> turned(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
+    array([1.])
+    """
+    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _LEAST))
+    whole = rows * unit
+    return whole_product(np.trunc(whole, out=whole), ROW_BITS, matrix) / unit
+
+
+def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
+    """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
+    room = 52 - bits - len(matrix).bit_length()
+    unit = 2.0 ** (room - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
+    found: Floats = whole @ np.rint(matrix * unit)
+    found /= unit
+    return found
+
+
+__all__ = ["across", "lengths", "turned", "whole_product"]

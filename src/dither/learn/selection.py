@@ -1,0 +1,201 @@
+"""Choosing among fitted models by how well they do on private records: the exponential mechanism over candidates.
+
+*Statement.* ``select_model`` is epsilon-DP in the records that it scores on, for the relation that it is given.
+
+*Why.* Every record adds to the score of every candidate a whole number of steps between 0 and 2^20: all or nothing for
+a label that is predicted or missed, for a number the more the nearer it is. What a record adds depends on that record
+alone: each is shown to a candidate by itself. So when a record is added no score falls and none rises by more
+than 2^20 steps, which is what :class:`~dither.mechanisms.Exponential` calls monotone, and its full epsilon goes into
+the exponent; when one is replaced scores move by at most as much in either direction, and half of it does.
+
+With d candidates, the chosen one has, with probability ``1 - beta``, at most ``ln(d / beta) / epsilon`` records less
+than the best (twice that under replace-one): choosing costs little even where fitting costs much.
+
+The candidates themselves are published with the choice, so they must not have been fitted to these records
+without noise: either they state a ``guarantee_``, which is then to be paid besides this one, or ``public=True``
+says that they come from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
+from dither.guarantees import Guarantee, PureDP
+from dither.mechanisms import Exponential
+from dither.neighbors import AddRemove, Neighbors, relation
+from dither.randomness import Source
+from dither.spending import spends
+
+_STEPS = 1 << 20  # to one record
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen ``model``, its ``index`` among the ``candidates``, and what the choice cost: ``guarantee_``.
+
+    >>> Choice("a", 0, 2, Exponential(sensitivity=1 << 20, epsilon=1, monotone=True)).guarantee_
+    PureDP(1)
+    """
+
+    model: Any
+    index: int
+    candidates: int
+    mechanism: Exponential
+
+    @property
+    def guarantee_(self) -> PureDP:
+        """What the choice cost; what the candidates cost, if they were fitted to the same records, is besides."""
+        return self.mechanism.guarantee
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records the chosen model is behind the best at most, with this confidence.
+
+        >>> mechanism = Exponential(sensitivity=1 << 20, epsilon=1, monotone=True)
+        >>> round(Choice("a", 0, 10, mechanism).error(0.95), 2)
+        5.3
+        """
+        return self.mechanism.error(self.candidates, confidence) / _STEPS
+
+
+def select_model(
+    candidates: Sequence[Any],
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    within: float | None = None,
+    public: bool = False,
+    together: bool = False,
+    neighbors: Neighbors | None = None,
+    source: Source | None = None,
+) -> Choice:
+    """Choose, epsilon-DP, the fitted model that predicts the labels of private records best, or nearly so.
+
+    Parameters
+    ----------
+    candidates
+        Fitted models with ``predict``.
+    X, y
+        The private records: rows, as an array or data frame, and labels.
+    epsilon
+        The guarantee. An open ledger scope is charged once, before anything is predicted.
+    within
+        None for labels: a record counts where its label is predicted. A number for regression: a record counts 1 where
+        the prediction is exact, and less the farther it is, 0 from ``within`` on.
+    public
+        Says that the candidates were made without these records. Without it every candidate must state a
+        ``guarantee_`` of its own, or it would be published with the choice and without protection.
+    together
+        Predict all records in one call instead of one by one: faster, and then it is for the candidates to see to it
+        that a prediction depends on its own row alone, to the last bit, and that none is an error.
+    neighbors
+        ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
+    source
+        Randomness; a seeded source is for tests only.
+
+    A prediction that is missing or an error, or not a number where one is wanted, counts as a miss.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((200, 1)), np.repeat(["no", "yes"], [20, 180])
+    >>> models = [DummyClassifier(strategy="constant", constant=label).fit(X, y) for label in ("no", "yes")]
+    >>> choice = select_model(models, X, y, epsilon=1, public=True)      # fitted to nothing but their constants
+    >>> choice.index, choice.guarantee_
+    (1, PureDP(1))
+    """
+    relation_ = AddRemove if neighbors is None else relation(neighbors)
+    mechanism = Exponential(sensitivity=_STEPS, epsilon=epsilon, monotone=relation_ is AddRemove)
+    width = None if within is None else arguments.positive(within, "within")
+    models = list(candidates)
+    if not models or not all(hasattr(model, "predict") for model in models):
+        raise InvalidArgument(message("candidates", "fitted models with predict", "others", "pass a list of them"))
+    if not public and not all(_states_guarantee(model) for model in models):
+        raise NotPrivate(
+            message(
+                "candidates",
+                "models that state a guarantee_",
+                "others",
+                "fit private estimators, or pass public=True if these records had no part in them",
+            )
+        )
+    rows = X if hasattr(X, "iloc") else np.asarray(X)
+    labels = np.asarray(y)
+    if labels.ndim != 1 or np.ndim(rows) < 1 or len(rows) != len(labels):
+        raise InvalidData(message("X, y", "as many rows as labels, in one column", "others", "see len(X), len(y)"))
+    if width is not None and labels.dtype.kind not in "biuf":
+        raise WrongType(message("y", "numbers, with within", f"dtype {labels.dtype}", "leave within out for labels"))
+
+    def compute() -> int:
+        scores = [sum(_added(model, rows, labels, width, together)) for model in models]
+        return mechanism.select_index(scores, source=source)
+
+    index = _Selected(len(models), mechanism).release(compute, source=source)
+    return Choice(models[index], index, len(models), mechanism)
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """A choice as a ledger sees it."""
+
+    candidates: int
+    mechanism: Exponential
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.mechanism.guarantee
+
+    @spends
+    def release(self, compute: Callable[[], int], *, source: Source | None) -> int:
+        """What ``compute`` returns; with a ledger scope open, charged once and first."""
+        return compute()
+
+
+def _states_guarantee(model: Any) -> bool:
+    """Whether a fitted model, or every step of a pipeline, is private by its own account."""
+    if hasattr(model, "steps"):
+        return all(step in (None, "passthrough") or _states_guarantee(step) for _, step in model.steps)
+    return isinstance(getattr(model, "guarantee_", None), Guarantee) and getattr(model, "private_", True) is True
+
+
+def _added(model: Any, rows: Any, labels: Any, width: float | None, together: bool) -> list[int]:
+    """What each record adds to the score of a model, in steps."""
+    if together:
+        predicted = list(model.predict(rows))
+        if len(predicted) != len(labels):
+            raise InvalidData(message("candidates", "one prediction for each row", "others", "leave together out"))
+        return [_steps(one, label, width) for one, label in zip(predicted, labels, strict=True)]
+    return [_steps(_predicted(model, rows, i), label, width) for i, label in enumerate(labels)]
+
+
+def _predicted(model: Any, rows: Any, i: int) -> Any:
+    """The prediction for one row shown by itself, or None."""
+    try:
+        [found] = model.predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1])
+    except Exception:  # an error would tell that such a record is there
+        return None
+    return found
+
+
+def _steps(predicted: Any, label: Any, width: float | None) -> int:
+    """Between 0 and 2^20.
+
+    >>> _steps("a", "a", None), _steps(1.5, 1.0, 1.0), _steps(float("nan"), 1.0, 1.0)
+    (1048576, 524288, 0)
+    """
+    try:
+        if width is None:
+            return _STEPS if bool(predicted == label) else 0
+        near = 1.0 - abs(float(predicted) - float(label)) / width
+        return int(near * _STEPS) if 0.0 < near <= 1.0 else 0
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+__all__ = ["Choice", "select_model"]

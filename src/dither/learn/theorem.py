@@ -1,0 +1,211 @@
+"""The private stochastic gradient descent of the lecture (Theorem 36), with the conditions that it leaves out.
+
+*Statement.* Step h draws one of the n records at random and sets ``beta[h] = beta[h-1] - gamma[h-1] (g + theta[h] Z)``,
+g its gradient, Z standard Laplace in every coordinate, and ``theta[h] = (1 / a[h]) (sum of gamma[0..h-2] / gamma[h-1] +
+1) Delta / epsilon``. Then, for one record replaced by another, the *single* iterate ``beta[h]`` is ``epsilon
+a[h]``-DP.
+
+*Why.* Take the same indices and the same noise in all steps before h for two neighbours. Their iterates part by at
+most ``gamma[j] Delta`` in step j, if Delta bounds the l1 distance of any two gradients, *also at different beta*:
+gradients are clipped to l1 norm C here, so Delta = 2C. Before the noise of step h they are ``Delta sum of
+gamma[0..h-1]`` apart, which is ``epsilon a[h]`` times the scale ``gamma[h-1] theta[h]`` of that noise.
+
+So the noise of the last step alone protects the last iterate. That is all that the theorem is about:
+
+* With ``a[h] = h^kappa`` the last iterate of N steps costs ``epsilon N^kappa``, and that is the guarantee stated here.
+* The average that Theorem 37 is about is made of all iterates. Costs of single iterates do not add up by themselves,
+  as their noise is shared; but given the iterates before it, iterate h costs ``2C / theta[h]``, which is ``epsilon
+  a[h] / (sum of gamma[0..h-2] / gamma[h-1] + 1)``. These do add up; their sum is ``composed_epsilon``. Each is at most
+  ``epsilon a[h]``, so ``epsilon sum of a[h]``, the price stated for the average, is on the safe side.
+
+Everything is computed in whole steps of a lattice, so the distances above are exact and no float leaks.
+
+>>> private = TheoremSGD(epsilon=0.1, steps=100, clip=1.0, kappa=0.5)
+>>> private.guarantee
+PureDP(1)
+>>> round(TheoremSGD(epsilon=0.1, steps=100, clip=1.0, kappa=0.5, release="average").guarantee.epsilon, 2)
+66.15
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, message
+from dither.guarantees import PureDP
+from dither.learn.gd import Schedule, start_of, utility_bound
+from dither.learn.losses import Floats, Loss
+from dither.mechanisms import Laplace
+from dither.randomness import Source, resolve, uniform_integer
+from dither.spending import spends
+
+_FINE = 20
+"""The longest gradient of the smallest step is at least 2^20 steps of the lattice."""
+
+_LARGEST = 2.0**62
+_SCHEDULE = Schedule(1.0, rho=0.5)
+
+
+@dataclass(frozen=True)
+class TheoremSGD:
+    """Private SGD with batches of one, Laplace noise and steps ``gamma[h] = first (1 + h)^-rho``, for n public.
+
+    Parameters
+    ----------
+    epsilon, kappa
+        The iterate after h steps costs ``epsilon h^kappa``.
+    steps, schedule
+        How many steps N, and their sizes.
+    clip
+        The largest l1 norm C of a gradient; longer ones are shortened.
+    release
+        ``"last"``: beta[N], for ``epsilon N^kappa``. ``"average"``: the weighted average of beta[0], ..., beta[N-1],
+        for ``epsilon (1 + 2^kappa + ... + (N-1)^kappa)``.
+
+    Examples
+    --------
+    >>> from dither.learn.losses import Squared
+    >>> sgd = TheoremSGD(epsilon=1, steps=50, clip=1.0, schedule=Schedule(0.1, rho=0.5))
+    >>> sgd.run(Squared(), np.ones((100, 1)), np.full(100, 0.5), start=0.0).shape
+    (1,)
+    """
+
+    epsilon: float
+    steps: int
+    clip: float
+    schedule: Schedule = _SCHEDULE
+    kappa: float = 0.0
+    release: Literal["last", "average"] = "last"
+
+    def __post_init__(self) -> None:
+        arguments.epsilon(self.epsilon)
+        arguments.positive(self.clip, "clip")
+        if not (math.isfinite(self.kappa) and 0 <= self.kappa <= 10):
+            raise InvalidArgument(message("kappa", "a number from 0 to 10", self.kappa, "pass kappa=0"))
+        if self.release not in ("last", "average"):
+            raise InvalidArgument(message("release", "'last' or 'average'", repr(self.release), "leave it out"))
+        if arguments.whole(self.steps, "steps") < 2 and self.release == "average":
+            raise InvalidArgument(message("steps", "at least 2, for an average", self.steps, "pass release='last'"))
+        arguments.epsilon(self._losses[-1])
+        if self._reaches[-1] > _LARGEST / 2**20:
+            raise InvalidArgument(message("steps", "steps of more similar sizes", "others", "pass a smaller rho"))
+
+    @cached_property
+    def _losses(self) -> list[Fraction]:
+        """epsilon a[h] for h = 1, ..., N; a[h] is the float nearest to h^kappa, and that exactly."""
+        epsilon = arguments.epsilon(self.epsilon)
+        return [epsilon * Fraction(float(h) ** self.kappa) for h in range(1, self.steps + 1)]
+
+    @cached_property
+    def _step(self) -> float:
+        """The lattice: a power of two."""
+        return 2.0 ** (math.floor(math.log2(self.clip * float(self.schedule.steps(self.steps)[-1]))) - _FINE)
+
+    @cached_property
+    def _longest(self) -> list[int]:
+        """``gamma[h] C`` in steps of the lattice, rounded down, for h = 0, ..., N-1."""
+        return [math.floor(gamma * self.clip / self._step) for gamma in self.schedule.steps(self.steps).tolist()]
+
+    @cached_property
+    def _reaches(self) -> list[int]:
+        """How far apart neighbours can be in l1 before the noise of step h = 1, ..., N is added."""
+        return [2 * total for total in np.cumsum(np.array(self._longest, dtype=object)).tolist()]
+
+    @property
+    def guarantee(self) -> PureDP:
+        """For one record replaced: ``epsilon N^kappa`` for the last iterate, the sum over all for the average."""
+        return PureDP(self._losses[-1] if self.release == "last" else sum(self._losses[:-1], Fraction(0)))
+
+    @property
+    def composed_epsilon(self) -> float:
+        """What publishing beta[1], ..., beta[N] costs, each given those before it: ``sum of 2C / theta[h]``.
+
+        >>> round(TheoremSGD(epsilon=1, steps=100, clip=1.0, schedule=Schedule(0.1)).composed_epsilon, 3)
+        5.187
+        """
+        parts = zip(self._losses, self._longest, self._reaches, strict=True)
+        return float(sum(loss * 2 * longest / reach for loss, longest, reach in parts))
+
+    @property
+    def noise(self) -> Floats:
+        """``theta[1], ..., theta[N]``, the scales of the noise in the gradients.
+
+        >>> TheoremSGD(epsilon=2, steps=3, clip=1.0, schedule=Schedule(0.5)).noise
+        array([1., 2., 3.])
+        """
+        gammas = self.schedule.steps(self.steps)
+        losses = np.array([float(loss) for loss in self._losses])
+        return np.asarray(np.cumsum(gammas) / gammas * 2 * self.clip / losses)
+
+    @spends
+    def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Floats:
+        """What ``release`` says, and nothing else: the guarantee of the last iterate does not cover the others.
+
+        A penalty counts as part of every record's loss, and is clipped with it.
+        """
+        words = resolve(source)
+        rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        place = np.rint(start_of(start) / self._step)
+        if rows.ndim != 2 or not 0 < len(rows) == len(targets) or place.shape[0] != rows.shape[1]:
+            raise InvalidData(message("X, y", "rows and a target for each", "other shapes", "see X.shape"))
+        if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(targets))):
+            raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them first"))
+        if np.abs(place).max() > _LARGEST / 2**20:
+            raise InvalidArgument(message("start", "a start nearer to zero", "another", "start from zeros"))
+        shape, whole = place.shape, [int(one) for one in place.ravel()]
+        gammas = self.schedule.steps(self.steps)
+        total = np.zeros(shape)
+        for h in range(self.steps):
+            beta = np.array([one * self._step for one in whole]).reshape(shape)
+            total += gammas[h] * beta
+            if self.release == "average" and h == self.steps - 1:
+                break  # the average needs no beta[N]
+            i = uniform_integer(len(rows), words)
+            taken = self._move(h, loss.gradient(beta, rows[i : i + 1], targets[i : i + 1]))
+            moved: list[Any] = [one - move for one, move in zip(whole, taken.ravel().tolist(), strict=True)]
+            noise: Any = Laplace(sensitivity=self._reaches[h], epsilon=self._losses[h])  # type: ignore[arg-type]
+            whole = noise.release(moved, source=words)
+        if self.release == "average":
+            return np.asarray(total / gammas.sum())
+        return np.array([one * self._step for one in whole]).reshape(shape)
+
+    def _move(self, h: int, gradient: Floats) -> NDArray[np.int64]:
+        """gamma[h] times the clipped gradient in steps of the lattice, cut toward zero: at most ``_longest[h]`` in l1.
+
+        The margin is more than the rounding of the sum and the products; cutting only makes it shorter.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = float(np.abs(gradient).sum())
+            scaled = gradient * (self._longest[h] * (1 - (gradient.size + 8) * 2.0**-52) / max(length, self.clip))
+        scaled[~np.isfinite(scaled)] = 0.0
+        return np.trunc(scaled).astype(np.int64)
+
+
+def private_bound(distance_squared: float, sgd: TheoremSGD, *, coordinates: int) -> tuple[Floats, Floats, Floats]:
+    """The three terms A1, A2, A3 of the bound (11) on the mean of ``f(average) - f*`` after 1, ..., N steps.
+
+    *Statement.* ``A1 = D^2 / (2 sum gamma)``, ``A2 = (C^2 / 2) sum gamma^2 / sum gamma`` and ``A3 = p sum gamma^2
+    theta^2 / sum gamma``, for p coordinates, bound it if every loss is convex with one score, and f is the mean of the
+    *clipped* losses, whose gradients are the clipped ones: beyond the clip they go on as lines. *Why.* ``E |b - b*|^2``
+    falls by ``2 gamma (f(b) - f*)`` in a step, less ``gamma^2`` times the mean squared length of gradient and noise,
+    at most ``C^2 + 2 p theta^2``.
+
+    >>> A1, A2, A3 = private_bound(1.0, TheoremSGD(epsilon=1, steps=4, clip=1.0, schedule=Schedule(0.5)), coordinates=1)
+    >>> A1, A2, A3
+    (array([1.        , 0.5       , 0.33333333, 0.25      ]),
+     array([0.25, 0.25, 0.25, 0.25]),
+     array([ 2.        ,  5.        ,  9.33333333, 15.        ]))
+    """
+    gammas = sgd.schedule.steps(sgd.steps)
+    first = utility_bound(distance_squared / 2, gammas)
+    second = utility_bound(0.0, gammas, constant=sgd.clip**2 / 2)
+    third = utility_bound(0.0, gammas, noise=sgd.noise, per_noise=float(arguments.whole(coordinates, "coordinates")))
+    return first, second, third

@@ -1,0 +1,184 @@
+"""The auditor on every estimator: nothing goes round the noise, no sum moves too far, no claim is refuted."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither import learn
+from dither.audit import measure, replay
+from dither.learn import base, sums
+
+RNG = np.random.default_rng(11)
+ROWS = RNG.uniform(0, 10, size=(400, 3))
+LABELS = (ROWS[:, 0] > ROWS[:, 1]).astype(int)
+VALUES = ROWS @ [1.0, -1.0, 0.5] + 5
+BOUNDS = (0, 10)
+
+# a record inside the bounds, on a corner, on the other, and far outside
+RECORDS = {
+    "inside": (np.array([3.0, 7.0, 1.0]), 0, 4.0),
+    "corner": (np.array([0.0, 10.0, 10.0]), 1, 0.0),
+    "opposite": (np.array([10.0, 0.0, 0.0]), 0, 20.0),
+    "far": (np.array([1e12, -1e12, 1e300]), 7, -1e9),
+}
+ESTIMATORS = {
+    "Mean": lambda **given: learn.Mean(bounds=BOUNDS, **given),
+    "pure Mean": lambda **given: learn.Mean(delta=None, bounds=BOUNDS, **given),
+    "LinearRegression": lambda **given: learn.LinearRegression(bounds=BOUNDS, label_bounds=(0, 20), **given),
+    "Ridge": lambda **given: learn.Ridge(bounds=BOUNDS, label_bounds=(0, 20), **given),
+    "LogisticRegression": lambda **given: learn.LogisticRegression(bounds=BOUNDS, classes=[0, 1], **given),
+    "multinomial": lambda **given: learn.LogisticRegression(bounds=BOUNDS, classes=[0, 1, 2], **given),
+    "GaussianNB": lambda **given: learn.GaussianNB(bounds=BOUNDS, classes=[0, 1], **given),
+    "pure GaussianNB": lambda **given: learn.GaussianNB(delta=None, bounds=BOUNDS, classes=[0, 1], **given),
+    "KMeans": lambda **given: learn.KMeans(3, bounds=BOUNDS, **given),
+    "pure KMeans": lambda **given: learn.KMeans(3, delta=None, bounds=BOUNDS, **given),
+    "PCA": lambda **given: learn.PCA(2, bounds=BOUNDS, **given),
+    "StandardScaler": lambda **given: learn.StandardScaler(bounds=BOUNDS, **given),
+    "pure StandardScaler": lambda **given: learn.StandardScaler(delta=None, bounds=BOUNDS, **given),
+}
+TRIALS = 60
+REGRESSORS = ("LinearRegression", "Ridge")
+
+
+def published(model):
+    """All that a fit leaves behind."""
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+
+def fitting(name, **given):
+    def fit(data):
+        rows, labels, values = data
+        try:
+            return published(ESTIMATORS[name](**given).fit(rows, values if name in REGRESSORS else labels))
+        except Exception as error:  # a replay takes an error for an outcome, and both runs may have the same
+            raise Broken from error
+
+    return fit
+
+
+class Broken(BaseException):
+    """A fit that should have gone through."""
+
+
+def with_record(record):
+    row, label, value = RECORDS[record]
+    return np.vstack([ROWS, row]), np.append(LABELS, label), np.append(VALUES, value)
+
+
+def changed(record):
+    row, label, value = RECORDS[record]
+    data = ROWS.copy(), LABELS.copy(), VALUES.copy()
+    data[0][0], data[1][0], data[2][0] = row, label, value
+    return data
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_record_more_moves_the_sums_and_nothing_else(name, record, epsilon):
+    claim = ESTIMATORS[name](epsilon=epsilon).guarantee
+    found = replay(fitting(name, epsilon=epsilon), (ROWS, LABELS, VALUES), with_record(record), claim=claim)
+    assert found.passed, str(found)
+    assert found.releases
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilon):
+    given = {"epsilon": epsilon, "neighbors": dp.ReplaceOne}
+    claim = ESTIMATORS[name](**given).guarantee
+    found = replay(fitting(name, **given), (ROWS, LABELS, VALUES), changed(record), claim=claim)
+    assert found.passed, str(found)
+    assert found.releases
+
+
+def unclipped(rows, norm, bits, *_):
+    """Rows in steps as :func:`dither.learn.sums.quantised` makes them, however long they are."""
+    top = sums.steps_to_one(rows.shape[1], norm, bits)
+    return np.trunc(rows * top), top
+
+
+@pytest.mark.parametrize("name", ["Mean", "GaussianNB", "KMeans", "PCA"])
+def test_a_twin_that_does_not_clip_is_caught(name, monkeypatch):
+    monkeypatch.setattr(base, "clip", lambda rows, _: rows)
+    monkeypatch.setattr(sums, "quantised", unclipped)
+    far = np.vstack([ROWS, [60.0, -60.0, 60.0]]), np.append(LABELS, 1), np.append(VALUES, 1.0)
+    found = replay(fitting(name, epsilon=20), (ROWS, LABELS, VALUES), far, claim=ESTIMATORS[name](epsilon=20).guarantee)
+    assert not found.passed
+    assert "sensitivity" in str(found) or "lose more" in str(found)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("GaussianNB", "theta_"), ("KMeans", "cluster_centers_")])
+def test_a_twin_that_keeps_something_of_the_data_is_caught(name, kept):
+    def fit(data):
+        return {**fitting(name)(data), kept: data[0].mean(axis=0)}
+
+    found = replay(fit, (ROWS, LABELS, VALUES), with_record("inside"))
+    assert "result differs" in str(found)
+
+
+@pytest.mark.parametrize("name", ["pure Mean", "pure StandardScaler", "GaussianNB", "LogisticRegression"])
+def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypatch):
+    noisy = sums.Budget._noisy
+    monkeypatch.setattr(sums.Budget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1)))
+    claim = ESTIMATORS[name]().guarantee
+    found = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)
+    assert "lose more" in str(found)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_bad_records_are_refused_alike_whatever_the_others_are(name):
+    """A NaN is an error, before anything is charged or released, and the error does not show any record."""
+    for bad in (np.nan, np.inf):
+        said = set()
+        for rows in (ROWS, ROWS + 0.5):
+            spoilt = rows.copy()
+            spoilt[5, 1] = bad
+            with pytest.raises(ValueError, match="X") as refused:
+                ESTIMATORS[name]().fit(spoilt, VALUES if name in REGRESSORS else LABELS)
+            said.add(str(refused.value))
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ESTIMATORS if name in (*REGRESSORS, "LogisticRegression", "GaussianNB")]
+)
+def test_rows_and_labels_of_different_numbers_are_refused(name):
+    with pytest.raises(ValueError, match="inconsistent"):
+        ESTIMATORS[name]().fit(ROWS, np.zeros(399))
+
+
+@pytest.mark.parametrize(
+    "name", ["Mean", "LinearRegression", "LogisticRegression", "GaussianNB", "KMeans", "PCA", "StandardScaler"]
+)
+def test_the_measured_epsilon_is_below_the_claim(name):
+    """A dozen records at one corner, and one at the other or not; a small delta, so that a claim could be refuted."""
+    rows, labels, values = np.zeros((12, 1)), np.arange(12) % 2, np.zeros(12)
+    more = np.vstack([rows, [[10.0]]]), np.append(labels, 1), np.append(values, 20.0)
+
+    def fit(data):
+        model = ESTIMATORS[name](epsilon=0.5) if name != "PCA" else learn.PCA(1, epsilon=0.5, bounds=BOUNDS)
+        model.fit(data[0], data[2] if name in REGRESSORS else data[1])
+        kept = {
+            key: value for key, value in published(model).items() if key not in ("classes_", "event_", "guarantee_")
+        }
+        return np.concatenate([np.ravel(kept[key]) for key in sorted(kept) if not isinstance(kept[key], str)])
+
+    found = measure(fit, (rows, labels, values), more, trials=TRIALS, claim=dp.ApproxDP(0.5, 1e-5), confidence=1 - 1e-9)
+    assert not found.refuted
+
+
+def test_the_measure_refutes_a_fit_with_too_little_noise():
+    """A budget of a hundred, claimed to be a half: what the test above looks for is there to be seen."""
+    rows = np.full((12, 1), 1.0)
+
+    def fit(rows):
+        return learn.Mean(epsilon=100, bounds=BOUNDS).fit(rows).mean_
+
+    found = measure(fit, rows, np.vstack([rows, [[10.0]]]), trials=500, claim=dp.ApproxDP(0.5, 1e-5))
+    assert found.refuted

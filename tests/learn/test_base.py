@@ -1,0 +1,282 @@
+"""What all private estimators keep to: public bounds, refusals that show no value, one charge, repeatable requests."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import dither as dp
+from dither.learn.base import limits_of
+from dither.learn.linear import LinearRegression, Mean, Ridge
+from dither.learn.pca import PCA
+from dither.learn.scaler import StandardScaler
+from dither.learn.sums import Budget
+from dither.randomness import SeededSource
+
+BOUNDS, LABELS = (-100, 100), (-1000, 1000)
+rng = np.random.default_rng(0)
+
+
+class Repeatable(SeededSource):
+    """A seeded source that can be copied, as scikit-learn copies parameters."""
+
+    def __reduce__(self):
+        return Repeatable, (self.seed,)
+
+
+def estimators(**more):
+    return [
+        LinearRegression(bounds=BOUNDS, label_bounds=LABELS, **more),
+        Ridge(bounds=BOUNDS, label_bounds=LABELS, **more),
+        Mean(bounds=BOUNDS, **more),
+        StandardScaler(bounds=BOUNDS, **more),
+        PCA(bounds=BOUNDS, **more),
+    ]
+
+
+def named(estimator):
+    return type(estimator).__name__
+
+
+each = pytest.mark.parametrize("estimator", estimators(), ids=named)
+X, y = rng.uniform(-100, 100, (300, 3)), rng.uniform(-1000, 1000, 300)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", estimators(epsilon=1e4, source=Repeatable(1)), ids=named)
+def test_scikit_learn_accepts_it(estimator):
+    failed = [found["check_name"] for found in check_estimator(estimator, on_fail=None) if found["status"] == "failed"]
+    assert failed == []
+
+
+@each
+def test_a_fit_states_what_it_promised(estimator):
+    fitted = clone(estimator).fit(X, y)
+    assert fitted.guarantee_ == dp.ApproxDP(1, 1e-5)
+    assert dp.accounting.best_of(fitted.event_, 1e-5).guarantee <= dp.ApproxDP(1.000001, 1e-5)
+    assert fitted.private_
+    assert not clone(estimator).set_params(source=Repeatable(1)).fit(X, y).private_
+
+
+@each
+def test_all_of_the_budget_and_no_more_is_spent(estimator, monkeypatch):
+    made = []
+    monkeypatch.setattr("dither.learn.base.Budget", lambda *given: made.append(Budget(*given)) or made[-1])
+    clone(estimator).fit(X, y)
+    assert [budget.left for budget in made] == [0]
+
+
+@each
+@pytest.mark.parametrize("epsilon", [math.inf, math.nan, 0, -1, "1"])
+def test_senseless_epsilons_are_refused(estimator, epsilon):
+    with pytest.raises((ValueError, TypeError), match="epsilon"):
+        clone(estimator).set_params(epsilon=epsilon).fit(X, y)
+
+
+@each
+def test_bounds_are_required_and_never_read_from_the_data(estimator):
+    with pytest.raises(dp.InvalidArgument, match="bounds: expected public limits"):
+        clone(estimator).set_params(bounds=None).fit(X, y)
+    with pytest.raises(dp.InvalidArgument, match="one pair for each of the 3"):
+        clone(estimator).set_params(bounds=[(0, 1), (0, 1)]).fit(X, y)
+    with pytest.raises(dp.InvalidArgument):
+        clone(estimator).set_params(bounds=(-math.inf, math.inf)).fit(X, y)
+
+
+def test_labels_have_bounds_too():
+    with pytest.raises(dp.InvalidArgument, match="label_bounds"):
+        LinearRegression(bounds=BOUNDS).fit(X, y)
+
+
+@each
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_are_refused(estimator, bad):
+    rows = X.copy()
+    rows[7, 1] = bad
+    with pytest.raises(ValueError, match=r"NaN|inf"):
+        clone(estimator).fit(rows, y)
+
+
+@each
+def test_text_is_refused_and_not_shown(estimator):
+    rows = X.astype(object)
+    rows[7, 1] = "secret diagnosis"
+    with pytest.raises(dp.InvalidData, match="text") as caught:
+        clone(estimator).fit(rows, y)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+@each
+def test_sparse_rows_and_weights_are_refused(estimator):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        clone(estimator).fit(sparse.csr_matrix(X), y)
+    with pytest.raises(TypeError, match="sample_weight"):
+        clone(estimator).fit(X, y, sample_weight=np.ones(len(y)))
+
+
+@each
+@pytest.mark.parametrize("shape", [(1, 1), (3, 20), (50, 2)])
+def test_few_rows_many_columns_and_constant_columns_do_not_fail(estimator, shape):
+    rows, labels = np.full(shape, 3.0), np.full(shape[0], 5.0)
+    fitted = clone(estimator).fit(rows, labels)
+    found = [value for name, value in vars(fitted).items() if name.endswith("_") and isinstance(value, np.ndarray)]
+    assert found
+    assert all(np.all(np.isfinite(value)) for value in found)
+
+
+@each
+def test_what_is_out_of_bounds_counts_as_the_bound(estimator):
+    """With the same coins, values beyond the bounds and values at them give the same answer."""
+    wild, tame = X.copy(), X.copy()
+    wild[:20], tame[:20] = 1e30, 100.0
+    labels, kept = y.copy(), y.copy()
+    labels[:20], kept[:20] = -1e30, -1000.0
+    one, other = (clone(estimator).set_params(source=Repeatable(5)) for _ in range(2))
+    one.fit(wild, labels)
+    other.fit(tame, kept)
+    for name in ("coef_", "mean_", "scale_", "components_"):
+        if hasattr(one, name):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+class Replay:
+    """A first fit is recorded; a second, on a neighbour, is given the first one's answers, and must ask alike."""
+
+    def __init__(self, monkeypatch):
+        self.recorded, self.again, self.worst = [], None, 0.0
+        original = Budget.release
+
+        def release(budget, parts, share, *, aligned=False):
+            answers = original(budget, parts, share, aligned=aligned)
+            if self.again is None:
+                self.recorded.append((parts, share, answers))
+                return answers
+            before, same, answers = next(self.again)
+            assert share == same
+            loss = 0.0
+            for (sums, reach), (earlier, promised) in zip(parts, before, strict=True):
+                assert reach == promised
+                change = np.asarray(sums, dtype=object) - np.asarray(earlier, dtype=object)
+                loss += sum((int(entry) / float(reach)) ** 2 for entry in change.ravel())
+            self.worst = max(self.worst, loss)
+            return answers
+
+        monkeypatch.setattr(Budget, "release", release)
+
+    def second(self):
+        self.again = iter(self.recorded)
+
+
+@each
+@pytest.mark.parametrize("epsilon", [0.5, 1000.0])
+@pytest.mark.parametrize("extra", [100.0, -100.0, 3.0])
+def test_one_person_more_moves_no_sum_by_more_than_its_reach(estimator, epsilon, extra, monkeypatch):
+    """Whatever was answered before: the worst change of all sums, of all steps, in units of what the noise is for."""
+    replay = Replay(monkeypatch)
+    model = clone(estimator).set_params(epsilon=epsilon)
+    model.fit(X, y)
+    replay.second()
+    model.fit(np.vstack([X, np.full((1, 3), extra)]), np.append(y, -10 * extra))
+    assert next(replay.again, None) is None
+    assert 0 < replay.worst <= 1
+
+
+def test_the_replay_sees_a_sum_that_moves_too_far(monkeypatch):
+    replay = Replay(monkeypatch)
+    model = Mean(bounds=BOUNDS)
+    model.fit(X)
+    replay.second()
+    model.fit(np.vstack([X, np.full((30, 3), 100.0)]))
+    assert replay.worst > 1
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with dp.ledger.open(tmp_path / "budget.sqlite") as found:
+        yield found
+
+
+@each
+def test_an_open_scope_is_charged_once_for_a_fit(estimator, ledger):
+    ledger.create("visits", limit=dp.ApproxDP(2, 1e-4))
+    with ledger.scope("visits"):
+        clone(estimator).fit(X, y)
+    assert ledger.left("visits") == dp.ApproxDP(1, 9e-5)
+    assert [entry.kind for entry in ledger.history()].count("charge") == 1
+
+
+@each
+def test_what_cannot_be_fitted_is_not_charged(estimator, ledger):
+    ledger.create("visits", limit=dp.ApproxDP(2, 1e-4))
+    with ledger.scope("visits"):
+        for bad in ({"bounds": None}, {"epsilon": 0}, {"source": Repeatable(1)}):
+            with pytest.raises(ValueError):
+                clone(estimator).set_params(**bad).fit(X, y)
+        with pytest.raises(dp.BudgetExceeded):
+            clone(estimator).set_params(epsilon=3).fit(X, y)
+    assert ledger.left("visits") == dp.ApproxDP(2, 1e-4)
+
+
+@each
+def test_a_request_under_a_key_is_answered_again_for_nothing(estimator, ledger):
+    ledger.create("visits", limit=dp.ApproxDP(1, 1e-5))
+    found = []
+    for _ in range(2):
+        with ledger.scope("visits", key="june"):
+            found.append(clone(estimator).fit(X, y))
+    for name in ("coef_", "mean_", "scale_", "components_"):
+        if hasattr(found[0], name):
+            assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
+    assert found[1].event_.epsilon_at(Fraction(1, 10**5)) == 1
+    with ledger.scope("visits", key="june"), pytest.raises(dp.InvalidArgument, match="key"):
+        clone(estimator).set_params(bounds=(-50, 50)).fit(X, y)
+
+
+@each
+def test_the_twin_without_noise_clips_alike(estimator):
+    twin = estimator.non_private().fit(3 * X, y)
+    assert twin.private_ is False
+    if hasattr(twin, "mean_"):
+        np.testing.assert_allclose(twin.mean_, np.clip(3 * X, -100, 100).mean(axis=0))
+    with pytest.raises(AttributeError):
+        twin.nothing  # noqa: B018
+    if hasattr(twin, "coef_"):
+        assert twin.score(X, y) <= 1
+
+
+def test_estimators_work_in_a_pipeline():
+    model = make_pipeline(
+        StandardScaler(epsilon=1, bounds=BOUNDS), LinearRegression(epsilon=1, bounds=(-4, 4), label_bounds=LABELS)
+    )
+    assert model.fit(X, y).predict(X).shape == (300,)
+
+
+def test_bounds_far_from_floats_are_refused():
+    for bad in ((0, 1e101), (0, 1e-101), "ab", (1, 0), (0,)):
+        with pytest.raises((ValueError, TypeError)):
+            limits_of(bad, 1)
+
+
+def test_dither_does_not_import_scikit_learn():
+    code = "import sys, dither; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(tmp_path: Path):
+    (tmp_path / "sklearn.py").write_text("raise ImportError('no')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dither.learn.base"
+    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "pip install 'dither[learn]'" in found.stderr

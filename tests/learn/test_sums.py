@@ -1,0 +1,193 @@
+"""Exact sums: rows within their norm, sums without rounding, a budget that adds up, noise of the right size."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+import dither as dp
+from dither.learn import sums
+from dither.learn.sums import Budget
+
+ONE = dp.ApproxDP(1, 1e-5)
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
+ROWS = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 12)), elements=NUMBERS)
+
+
+def length(row: np.ndarray, order: int) -> int:
+    """The l1 norm, or the square of the l2 norm, in whole numbers."""
+    return sum(abs(int(entry)) if order == 1 else int(entry) ** 2 for entry in row)
+
+
+@settings(deadline=None)
+@given(ROWS, st.floats(1e-3, 1e3), st.sampled_from([1, 2]), st.sampled_from([4, 16, 20]))
+def test_no_row_is_longer_than_its_bound(rows, norm, order, bits):
+    whole, _ = sums.quantised(rows, norm, bits, order)
+    assert np.array_equal(whole, np.trunc(whole))
+    assert all(length(row, order) <= (1 << bits) ** order for row in whole)
+
+
+def test_rounding_to_the_nearest_would_be_longer():
+    """The broken twin: without cutting toward zero the bound does not hold."""
+    rows = np.random.default_rng(1).normal(size=(200, 10))
+    scaled = np.rint(rows / np.linalg.norm(rows, axis=1)[:, np.newaxis] * 2**16)
+    assert any(length(row, 2) > 2**32 for row in scaled)
+    assert all(length(row, 2) <= 2**32 for row in sums.quantised(1e6 * rows, 1.0, 16)[0])
+
+
+def test_clipping_keeps_short_rows_and_directions():
+    whole, steps = sums.quantised(np.array([[0.25, -0.5], [30.0, 40.0], [0.0, 0.0]]), 1.0, 20)
+    np.testing.assert_allclose(whole / steps, [[0.25, -0.5], [0.6, 0.8], [0.0, 0.0]], atol=2e-6)
+
+
+def test_a_row_beyond_all_floats_counts_as_nothing():
+    whole, _ = sums.quantised(np.array([[1e200, 1.0]]), 1.0, 20)
+    assert np.array_equal(whole, [[0.0, 0.0]])
+
+
+def test_sums_are_exact_in_any_order_and_over_blocks():
+    rows = np.random.default_rng(2).normal(size=(2**14 + 1000, 3))
+    total, _ = sums.exact_sum(rows, 2.0)
+    gram, _ = sums.exact_gram(rows, 2.0)
+    small = sums.quantised(rows, 2.0, sums.VECTOR_BITS)[0].astype(np.int64)
+    fine = sums.quantised(rows, 2.0, sums.GRAM_BITS)[0].astype(np.int64)
+    assert [int(entry) for entry in total] == [sum(map(int, column)) for column in small.T]
+    assert np.array_equal(gram, fine.T @ fine)  # in 64-bit integers
+    order = np.random.default_rng(3).permutation(len(rows))
+    assert np.array_equal(sums.exact_sum(rows[order], 2.0)[0], total)
+    assert np.array_equal(sums.exact_gram(rows[order], 2.0)[0], gram)
+
+
+@settings(deadline=None)
+@given(ROWS, st.sampled_from([1, 2]))
+def test_one_row_moves_a_gram_matrix_by_its_reach_at_most(rows, order):
+    reach = 1 << (2 * sums.GRAM_BITS)
+    change = sums.exact_gram(rows, 1.0, order)[0] - sums.exact_gram(rows[1:], 1.0, order)[0]
+    loss = Fraction(0)
+    for part, most in sums.gram_parts(change, reach, pure=order == 1):
+        loss += sum((Fraction(abs(int(entry))) / most) ** order for entry in part)
+    assert loss <= 1
+
+
+def test_a_symmetric_matrix_from_its_parts():
+    matrix = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
+    diagonal, above = (part for part, _ in sums.gram_parts(matrix, 1, pure=False))
+    assert np.array_equal(sums.symmetric(diagonal, above), matrix)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_noise_of_the_whole_budget_is_that_of_the_exact_curve(epsilon):
+    ratio = Budget(dp.ApproxDP(epsilon, 1e-5)).ratio(1)
+
+    def delta(r):
+        phi = stats.norm.cdf
+        return phi(1 / (2 * r) - epsilon * r) - math.exp(epsilon) * phi(-1 / (2 * r) - epsilon * r)
+
+    assert delta(ratio) <= 1e-5 * (1 + 1e-6)
+    assert delta(0.999 * ratio) > 1e-5
+
+
+def test_shares_add_up_and_no_more_is_handed_out():
+    budget = Budget(ONE)
+    for _ in range(10):
+        budget.release([(np.array([1, 2]), 1)], 0.1)
+    assert budget.left == 0
+    with pytest.raises(dp.NotPrivate, match="which is left"):
+        budget.release([(np.array([1]), 1)], 0.001)
+    ratios = [part.ratio for part, times in budget.event.parts for _ in range(times)]
+    whole = 1 / sum(1 / ratio**2 for ratio in ratios)
+    assert whole >= Fraction(Budget(ONE).ratio(1)) ** 2 * (1 - Fraction(1, 10**12))
+    assert dp.accounting.best_of(budget.event, 1e-5).guarantee <= dp.ApproxDP(1.000001, 1e-5)
+
+
+@pytest.mark.parametrize("share", [0, -0.5, 1.5, math.nan])
+def test_shares_outside_of_0_and_1_are_refused(share):
+    with pytest.raises(ValueError):
+        Budget(ONE).release([(np.array([1]), 1)], share)
+
+
+def test_zcdp_is_not_a_budget():
+    with pytest.raises(dp.WrongType, match="PureDP or ApproxDP"):
+        Budget(dp.ZCDP(1))
+
+
+def test_replacing_moves_twice_as_far():
+    add, replace = Budget(ONE, dp.AddRemove), Budget(ONE, dp.ReplaceOne)
+    assert replace.ratio(1) == pytest.approx(2 * add.ratio(1))
+    assert replace.ratio(1, aligned=True) == pytest.approx(math.sqrt(2) * add.ratio(1))
+    pure = Budget(dp.PureDP(1), dp.ReplaceOne)
+    assert pure.ratio(1, aligned=True) == pytest.approx(2.0), "l1 has no such saving"
+
+
+def fits(sample: np.ndarray, deviation: float) -> bool:
+    """Whether the sum of squares is that of this deviation; a false alarm of 1e-9."""
+    low, high = stats.chi2.ppf([5e-10, 1 - 5e-10], sample.size)
+    return bool(low <= np.sum((sample / deviation) ** 2) <= high)
+
+
+@pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
+def test_the_noise_has_its_size(neighbors):
+    moves = 1 if neighbors is dp.AddRemove else 2
+    budget = Budget(ONE, neighbors)
+    [noise] = budget.release([(np.zeros(40000, dtype=np.int64), 1 << 20)], 0.25)
+    deviation = 2**20 * 2 * 3.7306316 * moves
+    assert fits(noise, deviation)
+    assert not fits(noise, 0.9 * deviation)
+    assert not fits(noise, 1.1 * deviation)
+
+
+def test_the_noise_of_a_gram_matrix_has_its_size():
+    found = sums.noisy_gram(np.zeros((1, 250)), 3.0, Budget(ONE), 1)
+    above = found[np.triu_indices(250, 1)]
+    deviation = 9 * 3.7306316 / math.sqrt(2)
+    assert np.array_equal(found, found.T)
+    assert fits(above, deviation)
+    assert not fits(above, 0.95 * deviation)
+    assert not fits(above, 1.05 * deviation)
+
+
+def test_pure_noise_is_laplace():
+    [noise] = Budget(dp.PureDP(1)).release([(np.zeros(40000, dtype=np.int64), 1000)], 0.5)
+    assert stats.kstest(noise / 2000, "laplace").pvalue > 1e-9
+    assert stats.kstest(noise / 1800, "laplace").pvalue < 1e-9
+
+
+def test_sums_beyond_exact_floats_are_released_exactly():
+    big = 2**60 + 1
+    [found] = Budget(dp.PureDP(1)).release([(np.array([big, -big]), 1)], 1)
+    assert abs(found[0] - big) < 1e3
+    assert abs(found[1] + big) < 1e3
+    assert Budget(ONE).release([(np.zeros(0, dtype=np.int64), 1)], 1)[0].shape == (0,)
+
+
+def test_a_public_count_is_free_and_a_private_one_is_not():
+    public, private = Budget(ONE, dp.ReplaceOne), Budget(ONE)
+    assert sums.noisy_count(np.zeros(7), public, 0.1) == 7.0
+    assert public.left == 1
+    assert sums.noisy_count(np.zeros(100000), private, 0.5) == pytest.approx(100000, abs=100)
+    assert private.left == Fraction(1, 2)
+
+
+@settings(deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 5)), elements=st.floats(-1, 1)))
+def test_the_norm_of_moments_cuts_nothing(places):
+    both = np.hstack([places, places**2 - 0.5])
+    columns = places.shape[1]
+    assert np.linalg.norm(both, axis=1).max() <= math.sqrt(1.25 * columns) * (1 + 1e-12)
+    assert np.abs(both).sum(axis=1).max() <= 1.5 * columns * (1 + 1e-12)
+
+
+def test_a_ceiling_is_above_about_its_fraction():
+    sizes = np.random.default_rng(5).uniform(0, 1, 50000)
+    found = sums.noisy_ceiling(sizes, 16.0, 0.9, 50000, Budget(ONE), 0.02)
+    assert found == 1.0
+    few = sums.noisy_ceiling(np.zeros(10), 16.0, 0.9, 10, Budget(dp.ApproxDP(0.01, 1e-5)), 0.02)
+    assert few <= 16.0
+    assert sums.noisy_ceiling(np.array([0.0, 1e-30, 1e300] * 9999), 16.0, 0.9, 29997, Budget(ONE), 1) == 16.0

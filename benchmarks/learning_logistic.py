@@ -21,8 +21,8 @@ NOTES = (
     "splits, of the mean of 20 single fits, one on each split.",
     "Bounds are round numbers written down by hand: 0 to 16 for pixels; for the tumours 0 and a round number above the "
     "largest published value. One rule for all data, nothing is tuned in a fit; but the constants of the rule were "
-    "chosen on other splits (seeds from 1000 on) of these two sets and of statsmodels' `fair`, and between versions the "
-    "splits scored here were looked at a few times: the scores are somewhat favourable.",
+    "chosen on other splits (seeds from 1000 on) of these two sets and of statsmodels' `fair`, and between versions "
+    "the splits scored here were looked at a few times: the scores are somewhat favourable.",
     "The time is of the wall, for one fit of ten classes at epsilon = 3, the median of all.",
 )
 

@@ -21,7 +21,8 @@ NAMES = [
     "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "learn", "ledger", "mean", "median", "mode", "people",
+    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "learn",
+    "ledger", "mean", "median", "mode", "people",
     "quantile", "report", "std", "var", "parallel", "sensitivity", "sequential", "stats",
 ]  # fmt: skip
 STATISTICS = [
@@ -42,12 +43,12 @@ ACCOUNTING = [
     "smooth_scale", "split", "to_dp_event", "zcdp",
 ]  # fmt: skip
 AUDIT = [
-    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue", "certify",
-    "measure", "people", "replay", "search",
+    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue",
+    "certify", "measure", "people", "replay", "search",
 ]  # fmt: skip
 LEARN = [
-    "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression", "Loss",
-    "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "Ridge", "Schedule", "SmoothHinge", "Squared",
+    "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression",
+    "Loss", "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "Ridge", "Schedule", "SmoothHinge", "Squared",
     "StandardScaler", "TheoremSGD", "Trace", "compare", "descend", "descent_bound", "gradient_descent",
     "gradient_variance", "noise_for", "noisy_descent", "offline_sgd", "online_sgd", "private_bound", "ridge_line",
     "select_model", "stochastic_bound", "utility_bound",

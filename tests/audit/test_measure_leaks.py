@@ -135,7 +135,7 @@ SLOW = ("key of a table, pandas", "order of a table", "field of an object", "one
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in LEAKS])
 def test_a_leak_is_caught_and_its_repair_is_not_accused(name):
     leaking, mended = LEAKS[name]
-    trials = 250 if "table" in name or "many" in name else 800
+    trials = 250 if "table" in name or "coordinates" in name else 800
     assert measure(leaking, 0, 1, claim=1, trials=trials, confidence=SURE).refuted
     assert not measure(mended, 0, 1, claim=1, trials=trials, confidence=SURE).refuted
 

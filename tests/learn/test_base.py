@@ -96,7 +96,9 @@ def test_bounds_are_required_and_never_read_from_the_data(estimator):
 
 def test_labels_have_bounds_too():
     with pytest.raises(dp.InvalidArgument, match="label_bounds"):
-        LinearRegression(bounds=BOUNDS).fit(X, y)
+        LinearRegression(bounds=[BOUNDS] * X.shape[1]).fit(X, y)
+    high = LinearRegression(epsilon=1e5, bounds=(0, 1)).fit(X, np.full(len(X), 50.0))  # one pair holds for labels too
+    assert high.intercept_ == pytest.approx(1, abs=0.2)
 
 
 @each

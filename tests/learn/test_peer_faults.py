@@ -55,7 +55,7 @@ def test_missing_bounds_are_refused_and_never_read_from_the_data(name):
         fitted(name, bounds=None)
     if "label_bounds" in inspect.signature(type(ESTIMATORS[name])).parameters:
         with pytest.raises(InvalidArgument, match="bounds"):
-            fitted(name, label_bounds=None)
+            fitted(name, label_bounds=None, bounds=[(0, 1)] * 2)
     if "classes" in inspect.signature(type(ESTIMATORS[name])).parameters:
         with pytest.raises(InvalidArgument, match="classes"):
             fitted(name, classes=None)

@@ -4,10 +4,12 @@ The order of a fit: parameters are checked, the data are checked (shape, type, n
 that is open, if any, is charged, and only then is anything computed that depends on a value in the data. What a fit
 computes it computes in :meth:`PrivateEstimator._released`, from rows clipped to the public bounds and a
 :class:`~dither.learn.sums.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
-estimator, so that a ledger can keep it and give it again.
+estimator, so that a ledger can keep it and give it again. A scope holds for the thread that opened it: fits in other
+threads or processes (``n_jobs`` above 1 in scikit-learn) do not see it, and are not charged.
 
-NaN and infinity are refused, as in :mod:`dither.stats`: an error that depends on the data, raised before anything is
-charged or released. Where the presence of a NaN is itself a secret, replace it by a public number first.
+NaN and infinity are refused, as in :mod:`dither.stats`, and so is a table without rows: an error that depends on the
+data, raised before anything is charged or released, and without a value in it. Where the presence of a NaN is itself a
+secret, replace it by a public number first; where the only record is, add one that is public.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dither.accounting import Approximate, Event, Pure
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn.sums import Budget, Floats
-from dither.neighbors import AddRemove, relation
+from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
 from dither.spending import spends
 
@@ -54,34 +56,44 @@ except ImportError:  # before 1.6 it was a method
 
 Released = dict[str, Any]
 
-_TEXT = "could not convert"
-_LARGEST = 1e100
+_TEXT, _TABLE, _COMPLEX = "could not convert", "Expected 2D array", "Complex data not supported"
+_LARGEST = 1e90
 _WIDE = 64
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: epsilon, delta, bounds and neighbors in, ``guarantee_`` and ``event_`` out.
 
-    A subclass names its parameters in ``__init__`` (``epsilon``, ``delta``, ``bounds``, ``neighbors`` and
-    ``source`` among them), overrides :meth:`_released` and, for its non-private twin, :meth:`_plain`; its ``fit`` calls
-    ``self._fit_rows(X)`` or ``self._fit_rows(X, y)``.
+    A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
+    :meth:`_released` and, for its non-private twin, :meth:`_plain`; its ``fit`` calls ``self._fit_rows(X)`` or
+    ``self._fit_rows(X, y)``.
 
     >>> from dither.learn.linear import Ridge
     >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
     ApproxDP(1, 1e-05)
     """
 
-    epsilon: Any
-    delta: Any
-    bounds: Any
-    neighbors: Any
-    source: Any
-
     guarantee_: Guarantee
     event_: Event
     n_features_in_: int
 
     _numeric_labels = True
+    _needs_delta = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        *,
+        bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.neighbors = neighbors
+        self.source = source
 
     @property
     def guarantee(self) -> Guarantee:
@@ -93,6 +105,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Check everything, pay, compute, and keep what was released as attributes."""
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
+        if self.delta is None and self._needs_delta:
+            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
         self._check_parameters()
         rows, labels = self._read(X, y, reset=True, labelled=labelled)
         limits = limits_of(self.bounds, rows.shape[1])
@@ -104,18 +118,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             with _threads(rows.shape[1]):
                 return self._released(clip(rows, limits), *prepared, budget=budget)
 
-        for name, value in _Fit(self._request(), guarantee).release(compute, source=self.source).items():
+        for name, value in _Fit(self._request(rows.shape[1]), guarantee).release(compute, source=self.source).items():
             setattr(self, name, value)
         self.guarantee_ = guarantee
         self.event_ = budget.event if budget.left < 1 else _whole(guarantee)
         self.private_ = budget.source.private
         return self
 
-    def _request(self) -> str:
-        """The parameters in words: what makes two requests the same."""
+    def _request(self, columns: int) -> str:
+        """The parameters and the number of features in words: what makes two requests the same."""
         given = self.get_params(deep=False)
         said = (f"{name}={np.asarray(given[name]).tolist()}" for name in sorted(given) if name != "source")
-        return f"{type(self).__name__}({', '.join(said)})"
+        return f"{type(self).__name__}({', '.join(said)}) of {columns} features"
 
     def _check_parameters(self) -> None:
         """Refuse what the subclass cannot use; called before the data are looked at."""
@@ -148,13 +162,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any = None, *, reset: bool, labelled: bool = False) -> tuple[Floats, Any]:
         """Rows as finite floats, and labels."""
         try:
-            if not labelled:
-                return validate_data(self, X, dtype=np.float64, reset=reset), None
-            return validate_data(self, X, y, dtype=np.float64, y_numeric=self._numeric_labels, reset=reset)  # type: ignore[no-any-return]
-        except ValueError as error:
-            if _TEXT in str(error):  # NumPy shows the value, which may be somebody's
-                raise InvalidData(message("X, y", "numbers", "text", "encode text by public numbers")) from None
-            raise
+            with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+                if not labelled:
+                    return validate_data(self, X, dtype=np.float64, reset=reset), None
+                rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=self._numeric_labels, reset=reset)
+                if self._numeric_labels:  # text may have been let through, and "nan" with it
+                    labels = check_array(labels, dtype=np.float64, ensure_2d=False, input_name="y")
+                return rows, labels
+        except (ValueError, OverflowError) as error:
+            raise _without_values(error) from None
 
     def _new_rows(self, X: Any) -> Floats:
         """Rows to predict from, after a fit."""
@@ -169,6 +185,21 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _without_values(error: ValueError | OverflowError) -> ValueError:
+    """The error of scikit-learn or NumPy, or another one if it may show values, which are somebody's."""
+    said = str(error)
+    if _TABLE in said:
+        fix = "Reshape your data: X.reshape(-1, 1) has one feature, X.reshape(1, -1) one row"
+        return InvalidData(message("X", "rows and columns", "no table", fix))
+    if _COMPLEX in said:
+        return InvalidData(message("X, y", "real numbers", "others", f"{_COMPLEX}, pass two columns"))
+    if _TEXT in said:
+        return InvalidData(message("X, y", "numbers", "text", "encode text by public numbers"))
+    if isinstance(error, OverflowError):
+        return InvalidData(message("X, y", "numbers that floats can hold", "others", "replace them first"))
+    return error
 
 
 def _words(source: Source | None) -> Source:
@@ -256,7 +287,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
     """
     if bounds is None:
         arguments.bounds(None, name)
-    if np.ndim(bounds) == 2:
+    if _several(bounds):
         if len(bounds) != columns:
             raise InvalidArgument(
                 message(name, f"one pair for each of the {columns} column(s)", f"{len(bounds)} pairs", "pass them all")
@@ -264,10 +295,19 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
         pairs = [arguments.bounds(pair, name) for pair in bounds]
     else:
         pairs = [arguments.bounds(bounds, name)] * columns
-    lower, upper = np.array(pairs, dtype=np.float64).reshape(columns, 2).T
-    if max(np.abs(lower).max(), np.abs(upper).max()) > _LARGEST or (upper - lower).min() < 1 / _LARGEST:
-        raise InvalidArgument(message(name, "bounds from 1e-100 apart to 1e+100", "others", "measure in other units"))
+    small = all(abs(end) <= _LARGEST for pair in pairs for end in pair)  # before they are floats
+    lower, upper = np.array(pairs if small else [(0.0, 0.0)] * columns, dtype=np.float64).reshape(columns, 2).T
+    if (upper - lower).min() < 1 / _LARGEST:
+        raise InvalidArgument(message(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units"))
     return lower, upper
+
+
+def _several(bounds: Any) -> bool:
+    """Whether these are pairs, or meant to be: one that is none is refused by itself."""
+    try:
+        return np.ndim(bounds) == 2
+    except ValueError:
+        return True
 
 
 def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.learn.base import ClassifierMixin, PrivateEstimator
+from dither.learn.rows import apart
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -33,12 +34,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.classes = classes
-        self.neighbors = neighbors
-        self.source = source
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -48,7 +45,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
-        self._fit_rows(X, y, labelled=True)
+        self._fit_rows(X, y if self._by_observation() else apart(y), labelled=True)
         self.classes_ = self._known(column_or_1d(y))
         return self
 
@@ -71,7 +68,12 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
             raise InvalidArgument(message("classes", "the public list of labels", "none", fix))
         if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
             raise WrongType(message("classes", "a list of labels", type(self.classes).__name__, fix))
-        found = np.unique(np.asarray(self.classes))
+        if len({isinstance(one, str) for one in self.classes}) == 2:  # an array would make text of all
+            raise InvalidArgument(message("classes", "text or numbers", "both", fix))
+        try:
+            found = np.unique(np.asarray(self.classes))
+        except TypeError:
+            raise WrongType(message("classes", "labels that have an order", "others", fix)) from None
         if len(found) < 2 or len(found) != len(self.classes):
             raise InvalidArgument(message("classes", "at least two labels, all different", "others", fix))
         return np.asarray(found)

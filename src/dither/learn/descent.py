@@ -35,7 +35,7 @@ from dither.accounting.search import crossing
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, square_root, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
-from dither.learn.gd import Schedule, Trace, start_of
+from dither.learn.gd import Schedule, Trace, check_targets, start_of
 from dither.learn.losses import Floats, Loss
 from dither.learn.rows import lengths, whole_product
 from dither.learn.sums import quantised
@@ -149,7 +149,8 @@ def descend_privately(
     iterates[0] = start
     for h, step in enumerate(steps):
         chosen = None if batches is None else batches(h)
-        residuals = loss.residual(factors.times(beta), y)
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+            residuals = loss.residual(factors.times(beta), y)
         noisy = release(factors.clipped_sum(residuals, clip, chosen)).reshape(start.shape) / unit
         velocity = momentum * velocity + (1 - momentum) * (noisy + loss.shrinkage(beta))
         beta = beta - step * velocity
@@ -203,6 +204,8 @@ class NoisyDescent:
         arguments.whole(self.steps, "steps")
         for name in ("clip", "noise_multiplier", "size"):
             arguments.positive(getattr(self, name), name)
+        if not 1e-90 <= self.clip <= 1e90:
+            raise InvalidArgument(message("clip", "a number from 1e-90 to 1e+90", self.clip, "measure in other units"))
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if self.sampling not in ("poisson", "once"):
             raise NotPrivate(
@@ -356,14 +359,7 @@ def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> fl
 
 def _checked(X: Floats, y: Floats, start: ArrayLike) -> tuple[Floats, Floats, Floats]:
     rows, targets, beta = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), start_of(start)
-    if rows.ndim != 2 or len(rows) != len(targets) or beta.shape[0] != rows.shape[1]:
-        raise InvalidData(
-            message(
-                "X, y", "rows, a target for each, and one coordinate of start for each column", "others", "see X.shape"
-            )
-        )
-    if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(targets))):
-        raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them by public numbers first"))
+    check_targets(rows, targets, beta)
     return rows, targets, beta
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.learn.losses import Floats, Loss
 
 Gradient = Callable[[Floats, int], Floats]
@@ -123,6 +123,19 @@ def start_of(start: ArrayLike) -> Floats:
     if not np.all(np.isfinite(beta)):
         raise InvalidArgument(message("start", "finite numbers", "others", "start from zeros"))
     return beta
+
+
+def check_targets(X: Floats, y: Floats, beta: Floats) -> None:
+    """Refuse targets that are not one for each score of each row: broadcasting would mix those of several records.
+
+    >>> check_targets(np.ones((3, 2)), np.ones(3), np.zeros(2))
+    """
+    if X.ndim != 2 or beta.ndim > 2 or beta.shape[0] != X.shape[1] or y.shape != (len(X), *beta.shape[1:]):
+        fix = "see X.shape, y.shape and start.shape"
+        expected = "rows, one coordinate of start for each column, and a target for each row and score"
+        raise InvalidData(message("X, y", expected, "other shapes", fix))
+    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+        raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them by public numbers first"))
 
 
 def gradient_descent(

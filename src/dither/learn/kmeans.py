@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.errors import InvalidArgument, message
 from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, limits_of
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.rows import turned
@@ -96,19 +97,16 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.neighbors = neighbors
-        self.source = source
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release centres of the rows, clipped to the bounds; an open ledger scope is charged once."""
         return self._fit_rows(X)
 
     def _check_parameters(self) -> None:
-        arguments.whole(self.n_clusters, "n_clusters")
+        if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
+            raise InvalidArgument(message("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer"))
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])

@@ -23,7 +23,6 @@ from typing import Any, Self
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
 from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
 from dither.learn.descent import GRADIENT_BITS, REACH, Factors
 from dither.learn.rows import lengths, turned
@@ -162,9 +161,22 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
 
 
 class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
-    label_bounds: Any
     coef_: Floats
     intercept_: float
+    _needs_delta = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        bounds: Any = None,
+        label_bounds: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
+        self.label_bounds = label_bounds
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
@@ -175,22 +187,27 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
 
     def _check_parameters(self) -> None:
-        arguments.bounds(self.label_bounds, "label_bounds")
-        if self.delta is None:
-            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
+        self._label_limits()
+
+    def _label_limits(self) -> tuple[float, float]:
+        """``label_bounds``; where none are stated, those of the features, if they are one pair for all."""
+        stated = self.label_bounds
+        if stated is None and np.shape(self.bounds) == (2,):
+            stated = self.bounds
+        low, high = limits_of(arguments.bounds(stated, "label_bounds"), 1, "label_bounds")
+        return float(low[0]), float(high[0])
 
     def _labels(self, y: Any) -> Floats:
-        low, high = arguments.bounds(self.label_bounds)
-        return np.clip(np.asarray(y, dtype=np.float64), float(low), float(high))
+        return np.clip(np.asarray(y, dtype=np.float64), *self._label_limits())
 
     def _alpha(self) -> float:
         return 0.0
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
-        low, high = map(float, arguments.bounds(self.label_bounds))
+        low, high = self._label_limits()
         half, reach = (upper - lower) / 2, (high - low) / 2
-        v = (labels[0] - (low + high) / 2) / reach
+        v = np.clip((labels[0] - (low + high) / 2) / reach, -1.0, 1.0)  # the middle of close bounds is rounded
         intercept, weights, way = solve(centred(rows, (lower, upper)), v, self._alpha() / (half * half), budget)
         coefficients = weights * reach / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
@@ -211,7 +228,7 @@ class LinearRegression(_Linear):
     bounds
         Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
     label_bounds
-        Public limits of the labels, which are clipped to them.
+        Public limits of the labels, which are clipped to them; by default ``bounds``, if that is one pair.
     neighbors
         ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
     source
@@ -225,23 +242,6 @@ class LinearRegression(_Linear):
     >>> model.guarantee_, bool(abs(model.coef_[0] - 2) < 0.5)
     (ApproxDP(1, 1e-05), True)
     """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        *,
-        bounds: Any = None,
-        label_bounds: Any = None,
-        neighbors: Neighbors | None = None,
-        source: Source | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.label_bounds = label_bounds
-        self.neighbors = neighbors
-        self.source = source
 
     def _plain(self) -> Any:
         from sklearn import linear_model  # type: ignore[import-untyped]
@@ -271,13 +271,8 @@ class Ridge(_Linear):
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(epsilon, delta, bounds=bounds, label_bounds=label_bounds, neighbors=neighbors, source=source)
         self.alpha = alpha
-        self.bounds = bounds
-        self.label_bounds = label_bounds
-        self.neighbors = neighbors
-        self.source = source
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -302,21 +297,6 @@ class Mean(PrivateEstimator):
     """
 
     mean_: Floats
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = 1e-5,
-        *,
-        bounds: Any = None,
-        neighbors: Neighbors | None = None,
-        source: Source | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.neighbors = neighbors
-        self.source = source
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the mean of the rows, each clipped to the bounds."""

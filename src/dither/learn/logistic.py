@@ -32,7 +32,6 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression  
 from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
-from dither.errors import InvalidArgument, message
 from dither.learn.base import Released, centred, limits_of
 from dither.learn.classes import PrivateClassifier
 from dither.learn.descent import REACH, descend_privately
@@ -89,10 +88,7 @@ class LogisticRegression(PrivateClassifier):
     ApproxDP(1, 1e-05)
     """
 
-    def _check_parameters(self) -> None:
-        if self.delta is None:
-            raise InvalidArgument(message("delta", "a number in (0, 1)", "none", "pass delta=1e-5, for example"))
-        super()._check_parameters()
+    _needs_delta = True
 
     def _plain(self) -> Any:
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))

@@ -53,6 +53,8 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     explained_variance_: Floats
     explained_variance_ratio_: Floats
 
+    _needs_delta = True
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -63,12 +65,8 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.neighbors = neighbors
-        self.source = source
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release the components of the rows, clipped to the bounds; an open ledger scope is charged once."""
@@ -77,8 +75,6 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         if self.n_components is not None:
             arguments.whole(self.n_components, "n_components")
-        if self.delta is None:
-            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
 
     def _check_columns(self, columns: int) -> None:
         if self.n_components is not None and self.n_components > columns:

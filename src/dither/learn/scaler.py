@@ -57,13 +57,9 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.with_mean = with_mean
         self.with_std = with_std
-        self.neighbors = neighbors
-        self.source = source
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release means and variances of the rows, clipped to the bounds; an open ledger scope is charged once."""

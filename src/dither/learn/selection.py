@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
 from dither.guarantees import Guarantee, PureDP
+from dither.learn.rows import apart
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import Source
@@ -125,15 +127,17 @@ def select_model(
                 "fit private estimators, or pass public=True if these records had no part in them",
             )
         )
-    rows = X if hasattr(X, "iloc") else np.asarray(X)
-    labels = np.asarray(y)
-    if labels.ndim != 1 or np.ndim(rows) < 1 or len(rows) != len(labels):
+    rows = X if hasattr(X, "iloc") or isinstance(X, (list, tuple)) else np.asarray(X)  # a list: see apart
+    labels = np.asarray(apart(y))
+    if labels.ndim != 1 or getattr(rows, "shape", None) == () or len(rows) != len(labels):
         raise InvalidData(message("X, y", "as many rows as labels, in one column", "others", "see len(X), len(y)"))
-    if width is not None and labels.dtype.kind not in "biuf":
+    if width is not None and labels.dtype.kind not in "biufO":
         raise WrongType(message("y", "numbers, with within", f"dtype {labels.dtype}", "leave within out for labels"))
 
     def compute() -> int:
-        scores = [sum(_added(model, rows, labels, width, together)) for model in models]
+        with np.errstate(all="ignore"), catch_warnings():  # a warning would tell of a record
+            simplefilter("ignore")
+            scores = [sum(_added(model, rows, labels, width, together)) for model in models]
         return mechanism.select_index(scores, source=source)
 
     index = _Selected(len(models), mechanism).release(compute, source=source)

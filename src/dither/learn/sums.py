@@ -342,7 +342,7 @@ def noisy_ceiling(
     1.0
     """
     edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
-    places, octaves = np.frexp(sizes / top)
+    places, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave
     bins = np.clip(2 * octaves - (places <= math.sqrt(0.5)) + (_BINS - 1), 0, _BINS - 1)
     [noisy] = budget.release([(np.bincount(bins, minlength=_BINS), 1)], share, aligned=True)
     deviation = budget.ratio(share, aligned=True)

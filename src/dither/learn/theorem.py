@@ -41,10 +41,10 @@ from numpy.typing import ArrayLike, NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import PureDP
-from dither.learn.gd import Schedule, start_of, utility_bound
+from dither.learn.gd import Schedule, check_targets, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
-from dither.randomness import Source, resolve, uniform_integer
+from dither.randomness import MAX_SCALE, Source, resolve, uniform_integer
 from dither.spending import spends
 
 _FINE = 20
@@ -97,6 +97,9 @@ class TheoremSGD:
         arguments.epsilon(self._losses[-1])
         if self._reaches[-1] > _LARGEST / 2**20:
             raise InvalidArgument(message("steps", "steps of more similar sizes", "others", "pass a smaller rho"))
+        # noise beyond is on a coarser lattice, to which iterates would be rounded apart
+        if max(reach / loss for reach, loss in zip(self._reaches, self._losses, strict=True)) > MAX_SCALE / 2:
+            raise InvalidArgument(message("epsilon", "a larger one, for so many steps", self.epsilon, "pass more"))
 
     @cached_property
     def _losses(self) -> list[Fraction]:
@@ -154,10 +157,9 @@ class TheoremSGD:
         words = resolve(source)
         rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         place = np.rint(start_of(start) / self._step)
-        if rows.ndim != 2 or not 0 < len(rows) == len(targets) or place.shape[0] != rows.shape[1]:
-            raise InvalidData(message("X, y", "rows and a target for each", "other shapes", "see X.shape"))
-        if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(targets))):
-            raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them first"))
+        check_targets(rows, targets, place)
+        if len(rows) == 0:
+            raise InvalidData(message("X, y", "at least one row", "none", "pass some"))
         if np.abs(place).max() > _LARGEST / 2**20:
             raise InvalidArgument(message("start", "a start nearer to zero", "another", "start from zeros"))
         shape, whole = place.shape, [int(one) for one in place.ravel()]
@@ -169,7 +171,9 @@ class TheoremSGD:
             if self.release == "average" and h == self.steps - 1:
                 break  # the average needs no beta[N]
             i = uniform_integer(len(rows), words)
-            taken = self._move(h, loss.gradient(beta, rows[i : i + 1], targets[i : i + 1]))
+            with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+                gradient = loss.gradient(beta, rows[i : i + 1], targets[i : i + 1])
+            taken = self._move(h, gradient)
             moved: list[Any] = [one - move for one, move in zip(whole, taken.ravel().tolist(), strict=True)]
             noise: Any = Laplace(sensitivity=self._reaches[h], epsilon=self._losses[h])  # type: ignore[arg-type]
             whole = noise.release(moved, source=words)

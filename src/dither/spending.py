@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -42,28 +42,27 @@ class Witness(Protocol):
         """Return ``compute()``, or what it would have returned."""
 
 
-_WITNESS: ContextVar[Witness | None] = ContextVar("dither_witness", default=None)
-_KEEPER: ContextVar[Spender | None] = ContextVar("dither_spender", default=None)
+# both in one variable, and None where there is neither: a release looks once
+_PRESENT: ContextVar[tuple[Spender | None, Witness | None] | None] = ContextVar("dither_present", default=None)
 
 
 @contextmanager
-def kept_by(spender: Spender | None) -> Iterator[None]:
+def _present(spender: Spender | None, witness: Witness | None) -> Iterator[None]:
+    token = _PRESENT.set(None if spender is None and witness is None else (spender, witness))
+    try:
+        yield
+    finally:
+        _PRESENT.reset(token)
+
+
+def kept_by(spender: Spender | None) -> AbstractContextManager[None]:
     """Every release inside is reported to ``spender``; with None, to nobody."""
-    token = _KEEPER.set(spender)
-    try:
-        yield
-    finally:
-        _KEEPER.reset(token)
+    return _present(spender, (_PRESENT.get() or (None, None))[1])
 
 
-@contextmanager
-def watched_by(witness: Witness | None) -> Iterator[None]:
+def watched_by(witness: Witness | None) -> AbstractContextManager[None]:
     """Every release inside is shown to ``witness``; with None, to nobody."""
-    token = _WITNESS.set(witness)
-    try:
-        yield
-    finally:
-        _WITNESS.reset(token)
+    return _present((_PRESENT.get() or (None, None))[0], witness)
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,10 @@ def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any]
 
     @wraps(function)
     def released(*args: P.args, **kwargs: P.kwargs) -> R:
-        keeper, witness = _KEEPER.get() if paid else None, _WITNESS.get()
-        if keeper is None and witness is None:
+        present = _PRESENT.get()
+        if present is None:
             return function(*args, **kwargs)
+        keeper, witness = present if paid else (None, present[1])
         given = signature.bind(*args, **kwargs).arguments
 
         def compute() -> R:

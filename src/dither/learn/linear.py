@@ -122,17 +122,17 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
     size = x.shape[1] + 1
     mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
     scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _LEAST_VARIANCE)))
-    x = np.asfortranarray(x)  # columns in one piece: what is done to each of them is quicker
+    x = np.asarray(x, order="F")  # columns in one piece: what is done to each of them is quicker
     both = np.empty((len(x), size + 1), order="F")  # the constant, the features and the label of each row
     z = both[:, :-1]
     sizes = np.empty(len(x))
     for start in range(0, len(x), _BLOCK):
         block = slice(start, start + _BLOCK)
-        part = both[block]
-        part[:, 0], part[:, -1] = 1.0, v[block]
-        np.subtract(x[block], mean, out=part[:, 1:-1])
-        part[:, 1:-1] *= 1 / scale
-        sizes[block] = lengths(part[:, :-1])
+        rows = both[block]
+        rows[:, 0], rows[:, -1] = 1.0, v[block]
+        np.subtract(x[block], mean, out=rows[:, 1:-1])
+        rows[:, 1:-1] *= 1 / scale
+        sizes[block] = lengths(rows[:, :-1])
     longest = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
     both *= (longest / np.maximum(sizes, longest))[:, np.newaxis]  # a weight leaves a linear model as it is
 

@@ -22,6 +22,7 @@ from dither.learn.linear import LinearRegression
 from dither.learn.sums import Budget
 from dither.randomness import SeededSource
 from dither.spending import kept_by
+from learn.keeper import charged
 
 RNG = np.random.default_rng(3)
 CENTRES = np.array([[2.0, 2.0, 5.0], [8.0, 3.0, 5.0], [5.0, 9.0, 5.0]])
@@ -107,16 +108,7 @@ def test_all_of_the_budget_is_spent(n):
 
 
 def test_a_ledger_is_charged_once():
-    spent = []
-
-    class Keeper:
-        def spend(self, what, compute, *, private):
-            spent.append((what.guarantee, private))
-            return compute()
-
-    with kept_by(Keeper()):
-        model().fit(ROWS)
-    assert spent == [(dp.ApproxDP(1, 1e-5), True)]
+    assert charged(lambda: model().fit(ROWS)) == [(dp.ApproxDP(1, 1e-5), True)]
 
 
 def test_a_ledger_gives_the_same_centres_again(tmp_path):

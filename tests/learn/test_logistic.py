@@ -21,6 +21,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.learn.logistic import LogisticRegression
 from dither.randomness import SeededSource
 from dither.spending import kept_by
+from learn.keeper import charged
 
 RNG = np.random.default_rng(5)
 ROWS = RNG.uniform(0, 10, size=(4000, 3))
@@ -107,16 +108,7 @@ def test_the_noise_that_was_added_keeps_to_the_guarantee(neighbors, n):
 
 
 def test_a_ledger_is_charged_once():
-    spent = []
-
-    class Keeper:
-        def spend(self, what, compute, *, private):
-            spent.append((what.guarantee, private))
-            return compute()
-
-    with kept_by(Keeper()):
-        model().fit(ROWS, LABELS)
-    assert spent == [(dp.ApproxDP(1, 1e-5), True)]
+    assert charged(lambda: model().fit(ROWS, LABELS)) == [(dp.ApproxDP(1, 1e-5), True)]
 
 
 def test_nothing_is_charged_for_what_is_refused():

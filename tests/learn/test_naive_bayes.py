@@ -21,6 +21,7 @@ from dither.learn.naive_bayes import GaussianNB, moments
 from dither.learn.sums import Budget
 from dither.randomness import SeededSource
 from dither.spending import kept_by
+from learn.keeper import charged
 
 RNG = np.random.default_rng(7)
 LABELS = RNG.integers(0, 3, 6000)
@@ -115,16 +116,7 @@ def test_all_of_the_budget_is_spent_and_no_more():
 
 
 def test_a_ledger_is_charged_once():
-    spent = []
-
-    class Keeper:
-        def spend(self, what, compute, *, private):
-            spent.append((what.guarantee, private))
-            return compute()
-
-    with kept_by(Keeper()):
-        model().fit(ROWS, LABELS)
-    assert spent == [(dp.ApproxDP(1, 1e-5), True)]
+    assert charged(lambda: model().fit(ROWS, LABELS)) == [(dp.ApproxDP(1, 1e-5), True)]
 
 
 def test_a_ledger_gives_the_same_fit_again(tmp_path):

@@ -16,15 +16,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither import stats
+from dither.audit.builtin import Draw, each, one_session
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import resolve
@@ -32,7 +34,6 @@ from dither.tables.keys import threshold
 from dither.tables.measures import Measure
 
 Floats = NDArray[np.float64]
-Draw = Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,6 @@ def laplace(scale: float, shape: Any) -> Floats:
     size = int(np.prod(shape))
     found: Floats = Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
     return found.reshape(shape)
-
-
-def each(function: Callable[[Any], Any]) -> Draw:
-    """One run after another."""
-    return lambda x, size: [function(x) for _ in range(size)]
 
 
 def textbook_laplace(x: float, size: int) -> Floats:
@@ -99,15 +95,7 @@ def above(limit_noise: Floats, noisy: Floats, limit: int) -> NDArray[np.int64]:
 def sparse(limit: int, *, numeric: bool = False) -> Draw:
     """The repaired twin of every sparse vector: one session a run."""
     mechanism = SparseVector(sensitivity=1, epsilon=1, limit=limit, numeric=numeric)
-
-    def session(answers: Sequence[float]) -> list[float]:
-        asked, found = mechanism.start(0.0), []
-        for answer in answers:
-            told = -1.0 if asked.done else asked.ask(float(answer))
-            found.append(float(told))
-        return found
-
-    return lambda x, size: np.array([session(x) for _ in range(size)])
+    return lambda x, size: np.array(each(partial(one_session, mechanism))(x, size))
 
 
 def sparse_with_its_answers(x: Sequence[float], size: int) -> Floats:

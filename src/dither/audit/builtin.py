@@ -6,7 +6,7 @@ certified as well, and whatever is made of mechanisms can be replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -66,7 +66,8 @@ def subjects() -> list[Subject]:
     return [*_noises(), *_smooth(), *_choices(), *_sessions(), *_statistics(), *_densities(), *_tables(), *_learning()]
 
 
-def _each(function: Callable[[Any], Any]) -> Draw:
+def each(function: Callable[[Any], Any]) -> Draw:
+    """One run after another."""
     return lambda x, size: [function(x) for _ in range(size)]
 
 
@@ -92,15 +93,15 @@ def _noises() -> Iterator[Subject]:
     ):
         yield Subject(name, "mechanism", mechanism.guarantee, one, other, _filled(mechanism), mechanism)
     stairs = Staircase(1, 2)
-    yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, _each(stairs.release), stairs)
+    yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, each(stairs.release), stairs)
     split = Laplace([1, 2], 1)
     yield Subject(
-        "Laplace, two sensitivities", "mechanism", split.guarantee, [0.0, 0.0], [1.0, 2.0], _each(split.release), split
+        "Laplace, two sensitivities", "mechanism", split.guarantee, [0.0, 0.0], [1.0, 2.0], each(split.release), split
     )
     bounded = BoundedLaplace(1, 1, 0, 10)
     for name, one, other in (("real numbers", 0.0, 1.0), ("whole numbers", 0, 1)):
         yield Subject(
-            f"bounded Laplace, {name}", "mechanism", bounded.guarantee, one, other, _each(bounded.release), bounded
+            f"bounded Laplace, {name}", "mechanism", bounded.guarantee, one, other, each(bounded.release), bounded
         )
     for categories in (2, 5):
         response = RandomizedResponse(1, categories)
@@ -122,7 +123,7 @@ def _smooth() -> Iterator[Subject]:
         size = 1.0
         wider = size * float(np.exp(noise.beta)) * (1 - 1e-12)
         yield Subject(
-            f"smooth noise, {kind}", "mechanism", noise.guarantee, (0.0, size), (size, wider), _each(draw), noise
+            f"smooth noise, {kind}", "mechanism", noise.guarantee, (0.0, size), (size, wider), each(draw), noise
         )
 
 
@@ -135,24 +136,30 @@ def _choices() -> Iterator[Subject]:
         ("noisy max, exponential", NoisyMax(1, 1, noise="exponential")),
         ("permute and flip", PermuteAndFlip(1, 1)),
     ):
-        yield Subject(name, "mechanism", chooser.guarantee, here, there, _each(chooser.select_index), chooser)
+        yield Subject(name, "mechanism", chooser.guarantee, here, there, each(chooser.select_index), chooser)
     monotone = Exponential(1, 1, monotone=True)
     yield Subject(
         "exponential mechanism, monotone", "mechanism", monotone.guarantee, [0, 0, 0], [1, 0, 0],
-        _each(monotone.select_index), monotone,
+        each(monotone.select_index), monotone,
     )  # fmt: skip
     best = TopK(2, 1, 1)
-    yield Subject("top k", "mechanism", best.guarantee, here, there, _each(best.select_indices), best)
+    yield Subject("top k", "mechanism", best.guarantee, here, there, each(best.select_indices), best)
     whole = Exponential(1, 1)
     yield Subject(
         "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
-        _each(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
+        each(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
     )  # fmt: skip
     along = ContinuousExponential(1, 1, bounds=(0.0, 1.0))
     left, right = [(0.0, 0.5, [1.0]), (0.5, 1.0, [0.0])], [(0.0, 0.5, [0.0]), (0.5, 1.0, [1.0])]
     yield Subject(
-        "exponential mechanism, an interval", "mechanism", along.guarantee, left, right, _each(along.release), along
+        "exponential mechanism, an interval", "mechanism", along.guarantee, left, right, each(along.release), along
     )
+
+
+def one_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
+    """What a session says to each answer, about a threshold of 0; -1000 after its end."""
+    asked = sparse.start(0.0)
+    return [-1000.0 if asked.done else float(asked.ask(float(answer))) for answer in answers]
 
 
 def _above(t: float, rows: Any) -> Any:
@@ -162,16 +169,9 @@ def _above(t: float, rows: Any) -> Any:
 def _sessions() -> Iterator[Subject]:
     for numeric in (False, True):
         sparse = SparseVector(1, 1, 2, numeric=numeric)
-
-        def session(x: Any, sparse: Any = sparse) -> list[float]:
-            asked, found = sparse.start(0.0), []
-            for answer in x:
-                found.append(-1000.0 if asked.done else float(asked.ask(answer)))
-            return found
-
         yield Subject(
             "sparse vector" + (", numeric" if numeric else ""), "mechanism", sparse.guarantee,
-            (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), _each(session), sparse,
+            (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), each(partial(one_session, sparse)), sparse,
         )  # fmt: skip
     train = np.linspace(0, 1, 10)
 
@@ -182,11 +182,11 @@ def _sessions() -> Iterator[Subject]:
     one = np.linspace(0, 1, 10)
     kept = ReusableHoldout(train, one, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
     other = np.append(one[:-1], 0.0)
-    yield Subject("reusable holdout", "mechanism", kept.guarantee, one, other, _each(holdout), kept)
+    yield Subject("reusable holdout", "mechanism", kept.guarantee, one, other, each(holdout), kept)
     test = ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
     yield Subject(
         "propose, test, release", "mechanism", test.guarantee, (0.0, test.threshold), (1.0, test.threshold + 1),
-        _each(lambda x: test.release(*x)), test,
+        each(lambda x: test.release(*x)), test,
     )  # fmt: skip
 
 
@@ -208,18 +208,18 @@ def _statistics() -> Iterator[Subject]:
                 found = function(x, epsilon=1, neighbors=relation, **how)
                 return found.counts.tolist() if hasattr(found, "counts") else found
 
-            yield Subject(f"{name}, {_words(relation)}", "statistic", PureDP(1), one, other, _each(draw))
+            yield Subject(f"{name}, {_words(relation)}", "statistic", PureDP(1), one, other, each(draw))
     yield Subject(
         "median, smooth", "statistic", PureDP(1), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.array([0.0] * 4 + [1.0]),
-        _each(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
+        each(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
     )  # fmt: skip
     yield Subject(
         "quantiles", "statistic", PureDP(1), np.linspace(0, 1, 9), np.linspace(0, 1, 9)[:-1],
-        _each(lambda x: stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=AddRemove)),
+        each(lambda x: stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=AddRemove)),
     )  # fmt: skip
     yield Subject(
         "mode", "statistic", PureDP(1), ["a", "b"], ["a", "a"],
-        _each(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
+        each(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
     )  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def _densities() -> Iterator[Subject]:
         def draw(x: Any, method: Any = method, how: Any = how) -> Any:
             return density.release(x, (0, 1), 1, method=method, **how).weights.tolist()
 
-        yield Subject(f"density, {method}", "density", PureDP(1), one, other, _each(draw))
+        yield Subject(f"density, {method}", "density", PureDP(1), one, other, each(draw))
 
 
 def _tables() -> Iterator[Subject]:
@@ -264,7 +264,7 @@ def _tables() -> Iterator[Subject]:
                 return asked.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)
-        yield Subject(f"table, {name}", "table", claim, one, other, _each(draw), measured=False)
+        yield Subject(f"table, {name}", "table", claim, one, other, each(draw), measured=False)
 
 
 def _learning() -> Iterator[Subject]:
@@ -297,8 +297,8 @@ def _learning() -> Iterator[Subject]:
 
             other_y = y[: len(other)] if relation is AddRemove else np.append(y[:-1], 0.0)
             yield Subject(
-                f"{name}, {words}", "learning", model.guarantee, (X, y), (other, other_y), _each(draw), measured=False
+                f"{name}, {words}", "learning", model.guarantee, (X, y), (other, other_y), each(draw), measured=False
             )
 
 
-__all__ = ["Subject", "subjects"]
+__all__ = ["Draw", "Subject", "each", "one_session", "subjects"]

@@ -31,10 +31,11 @@ from itertools import islice
 from types import GeneratorType
 from typing import Any
 
+from dither import arguments
 from dither.accounting import gaussian_delta
 from dither.audit.distance import ROUNDING, Moved, Shape, known, moved, one_way
 from dither.audit.same import difference
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
@@ -118,14 +119,12 @@ def replay(
     """
     if not callable(pipeline):
         raise WrongType(message("pipeline", "a function of the data", type(pipeline).__name__, "pass a function"))
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise InvalidArgument(message("rounds", "a whole number from 1 on", repr(rounds), "pass rounds=2"))
     if claim is not None and not isinstance(claim, (PureDP, ApproxDP, ZCDP)):
         raise WrongType(message("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)"))
     releases: list[Release] = []
     findings: dict[str, None] = {}
     recorded, ended = 0, ""
-    for turn in range(rounds):
+    for turn in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if turn % 2 == 0 else (x_neighbor, x)
         count, seen, found, ended = _pair(pipeline, one, other, claim)
         releases, recorded = releases or seen, recorded or count

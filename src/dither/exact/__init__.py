@@ -20,6 +20,7 @@ from dither.exact.functions import (
     normal_tail,
     pi,
     power_neg,
+    root_up,
     square_root,
 )
 from dither.exact.rational import decimal, down, exactly, outward_max, up
@@ -39,6 +40,7 @@ __all__ = [
     "outward_max",
     "pi",
     "power_neg",
+    "root_up",
     "square_root",
     "up",
 ]

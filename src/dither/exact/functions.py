@@ -118,6 +118,17 @@ def square_root(x: Fraction, bits: int) -> Enclosure:
     return low, low + 1
 
 
+def root_up(x: Fraction, bits: int) -> Fraction:
+    """``sqrt(x)`` for ``x >= 0``, rounded up to a multiple of ``2**-bits``; the root itself where it is one.
+
+    >>> root_up(Fraction(4), 3), root_up(Fraction(2), 3)
+    (Fraction(2, 1), Fraction(3, 2))
+    """
+    low, high = square_root(x, bits)
+    root = Fraction(low, 1 << bits)
+    return root if root * root == x else Fraction(high, 1 << bits)
+
+
 @lru_cache(maxsize=64)
 def pi(bits: int) -> Enclosure:
     """Enclose ``pi * 2**bits`` by Machin's formula.

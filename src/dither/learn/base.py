@@ -65,8 +65,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: epsilon, delta, bounds and neighbors in, ``guarantee_`` and ``event_`` out.
 
     A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
-    :meth:`_released` and, for its non-private twin, :meth:`_plain`; its ``fit`` calls ``self._fit_rows(X)`` or
-    ``self._fit_rows(X, y)``.
+    :meth:`_released` and, for its non-private twin, :meth:`_plain`; with labels, its ``fit`` calls
+    ``self._fit_rows(X, y, labelled=True)``.
 
     >>> from dither.learn.linear import Ridge
     >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
@@ -100,6 +100,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """What a fit costs: (epsilon, delta)-DP; with ``delta=None``, epsilon-DP."""
         arguments.epsilon(self.epsilon)
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release what this estimator is of the rows, clipped to the bounds; an open ledger scope is charged once."""
+        return self._fit_rows(X)
 
     def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> Self:
         """Check everything, pay, compute, and keep what was released as attributes."""

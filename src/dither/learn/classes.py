@@ -42,7 +42,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         tags.classifier_tags.poor_score = True  # on a few records, as any private estimator
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
         self._fit_rows(X, y if self._by_observation() else apart(y), labelled=True)

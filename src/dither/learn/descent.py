@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
-from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi
+from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi, zcdp
 from dither.accounting.search import crossing
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
-from dither.exact import decimal, square_root, up
-from dither.guarantees import ZCDP, ApproxDP, Guarantee
+from dither.exact import decimal, root_up, up
+from dither.guarantees import ApproxDP, Guarantee
 from dither.learn.gd import Schedule, Trace, check_targets, start_of
 from dither.learn.losses import Floats, Loss
 from dither.learn.rows import lengths, whole_product
@@ -242,12 +242,11 @@ class NoisyDescent:
         """The best that an accountant finds at ``delta``; without one, rho-zCDP."""
         if self.delta is not None:
             return best_of(self.event, self.delta).guarantee
-        rho = self.event.fold(lambda leaf: leaf.zcdp, _summed, max)
-        if rho is None:
+        if not zcdp.supports(self.event):
             raise NotPrivate(
                 message("delta", "a delta, where batches are samples", "none", "pass delta=1e-5, for example")
             )
-        return ZCDP(rho)
+        return zcdp.guarantee(self.event)
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Trace:
@@ -339,7 +338,7 @@ def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> fl
     count, share = arguments.whole(steps, "steps"), arguments.rate(rate)
     if share == 1:
         ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
-        return up(ratio * Fraction(square_root(Fraction(count), _BITS)[1], 1 << _BITS))
+        return up(ratio * root_up(Fraction(count), _BITS))
     goal, near = ApproxDP(epsilon, delta), 1.0
 
     def event(noise: float) -> Event:
@@ -361,11 +360,6 @@ def _checked(X: Floats, y: Floats, start: ArrayLike) -> tuple[Floats, Floats, Fl
     rows, targets, beta = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), start_of(start)
     check_targets(rows, targets, beta)
     return rows, targets, beta
-
-
-def _summed(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
-    known = [rho * count for rho, count in parts if rho is not None]
-    return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
 __all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

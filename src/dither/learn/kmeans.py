@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +99,6 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     ) -> None:
         super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.n_clusters = n_clusters
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release centres of the rows, clipped to the bounds; an open ledger scope is charged once."""
-        return self._fit_rows(X)
 
     def _check_parameters(self) -> None:
         if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
@@ -203,7 +199,7 @@ def _mean(places: Floats, longest: float, count: float, weakness: float, budget:
     share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
     norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
     found, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
-    return np.asarray(np.clip(without_noise(found[np.newaxis], np.array([noise]))[0], -1.0, 1.0))
+    return np.asarray(np.clip(without_noise(found, noise), -1.0, 1.0))
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: Budget) -> tuple[Floats, Floats]:

@@ -180,7 +180,7 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.label_bounds = label_bounds
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
         return self._fit_rows(X, y, labelled=True)
 
@@ -299,10 +299,6 @@ class Mean(PrivateEstimator):
     """
 
     mean_: Floats
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the mean of the rows, each clipped to the bounds."""
-        return self._fit_rows(X)
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])

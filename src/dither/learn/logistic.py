@@ -35,6 +35,7 @@ from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 from dither.learn.base import Released, centred, limits_of
 from dither.learn.classes import PrivateClassifier
 from dither.learn.descent import REACH, descend_privately
+from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
 from dither.learn.rows import turned
 from dither.learn.sums import Budget, noisy_count, noisy_gram, noisy_sum
@@ -152,7 +153,8 @@ def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floa
     def mean(values: Floats, norm: float, share: float) -> Floats:
         reach = norm * math.sqrt(columns)
         found = noisy_sum(values, reach, budget, share) / size
-        return _shrunk(found, (reach * budget.ratio(share) / size) ** 2)
+        common = float(found.mean())  # toward which the features are shrunk as far as the noise in them asks for
+        return common + without_noise(found - common, reach * budget.ratio(share) / size)
 
     middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
     squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))
@@ -160,16 +162,6 @@ def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floa
     squares = np.maximum(squares, 0.05 * typical)
     scale = squares**-0.25
     return middle, scale / math.sqrt(float((scale**2 * squares).sum()))
-
-
-def _shrunk(found: Floats, variance: float) -> Floats:
-    """Numbers with noise of this variance, moved toward their mean as far as it explains their spread.
-
-    >>> _shrunk(np.array([1.0, 3.0]), 0.25)
-    array([1.25, 2.75])
-    """
-    common, spread = float(found.mean()), max(float(found.var()) - variance, 0.0)
-    return np.asarray(common + spread / (spread + variance) * (found - common))
 
 
 def _decorrelation(rows: Floats, size: float, budget: Budget) -> Floats:

@@ -227,19 +227,24 @@ class Multinomial(Loss):
 
 
 @dataclass(frozen=True)
-class SmoothHinge(Loss):
-    """The hinge ``max(0, 1 - m)`` of the margin ``m = (2y - 1) score``, y in {0, 1}, rounded off by a parabola over
-    ``1 - width < m < 1`` so that it has a derivative everywhere.
-
-    >>> SmoothHinge().residual(np.array([-3.0, 0.5]), np.ones(2))
-    array([-1. , -0.5])
-    """
+class _Bent(Loss):
+    """A loss that bends over a stretch of this width, and is a line beyond."""
 
     width: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         arguments.positive(self.width, "width")
+
+
+@dataclass(frozen=True)
+class SmoothHinge(_Bent):
+    """The hinge ``max(0, 1 - m)`` of the margin ``m = (2y - 1) score``, y in {0, 1}, rounded off by a parabola over
+    ``1 - width < m < 1`` so that it has a derivative everywhere.
+
+    >>> SmoothHinge().residual(np.array([-3.0, 0.5]), np.ones(2))
+    array([-1. , -0.5])
+    """
 
     @property
     def curvature(self) -> float:
@@ -259,18 +264,12 @@ class SmoothHinge(Loss):
 
 
 @dataclass(frozen=True)
-class Huber(Loss):
+class Huber(_Bent):
     """``(score - y)^2 / 2`` where that is at most ``width`` off, a line beyond: one far target moves little.
 
     >>> Huber(width=1.0).residual(np.array([0.0, 0.0]), np.array([0.5, 9.0]))
     array([-0.5, -1. ])
     """
-
-    width: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        arguments.positive(self.width, "width")
 
     @property
     def curvature(self) -> float:

@@ -132,7 +132,7 @@ def moments(places: Floats, groups: NDArray[np.int64], size: int, budget: Budget
     longest = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS)
     count = max(float(noisy.sum()), float(size))
-    spread = without_noise((noisy - count / size)[np.newaxis], np.array([deviation(budget, _COUNTS, aligned=True)]))[0]
+    spread = without_noise(noisy - count / size, deviation(budget, _COUNTS, aligned=True))
     counts = np.maximum(count / size + spread, 1.0)
     middle = np.clip(noisy_sum(places, longest, budget, _MEAN) / count, -1.0, 1.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -67,10 +67,6 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     ) -> None:
         super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.n_components = n_components
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the components of the rows, clipped to the bounds; an open ledger scope is charged once."""
-        return self._fit_rows(X)
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:

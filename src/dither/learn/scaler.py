@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -60,10 +60,6 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.with_mean = with_mean
         self.with_std = with_std
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release means and variances of the rows, clipped to the bounds; an open ledger scope is charged once."""
-        return self._fit_rows(X)
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])

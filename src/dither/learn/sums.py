@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dither.accounting import Event, GaussianNoise, Pure, Sequential, gaussian_ratio
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
-from dither.exact import decimal, exactly, square_root, up
+from dither.exact import decimal, exactly, root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn.rows import lengths
 from dither.mechanisms import Gaussian, Laplace
@@ -119,13 +119,13 @@ class Budget:
         numbers = self.guarantee._numbers
         if self.pure:
             return 1 / (numbers[0] * share)
-        return gaussian_ratio(*numbers) * _root(1 / share)
+        return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
     def _moves(self, aligned: bool) -> Fraction:
         """How many reaches apart the sums of neighbours are."""
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
-        return _root(Fraction(2)) if aligned and not self.pure else Fraction(2)
+        return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
 
     def release(
         self, parts: Sequence[tuple[NDArray[Any], float | Fraction]], share: float | Fraction, *, aligned: bool = False
@@ -158,13 +158,6 @@ class Budget:
         small = int(flat.min()) > -_EXACT and int(flat.max()) < _EXACT
         exact: Any = flat.astype(np.float64) if small else [Fraction(int(value)) for value in flat]
         return np.asarray(mechanism.release(exact, source=self.source), dtype=np.float64).reshape(sums.shape)
-
-
-def _root(value: Fraction) -> Fraction:
-    """The square root, rounded up; exactly where it is rational and short."""
-    low, high = square_root(value, _BITS)
-    root = Fraction(low, 1 << _BITS)
-    return root if root * root == value else Fraction(high, 1 << _BITS)
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:
@@ -258,7 +251,7 @@ def gram_parts(total: Integers, reach: float | Fraction, pure: bool) -> list[tup
     each pair again twice.
     """
     whole = exactly(reach)
-    shorter = whole / 2 if pure else _root(whole * whole / 2)
+    shorter = whole / 2 if pure else root_up(whole * whole / 2, _BITS)
     return [(np.diagonal(total), whole), (total[np.triu_indices(len(total), 1)], shorter)]
 
 

@@ -25,7 +25,7 @@ from typing import Literal
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, message
-from dither.exact import square_root, up
+from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables import bounding, rows
@@ -360,8 +360,8 @@ def _noises(
     ratio = gaussian_ratio(loss * whole, chance / 2 if private else chance)
     round_: dict[Measure, Noise] = {}
     for measure, share in shares.items():
-        reach = up(_root(Fraction(plan.groups)) * measure.bound(plan.limit))
-        round_[measure] = _normal(reach, ratio * _root(whole / share))
+        reach = up(root_up(Fraction(plan.groups), _BITS) * measure.bound(plan.limit))
+        round_[measure] = _normal(reach, ratio * root_up(whole / share, _BITS))
     if noise == "gaussian":
         return round_
     better = math.fsum(math.log(_variance(round_[m]) / _variance(flat[m])) for m in shares)
@@ -372,11 +372,6 @@ def _variance(noise: Noise) -> float:
     found = noise.variance
     assert isinstance(found, float)
     return found
-
-
-def _root(square: Fraction) -> Fraction:
-    """The square root, rounded up."""
-    return Fraction(square_root(square, _BITS)[1], 1 << _BITS)
 
 
 def _normal(reach: float, ratio: Fraction) -> Gaussian:

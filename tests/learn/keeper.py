@@ -1,0 +1,19 @@
+"""Books that only look on: what was charged, and whether the noise was private."""
+
+from __future__ import annotations
+
+from dither.spending import kept_by
+
+
+def charged(fit):
+    """What a fit charges to whoever keeps the books."""
+    spent = []
+
+    class Keeper:
+        def spend(self, what, compute, *, private):
+            spent.append((what.guarantee, private))
+            return compute()
+
+    with kept_by(Keeper()):
+        fit()
+    return spent

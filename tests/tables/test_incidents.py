@@ -171,15 +171,15 @@ def test_by_default_three_close_it(tmp_path):
         dp.open(card(tmp_path, max_incidents=0))
 
 
-def test_rows_are_read_only_once_they_are_paid_for(tmp_path, monkeypatch):
+@pytest.mark.parametrize("made", [card, per_person])
+def test_rows_are_read_only_once_they_are_paid_for(tmp_path, monkeypatch, made):
     """Up to the charge, not one statement runs; under people's accounts the ledger itself asks for them."""
-    for name, made in (("a", card), ("b", per_person)):
-        with dp.open(made(tmp_path, ledger=str(tmp_path / name))) as table:
-            ran: list[str] = []
-            monkeypatch.setattr(table.engine, "_execute", ran.append)
-            monkeypatch.setattr(table.ledger, "charge", lambda *_, **__: pytest.fail(f"{len(ran)} statements"))
-            with pytest.raises(pytest.fail.Exception, match="0 statements"):
-                table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
+    with dp.open(made(tmp_path)) as table:
+        ran: list[str] = []
+        monkeypatch.setattr(table.engine, "_execute", ran.append)
+        monkeypatch.setattr(table.ledger, "charge", lambda *_, **__: pytest.fail(f"{len(ran)} statements"))
+        with pytest.raises(pytest.fail.Exception, match="0 statements"):
+            table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
 
 
 def test_the_log_is_where_the_card_says_and_its_owners_only(tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ class Store:
     def _prepare(self, create: bool) -> None:
         version = self._version()
         if version is None and not create:
-            raise _unusable("a ledger", "a database without one", "create it with dither.ledger.open(place)")
+            raise _none("a database without one")
         if version is not None and version > schema.VERSION:
             raise _unusable(
                 f"a ledger of version {schema.VERSION} or older", f"version {version}", "use a newer dither to open it"
@@ -268,6 +268,14 @@ _SIGNS = {
 }
 
 
+class NoLedger(LedgerError):
+    """There is no ledger at a place, and none was to be made."""
+
+
+def _none(got: str) -> NoLedger:
+    return NoLedger(message("ledger", "a ledger", got, "create it with dither.ledger.open(place)"))
+
+
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:
     return LedgerError(message("ledger", expected, got, fix))
 
@@ -383,7 +391,7 @@ def _make(path: Path, create: bool) -> None:
                 raise _unusable("a ledger, or no file yet", "a file of something else", "choose another file")
         return
     if not create:
-        raise _unusable("a ledger", "no such file", "create it with dither.ledger.open(place)")
+        raise _none("no such file")
     if not path.parent.is_dir():
         raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
     with suppress(FileExistsError):  # only its owner may read who is in it

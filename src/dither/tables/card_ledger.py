@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from dither.errors import InvalidArgument, message
+from dither.errors import LedgerError, message
 from dither.guarantees import ApproxDP
-from dither.ledger import Account, Ledger, Receipt, receipts
+from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_at
+from dither.ledger.store import NoLedger
 from dither.tables.card import Card
 
 __all__ = ["left", "open_ledger", "pays_delta", "read_ledger"]
@@ -20,9 +19,10 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
     made: somebody has asked before.
     """
     expected = _expected(card, receipt)
-    ledger = open_at(place, receipt=expected, create=expected is None)
+    ledger = _open(place, expected, read_only=False)
+    assert ledger is not None
     try:
-        return ledger, _start(ledger, card)
+        return ledger, _ensure(ledger, card)
     except BaseException:
         ledger.close()
         raise
@@ -30,12 +30,12 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
     """The card's ledger, to read only; None where there is none yet, or no account for the card in it."""
-    expected = _expected(card, receipt)
-    if expected is None and "://" not in place and not Path(place).exists():
+    ledger = _open(place, _expected(card, receipt), read_only=True)
+    if ledger is None:
         return None
-    ledger = open_at(place, receipt=expected, create=False, read_only=True)
     try:
-        if _agrees(ledger.accounts(), card):
+        if any((account.owner, account.kind) == (card.name, "dataset") for account in ledger.accounts()):
+            _ensure(ledger, card)
             return ledger
     except BaseException:
         ledger.close()
@@ -50,56 +50,27 @@ def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
     return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
 
 
-def _start(ledger: Ledger, card: Card) -> bool:
-    """Open the card's accounts if there are none; whether they were opened."""
-    if _agrees(ledger.accounts(), card):
-        return False
+def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
     try:
-        ledger.create(
-            card.name,
-            limit=card.budget,
-            each_analyst=card.each_analyst,
-            each_person=card.each_person,
-            population=card.population,
-            filter=card.filter,
-        )
-    except InvalidArgument:
-        if _agrees(ledger.accounts(), card):  # another process was faster
-            return False
-        raise
-    return True
+        return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
+    except NoLedger:
+        if expected is None:
+            return None
+    raise LedgerError(
+        message("ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new")
+    )
 
 
-def _agrees(accounts: list[Account], card: Card) -> bool:
-    """Whether the card's dataset has accounts; refused if they are not what the card says, in anything both state."""
-    population = None if card.each_person is None else card.population or card.name
-    known = {(account.owner, account.kind): account for account in accounts if not account.name}
-    whole, people = known.get((card.name, "dataset")), known.get((population or "", "people"))
-    stated: dict[str, tuple[object, object]] = {}
-    if whole is not None:
-        analyst = known.get((card.name, "analyst"))
-        stated = {
-            "budget": (whole.limit, card.budget),
-            "budget.filter": (whole.filter, card.filter),
-            "budget.population": (whole.population or None, population),
-            "budget.each_analyst": (None if analyst is None else analyst.limit, card.each_analyst),
-        }
-        if analyst is not None:
-            stated["budget.filter of each analyst"] = (analyst.filter, card.filter)
-    if people is not None:
-        stated["budget of each person"] = (people.limit, card.each_person)
-        stated["budget.filter of each person"] = (people.filter, card.filter)
-    for name, (held, said) in stated.items():
-        if held != said:
-            raise InvalidArgument(
-                message(
-                    name,
-                    f"{'none' if held is None else held}, as the ledger holds",
-                    f"{'none' if said is None else said} in the card",
-                    "put the card back; a limit is changed in the ledger with change_limit, signed and with a reason",
-                )
-            )
-    return whole is not None
+def _ensure(ledger: Ledger, card: Card) -> bool:
+    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened."""
+    return ledger.ensure(
+        card.name,
+        limit=card.budget,
+        each_analyst=card.each_analyst,
+        each_person=card.each_person,
+        population=card.population,
+        filter=card.filter,
+    )
 
 
 def pays_delta(card: Card) -> bool:

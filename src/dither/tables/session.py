@@ -224,6 +224,7 @@ class Question:
             told = f"{request}{made.guarantee!r}{analyst}"
             key = secrets.token_hex(16) if again else hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
         frame = self._frame(made)
+        answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         crowd = _Crowd(self.table.engine, frame) if self._counts_people else None
         paid = books.charge(table.card.name, made.guarantee, key=key, request=request, analyst=analyst, people=crowd)
         if paid.answer is None:

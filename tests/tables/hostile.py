@@ -154,10 +154,20 @@ BOUNDS: list[tuple[float, float]] = [
     (-(1 << 63), (1 << 63) - 1), ((1 << 62), (1 << 62) + 1), (0, 10**30), (10**30, 10**30 + 1), (0, 10**400),
     (-10, 100),
 ]  # fmt: skip
+VANISHING = Call(
+    "case",
+    (
+        Column("ok"),
+        Call("*", (Literal(1e-150), Literal(1e-100))),
+        Call(">", (Column("code"), Literal(500))),
+        Literal(1e150),
+        Literal(0),
+    ),
+)
+"""A product that all but vanishes within bounds so wide that it does when it is divided by their width."""
 VALUES: list[Expression] = [
     Column("x"), Column("large"), Column("small"), Column("free"), Column("age"), Column("code"),
-    Call("case", (Column("ok"), Call("*", (Literal(1e-150), Literal(1e-100))), Call(">", (Column("age"), Literal(500))),
-                  Literal(1e150), Literal(0))),
+    VANISHING,
     Call("*", (Column("small"), Column("small"))), Call("/", (Column("large"), Column("x"))),
     Call("-", (Column("code"), Literal((1 << 63) - 1))), Call("+", (Column("x"), Literal(1e-150))),
 ]  # fmt: skip

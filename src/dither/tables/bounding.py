@@ -280,6 +280,7 @@ def _condition(expression: Expression, find: Lookup) -> str:
 def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> str:
     """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
     low, high = bounds
+    known = None
     if isinstance(value, Column):
         sql, card = find(value)
         if card.type == "integer" and grid.scale == 1.0:
@@ -290,8 +291,9 @@ def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find
         if card.type == "integer":
             sql = f"CAST({sql} AS DOUBLE)"
     else:
-        sql = rows.number(value, find).sql
-    return f"CAST({rows.held(sql, low, high, grid.scale)} AS BIGINT)"
+        number = rows.number(value, find)
+        sql, known = number.sql, number.range
+    return f"CAST({rows.held(sql, low, high, grid.scale, known)} AS BIGINT)"
 
 
 def sums(frame: Frame, measures: list[Measure]) -> str:
@@ -426,7 +428,7 @@ def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
     count = len(edges) - 1
     low, high = edges[0], edges[-1]
     sql = find(value)[0] if isinstance(value, Column) else rows.number(value, find).sql
-    plain = rows.repeated(f"CAST({sql} AS DOUBLE)", count + 3)
+    plain = f"CAST({sql} AS DOUBLE)"
     outside = (
         f"CASE WHEN {plain} IS NULL OR {plain} > {rows.NAN} THEN NULL WHEN {plain} <= {double(low)} THEN 0 "
         f"WHEN {plain} >= {double(high)} THEN {count - 1}"
@@ -435,16 +437,18 @@ def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
         per = count / (high - low)
         step = f"CAST(FLOOR(({plain} - {double(low)}) * {double(per)}) AS BIGINT)"
         return f"{outside} WHEN {plain} < {double(edges[1])} THEN 0 ELSE LEAST({step}, {count - 1}) END"
+    rows.repeated(plain, count)
     arms = " ".join(f"WHEN {plain} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     return f"{outside} {arms} ELSE {count - 1} END"
 
 
 def _even(edges: tuple[float, ...]) -> bool:
     """Whether bins have equal widths, within bounds that a product can bear."""
-    width, count = float(edges[-1]) - float(edges[0]), len(edges) - 1
-    if not LEAST <= width <= MOST or max(abs(edges[0]), abs(edges[-1])) > MOST:
+    width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
+    if not LEAST <= width <= MOST or size > MOST:
         return False
-    return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= 1e-9 * width
+    slack = 1e-9 * width + 2 * math.ulp(float(size))
+    return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= slack
 
 
 __all__ = ["MOST_ROWS", "SQUARE_BITS", "Frame", "Grid", "Measure", "bins", "grid", "spread", "sums", "whole_steps"]

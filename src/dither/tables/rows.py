@@ -230,19 +230,22 @@ def _whole(bound: float) -> str:
     return whole(int(bound)) if abs(bound) < 1 << 63 and int(bound) == bound else double(bound)
 
 
-def held(sql: str, low: float, high: float, scale: float) -> str:
-    """A double column held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
+def held(sql: str, low: float, high: float, scale: float, known: Range | None = None) -> str:
+    """A double held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
 
     What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
-    PostgreSQL.
+    PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
     """
-    least = 0.25 / scale
-    near = f" WHEN {sql} > {double(-least)} AND {sql} < {double(least)} THEN {double(0.0)}" if scale < 1 else ""
-    return (
-        f"CASE WHEN {sql} IS NULL OR {sql} > {NAN} THEN NULL WHEN {sql} <= {double(low)} THEN "
-        f"{double(math.floor(low * scale + 0.5))} WHEN {sql} >= {double(high)} THEN "
-        f"{double(math.floor(high * scale + 0.5))}{near} ELSE FLOOR({sql} * {double(scale)} + {double(0.5)}) END"
-    )
+    near = 0.25 / scale
+    arms = [] if known else [f"WHEN {sql} > {NAN} THEN NULL"]
+    if known is None or known.low < low:
+        arms.append(f"WHEN {sql} <= {double(low)} THEN {double(math.floor(low * scale + 0.5))}")
+    if known is None or known.high > high:
+        arms.append(f"WHEN {sql} >= {double(high)} THEN {double(math.floor(high * scale + 0.5))}")
+    if scale < 1 and (known is None or known.least < near):
+        arms.append(f"WHEN {sql} > {double(-near)} AND {sql} < {double(near)} THEN {double(0.0)}")
+    steps = f"FLOOR({sql} * {double(scale)} + {double(0.5)})"
+    return f"CASE {' '.join(arms)} ELSE {steps} END" if arms else steps
 
 
 def _arithmetic(call: Call, find: Lookup) -> Typed:

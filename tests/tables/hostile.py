@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dither.errors import DitherError
 from dither.tables import rows
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card import ColumnCard, PublicTable
 from dither.tables.rows import Typed
 from dither.tables.tree import OPERATIONS, PERIODS, Call, Column, Expression, Literal, Value
 
@@ -59,8 +59,7 @@ _POOLS: dict[str, tuple[list[Any], Any]] = {
 }
 
 
-def card(unit: str | None = "who") -> Card:
-    return Card("t", "", COLUMNS, unit)
+PUBLIC = PublicTable("", {"key": ColumnCard("integer")})
 
 
 def table(size: int = 80) -> pa.Table:

@@ -262,7 +262,7 @@ def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
         assert aggregate.value is not None
         statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
     for sql in dict.fromkeys(statements):
-        engine.run(sql)
+        engine.rehearse(sql)
 
 
 __all__ = ["Noisy", "answer", "every_group", "rehearse"]

@@ -177,6 +177,12 @@ class Engine(ABC):
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
 
+    def rehearse(self, sql: str) -> None:
+        """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
+        with self._lock:
+            self._stopped = False
+            self._safely(lambda: self._execute(sql))
+
     def public(self, name: str) -> exp.Expression:
         """A public table of the card, for FROM. Give it an alias."""
         from dither.tables.engines import read_public

@@ -240,6 +240,7 @@ class Question:
         accounts = books.accounts(table.card.name)
         first = table._first or any(account.kind == "dataset" and account.spent is None for account in accounts)
         frame = self._frame(made)
+        answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         people = any(account.kind == "people" for account in accounts)
         crowd = _Crowd(table.engine, frame, table.incident_log) if people else None
         failed = False

@@ -10,6 +10,7 @@ from dither.mechanisms import Gaussian
 from dither.tables.answering import every_group
 from dither.tables.plan import Plan
 from dither.tables.ranks import errors
+from dither.terminal import printable
 
 _WHAT = {
     "count": "rows",
@@ -36,7 +37,7 @@ class Explanation:
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
-        return "\n".join(told)
+        return "\n".join(map(printable, told))
 
 
 def explain(plan: Plan, books: Ledger) -> Explanation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +18,9 @@ from dither.randomness import resolve
 from dither.tables import answering, auto, explanation, plan, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card import Card, ColumnCard, Type
 from dither.tables.engines import connect
+from dither.tables.engines.process import OwnFolder
 from dither.tables.explanation import Explanation, explain
 from dither.tables.phrases import Phrases
 from dither.tables.plan import Plan
@@ -355,6 +355,7 @@ def open(
     max_rows: int = 1,
     delta: float | None = None,
     ledger: str | None = None,
+    types: Mapping[str, Type] | None = None,
 ) -> Table:
     """Open a table by its card, or a frame with what a card would say.
 
@@ -367,6 +368,11 @@ def open(
         of their own. ``budget`` is needed.
     ledger
         Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
+    types
+        For a frame: the types of its columns, as in ``{"age": "integer"}``, where they are not those of its schema.
+        They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
+        itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
+        number makes all of them floats), so declare the types of what came from a list or a file.
     """
     from dither.tables import cards
     from dither.tables.aggregates import different
@@ -378,20 +384,21 @@ def open(
         return Table(source, source.source, _books(source, ledger))
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
-    with connect(source) as engine:
-        types = engine.schema()
-    for column in {*(bounds or {}), *(keys or {}), *([unit] if unit else [])} - set(types):
-        raise InvalidArgument(message("column", f"one of {', '.join(types)}", column, "correct the name"))
+    with connect(source, types=types) as engine:
+        present = engine.found()
+        schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
+    for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
+        raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
     columns = {
         column: ColumnCard(
             kind,
             None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
             None if keys is None or column not in keys else different(keys[column], f"keys of {column}"),
         )
-        for column, kind in types.items()
+        for column, kind in schema.items()
     }
     card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
-    folder = None if ledger is not None else tempfile.TemporaryDirectory()
+    folder = None if ledger is not None else OwnFolder()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
     try:
         return Table(card, source, _books(card, place), owned=folder)

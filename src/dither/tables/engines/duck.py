@@ -8,8 +8,7 @@ cannot be read so is NULL, as an empty one is. The sign between cells (comma, se
 header.
 
 Files are read in full once, when they become known with a card and whenever they have changed: a CSV file with a line
-that is no record and a Parquet file with text that is not UTF-8 are refused then, whatever is asked. What was said about
-such a file can therefore not depend on a question.
+that is no record and a Parquet file with text that is not UTF-8 are refused then, so that no question can find them.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ class Duck(Engine):
     def _scan_values(self, found: Mapping[str, Found], types: Mapping[str, Type]) -> None:
         """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
         values = [self._canonical(name, found[name], type) for name, type in types.items()]
-        hashes = [exp.Anonymous(this="BIT_XOR", expressions=[exp.Anonymous(this="HASH", expressions=[x])]) for x in values]
+        hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
         try:
             self._execute(say.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
         except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException):

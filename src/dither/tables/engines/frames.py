@@ -6,8 +6,8 @@ itself: a value that it cannot hold is NULL, and no value changes how another is
 Arrow columns only, whose text is valid UTF-8.
 
 pandas chooses the dtype of a whole column by its values: one missing whole number makes all of them floats, one odd
-cell makes them objects. A declared type therefore fits every dtype of pandas. Polars and Arrow keep whole numbers whole,
-so with them only numbers may be declared as other numbers.
+cell makes them objects. A declared type therefore fits every dtype of pandas. Polars and Arrow keep whole numbers
+whole, so with them only numbers may be declared as other numbers.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _shown(name: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
-# -- the columns of a frame, as its schema has them ---------------------------------------------------------------------
+# -- the columns of a frame, as its schema has them -------------------------------------------------------------------
 
 
 def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
@@ -139,7 +139,7 @@ def _of_polars(series: Any) -> Any:
         return pa.nulls(0, pa.binary())
 
 
-# -- one column as its declared type ------------------------------------------------------------------------------------
+# -- one column as its declared type ----------------------------------------------------------------------------------
 
 
 def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
@@ -226,7 +226,7 @@ def _whole(values: Any) -> Any:
     return pc.if_else(exact, values, pa.scalar(None, values.type)).cast(pa.int64())
 
 
-# -- one value as its declared type -------------------------------------------------------------------------------------
+# -- one value as its declared type -----------------------------------------------------------------------------------
 
 
 def _convert(values: Iterable[Any], type: Type) -> Any:

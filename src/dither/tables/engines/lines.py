@@ -21,7 +21,8 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from io import BufferedIOBase
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -62,7 +63,7 @@ class CsvTable:
         return pa.RecordBatchReader.from_batches(self.schema, batches).__arrow_c_stream__(requested_schema)
 
 
-def open_bytes(path: str) -> IO[bytes]:
+def open_bytes(path: str) -> BufferedIOBase:
     """The bytes of a file, uncompressed."""
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 

@@ -37,7 +37,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
 
     with connect(source) as engine:
         columns, left_out = engine.schema(), engine.unusable()
-        sniffed = bool(getattr(engine, "_header", ()))
+        sniffed = getattr(engine, "_csv", None) is not None
     if unit is not None and unit not in columns:
         near = difflib.get_close_matches(unit, columns, 1)
         fix = f"did you mean {near[0]}?" if near else "pass the name of the column that says who a row is about"

@@ -10,6 +10,7 @@ from dither.tables.answering import every_group
 from dither.tables.limitations import limitations
 from dither.tables.plan import Plan
 from dither.tables.ranks import errors
+from dither.terminal import printable
 
 _WHAT = {
     "count": "rows",
@@ -37,7 +38,7 @@ class Explanation:
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
-        return "\n".join([*told, *self.limitations])
+        return "\n".join(map(printable, [*told, *self.limitations]))
 
 
 def explain(plan: Plan, left: str) -> Explanation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,11 +15,13 @@ from dither.guarantees import Guarantee
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
-from dither.tables import answering, auto, card_ledger, incidents, plan, question_plan, rows
+from dither.tables import answering, auto, card_ledger, incidents, plan, question_plan
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.contributors import Contributors
 from dither.tables.engines import connect
+from dither.tables.engines.process import OwnFolder
 from dither.tables.explanation import Explanation, explain
 from dither.tables.phrases import Phrases
 from dither.tables.plan import Plan
@@ -242,7 +243,7 @@ class Question:
         frame = self._frame(made)
         answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         people = any(account.kind == "people" for account in accounts)
-        crowd = _Crowd(table.engine, frame, table.incident_log) if people else None
+        contributors = Contributors(table.engine, frame, table.incident_log) if people else None
         failed = False
         try:
             paid = books.charge(
@@ -251,7 +252,7 @@ class Question:
                 key=key,
                 request=request,
                 analyst=analyst,
-                people=crowd,
+                people=contributors,
                 max_incidents=table.card.max_incidents,
             )
         except DataIncident:
@@ -260,7 +261,7 @@ class Question:
             raise DataIncident
 
         def compute() -> bytes:
-            paying = frame if crowd is None else crowd.remaining(paid.kept)
+            paying = frame if contributors is None else contributors.remaining(paid.kept)
             answer = self._answer(made, paying, nonnegative, integer, options)
             notes = [_FIRST if table._owned is None else _TEMPORARY] if first else []
             return encode(replace(answer, notes=(*notes, *answer.notes)).stored())
@@ -314,34 +315,6 @@ class Question:
         return shaped(told, last, answering.answer(final, last, run), nonnegative, integer, notes)
 
 
-class _Crowd:
-    """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
-
-    def __init__(self, engine: Any, frame: Frame, log: incidents.IncidentLog) -> None:
-        self._engine, self._frame, self._log = engine, frame, log
-        self._column: Any = None
-
-    def __call__(self) -> Any:
-        """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
-        return incidents.shielded(self._read, self._log, f"{self._frame.card.name}: whom a question is about")
-
-    def _read(self) -> Any:
-        sql = f"SELECT DISTINCT u FROM ({self._frame.everywhere.source({})}) AS r"
-        self._column = self._engine.run(self._frame.phrases.render(sql)).column(0)
-        return self._column
-
-    def remaining(self, kept: Any) -> Frame:
-        """The same question about those only who paid: not about people who came since, or could not pay."""
-        import pyarrow as pa  # type: ignore[import-untyped]
-
-        name = f"dither_paying_{secrets.token_hex(8)}"
-        beside = self._engine._keep(name, pa.table({"u": self._column.filter(pa.array(kept))})).sql("duckdb")
-        unit = rows.name(self._frame.card.unit or "")
-        table = self._frame.tables[""]
-        paying = f"(SELECT o.* FROM {table} AS o WHERE EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
-        return replace(self._frame, tables={**self._frame.tables, "": paying})
-
-
 def open(
     source: Any,
     *,
@@ -358,6 +331,7 @@ def open(
     read_only: bool = False,
     max_incidents: int | None = None,
     min_epsilon: float | None = None,
+    types: Mapping[str, Type] | None = None,
 ) -> Table:
     """Open a table by its card, or a frame with what a card would say.
 
@@ -380,6 +354,11 @@ def open(
         the card says, or 3.
     min_epsilon
         The least epsilon of a question; by default what the card says, or 1e-4.
+    types
+        For a frame: the types of its columns, as in ``{"age": "integer"}``, where they are not those of its schema.
+        They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
+        itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
+        number makes all of them floats), so declare the types of what came from a list or a file.
     """
     from dither.tables import cards
     from dither.tables.aggregates import different
@@ -401,20 +380,21 @@ def open(
         return _opened(_limited(source), source.source, ledger, receipt, read_only)
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
-    with connect(source) as engine:
-        types = engine.schema()
-    for column in {*(bounds or {}), *(keys or {}), *([unit] if unit else [])} - set(types):
-        raise InvalidArgument(message("column", f"one of {', '.join(types)}", column, "correct the name"))
+    with connect(source, types=types) as engine:
+        present = engine.found()
+        schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
+    for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
+        raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
     columns = {
         column: ColumnCard(
             kind,
             None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
             None if keys is None or column not in keys else different(keys[column], f"keys of {column}"),
         )
-        for column, kind in types.items()
+        for column, kind in schema.items()
     }
     card = _limited(Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta))
-    folder = None if ledger is not None else tempfile.TemporaryDirectory()
+    folder = None if ledger is not None else OwnFolder()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
     try:
         return _opened(card, source, place, receipt, read_only, owned=folder)

@@ -34,11 +34,11 @@ def shaped(
     shown = wanted.columns or {name: Column(name) for name in names}
     kept = shape.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
     types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
-    types |= {
-        name: rows.compile(aggregate.value, frame.find).type
-        for name, aggregate in made.query.aggregates.items()
-        if aggregate.kind == "mode" and aggregate.value is not None
-    }
+    for name, aggregate in made.query.aggregates.items():
+        if aggregate.kind == "mode" and aggregate.value is not None:
+            types[name] = rows.compile(aggregate.value, frame.find).type
+        elif aggregate.kind in SIMPLE:
+            types[name] = _type(made, aggregate, integer)
     errors = {
         name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
         for name, told in shown.items()
@@ -60,6 +60,13 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
         return value
     found = max(value, 0) if nonnegative else value
     return round(found) if integer else found
+
+
+def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
+    """The type of a count, sum or histogram, from the plan alone: the same when no group is shown."""
+    adjusted = bool(made.totals) and made.selection is None  # least squares moves counts off the whole numbers
+    whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
+    return "integer" if whole or integer else "number"
 
 
 def _kind(values: list[Any]) -> Type:

@@ -17,6 +17,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables import dialect as say
 from dither.tables.card import Card, ColumnCard, Type
 from dither.tables.dialect import Dialect
+from dither.tables.engines.process import Owner
 
 R = TypeVar("R")
 
@@ -65,6 +66,7 @@ class Engine(ABC):
         self._public: dict[str, exp.Expression] = {}
         self._lock = threading.RLock()
         self._stopped = False
+        self._owner = Owner()
 
     # -- what each engine does in its own way -----------------------------------------------------------------------
 
@@ -97,12 +99,12 @@ class Engine(ABC):
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
-    def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
+    def _cancel(self) -> None:
+        """Stop what runs now."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Give everything back. The engine cannot be used afterwards."""
+    def _close(self) -> None:
+        """Give everything back."""
 
     # -- the contract -----------------------------------------------------------------------------------------------
 
@@ -177,6 +179,7 @@ class Engine(ABC):
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
         sql = query if isinstance(query, str) else say.render(query, self.dialect)
+        self._owner.check()  # before the lock, which a thread of the parent may have held
         with self._lock:
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
@@ -196,6 +199,7 @@ class Engine(ABC):
             raise InvalidArgument(
                 message("public table", "one that the card names", "another", "add it to the card under [public]")
             )
+        self._owner.check()
         with self._lock:
             if name not in self._public:
                 self._public[name] = self._beside(name) or self._keep(
@@ -225,6 +229,7 @@ class Engine(ABC):
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
         ours is raised outside its handler, so that it is not even kept as the context.
         """
+        self._owner.check()
         try:
             return work()
         except (DitherError, KeyboardInterrupt):
@@ -245,6 +250,20 @@ class Engine(ABC):
         if cause is not None:
             raise ours from cause
         raise ours
+
+    def cancel(self) -> None:
+        """Stop what runs now, from another thread."""
+        if self._owner.is_here:
+            self._stopped = True
+            self._cancel()
+
+    def close(self) -> None:
+        """Give everything back. The engine cannot be used afterwards.
+
+        In a process that was forked since, nothing is: the threads and connections are the parent's.
+        """
+        if self._owner.is_here:
+            self._close()
 
     def __enter__(self) -> Self:
         return self

@@ -179,12 +179,10 @@ class Postgres(Engine):
         # class 42 is found before any row is read: syntax, names, types, rights
         return unreadable(), (error.sqlstate or "").startswith("42")
 
-    def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
-        self._stopped = True
+    def _cancel(self) -> None:
         self._connection.cancel_safe(timeout=10)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Close the connection."""
         with suppress(Exception):
             self._connection.close()

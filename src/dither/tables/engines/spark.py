@@ -185,12 +185,10 @@ class Spark(Engine):
             return None
         return unreadable(), type(error).__name__ in ("AnalysisException", "ParseException")
 
-    def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
-        self._stopped = True
+    def _cancel(self) -> None:
         self._session.sparkContext.cancelJobGroup(self._group)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Drop the views. The user's session stays as it is."""
         for name in self._views:
             with suppress(Exception):

@@ -18,7 +18,7 @@ import pytest
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.tables.card import Card, ColumnCard, Type
-from dither.tables.engines import connect
+from dither.tables.engines import connect, malformed_lines
 from support_engines import interrupted
 
 
@@ -111,13 +111,14 @@ def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
     assert rows(csv(tmp_path, "a,b"), card(a="integer", b="text")) == []
 
 
-@pytest.mark.parametrize("line", ["1", "1,2,3", '1,"2', "1,\xff"])
-def test_a_broken_line_is_refused_without_showing_it(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize("line", ["1", "1,2,3", '1,"2', "1,\xff", '1,2"', "1,\r2"])
+def test_a_file_with_a_malformed_line_is_refused_when_it_is_opened(tmp_path: Path, line: str) -> None:
     path = csv(tmp_path, b"a,b\n5,a secret\n" + line.encode("latin-1") + b"\n")
-    with connect(path, card(a="integer", b="text")) as engine:
-        with pytest.raises(InvalidData, match="withheld") as caught:
-            engine.run("SELECT COUNT(*) AS n, MIN(b) AS b FROM dither_rows")
-        assert caught.value.__cause__ is caught.value.__context__ is None
+    said = refused(path, card(a="integer", b="text"))
+    assert "a record on each line" in said
+    assert "secret" not in said
+    assert not set(said) & set("0123456789") - {"8"}  # not even the number of the line; UTF-8 is a name
+    assert list(malformed_lines(path)) == [(path, 3)]
 
 
 @pytest.mark.parametrize(
@@ -298,14 +299,14 @@ def test_frames() -> None:
 def test_objects_in_pandas_are_what_the_card_says() -> None:
     frame = pd.DataFrame({"d": pd.Series([date(2024, 1, 1), None], dtype=object), "b": [True, None]})
     assert rows(frame, card(d="date", b="boolean")) == [{"d": date(2024, 1, 1), "b": True}, {"d": None, "b": None}]
-    mixed = pd.DataFrame({"t": pd.Series(["a secret", 7], dtype=object)})
-    assert "secret" not in refused(mixed, card(t="text"))
+    mixed = pd.DataFrame({"t": pd.Series(["a secret", 1.5], dtype=object)})
+    assert rows(mixed, card(t="text")) == [{"t": "a secret"}, {"t": None}]
     assert "secret" not in refused(mixed)
 
 
-def test_whole_numbers_that_pandas_made_floats_are_refused() -> None:
-    said = refused(pd.DataFrame({"a": [1, None]}), card(a="integer"))
-    assert "or make it whole numbers in the source" in said
+def test_whole_numbers_that_pandas_made_floats_are_whole_numbers_again() -> None:
+    frame = pd.DataFrame({"a": [1, None, 1.5, 2.0**60]})
+    assert rows(frame, card(a="integer")) == [{"a": 1}, {"a": None}, {"a": None}, {"a": None}]
 
 
 def test_types_that_a_card_may_give() -> None:
@@ -314,7 +315,7 @@ def test_types_that_a_card_may_give() -> None:
     )
     allowed = {
         "i": ["integer", "number"],
-        "x": ["number"],
+        "x": ["integer", "number"],
         "t": ["text"],
         "b": ["boolean"],
         "d": ["date"],
@@ -405,7 +406,7 @@ def test_stopping_from_another_thread() -> None:
 def test_ctrl_c_stops_it() -> None:
     script = f"""
 import pyarrow as pa
-from dither.tables.engines import connect
+from dither.tables.engines import connect, malformed_lines
 engine = connect(pa.table({{"a": list(range(300_000))}}))
 print("asking", flush=True)
 try:

@@ -14,6 +14,7 @@ from typing import Any
 from dither.errors import InvalidArgument, message
 from dither.ledger.report import safe
 from dither.tables.card import Type
+from dither.terminal import printable
 
 
 @dataclass(frozen=True)
@@ -104,13 +105,13 @@ class Answer:
         )
 
     def to_csv(self) -> str:
-        """CSV with the error columns; no cell is a formula."""
+        """CSV with the error columns; no cell is a formula, or a command to a terminal."""
         out = io.StringIO(newline="")
         names = [*self.columns, *self._error_names().values()]
         table = csv.writer(out)
-        table.writerow([safe(name) for name in names])
+        table.writerow([_cell(name) for name in names])
         for line in self.dicts(errors=True):
-            table.writerow([safe(_plain(line[name]) if line[name] is not None else "") for name in names])
+            table.writerow([_cell(line[name]) for name in names])
         return out.getvalue()
 
     def write(self, path: str | PathLike[str], format: str | None = None) -> None:
@@ -154,7 +155,7 @@ class Answer:
         """A table for the terminal, with a ± column for each noisy one, the cost, and what is left."""
         header: list[str] = []
         for name in self.columns:
-            header += [name, "±"] if name in self.errors else [name]
+            header += [shown(name), "±"] if name in self.errors else [shown(name)]
         lines = [header]
         for i, row in enumerate(self.rows[:most]):
             line: list[str] = []
@@ -178,7 +179,7 @@ class Answer:
         told.append(f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else ""))
         if self.left is not None:
             told.append(f"left: {self.left}")
-        return "\n".join([*told, *self.notes])
+        return "\n".join([*told, *map(printable, self.notes)])
 
     def stored(self) -> dict[str, Any]:
         """What the ledger keeps of it."""
@@ -210,6 +211,11 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
+def _cell(value: Any) -> Any:
+    plain = "" if value is None else _plain(value)
+    return safe("\n".join(map(printable, plain.split("\n")))) if isinstance(plain, str) else plain
+
+
 def _rich(value: Any, kind: Type) -> Any:
     if isinstance(value, str) and kind == "date":
         return date.fromisoformat(value)
@@ -232,7 +238,7 @@ def _number(cell: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value on one line: six digits of a fraction, nothing for a value that is not there.
+    """A value on one line: six digits of a fraction, nothing for a value that is not there, no control characters.
 
     >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
     ('0.333333', '12', '', '[1, 2]')
@@ -243,4 +249,4 @@ def shown(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(shown(item) for item in value) + "]"
-    return str(value).replace("\n", " ")
+    return printable(str(value).replace("\n", " "))

@@ -10,6 +10,7 @@ from dither.tables import answering, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
 from dither.tables.card import Type
+from dither.tables.limitations import limitations
 from dither.tables.plan import Plan
 from dither.tables.tree import Aggregate, Column
 
@@ -33,11 +34,11 @@ def shaped(
     shown = wanted.columns or {name: Column(name) for name in names}
     kept = shape.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
     types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
-    types |= {
-        name: rows.compile(aggregate.value, frame.find).type
-        for name, aggregate in made.query.aggregates.items()
-        if aggregate.kind == "mode" and aggregate.value is not None
-    }
+    for name, aggregate in made.query.aggregates.items():
+        if aggregate.kind == "mode" and aggregate.value is not None:
+            types[name] = rows.compile(aggregate.value, frame.find).type
+        elif aggregate.kind in SIMPLE:
+            types[name] = _type(made, aggregate, integer)
     errors = {
         name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
         for name, told in shown.items()
@@ -61,6 +62,13 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
     return round(found) if integer else found
 
 
+def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
+    """The type of a count, sum or histogram, from the plan alone: the same when no group is shown."""
+    adjusted = bool(made.totals) and made.selection is None  # least squares moves counts off the whole numbers
+    whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
+    return "integer" if whole or integer else "number"
+
+
 def _kind(values: list[Any]) -> Type:
     kinds: dict[type, Type] = {
         bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
@@ -70,14 +78,7 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(made: Plan) -> tuple[str, ...]:
-    found = []
-    if made.card.unit is not None:
-        part = (
-            f"at most {made.groups} group(s) and {made.limit} row(s) in each"
-            if made.query.groups
-            else (f"at most {made.limit} row(s)")
-        )
-        found.append(f"bounded: of each person {part} count")
+    found = list(limitations(made))
     if made.selection is not None:
         found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
         if made.other:

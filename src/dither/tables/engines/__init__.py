@@ -6,7 +6,10 @@ What every engine promises, whatever the source:
 * Its columns are the card's, as the card's types: BIGINT, DOUBLE, text compared byte by byte, BOOLEAN, DATE, and
   TIMESTAMP in UTC without a zone. What a type cannot hold is NULL: an integer beyond 64 bits, a date outside the
   years 1 to 9999, a cell of a CSV file that cannot be read as the card says.
-* In a CSV file, empty and unquoted is NULL, and ``""`` is empty text.
+* In a CSV file a record is one line (:mod:`dither.tables.engines.lines`); empty and unquoted is NULL, and ``""`` is
+  empty text.
+* Text is valid UTF-8; other text is NULL, or the source is refused when it becomes known.
+* After a fork, the child has to open the source again.
 * Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.dialect`.
 * Errors never hold a value from the data, nor a password; the engine's own message, which may, is not passed on.
 """
@@ -14,19 +17,22 @@ What every engine promises, whatever the source:
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card import Card, PublicTable
+from dither.tables.card import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 
-__all__ = ["Engine", "connect", "same_place"]
+__all__ = ["Engine", "connect", "malformed_lines", "same_place"]
 
 _FORMS = "a path, file.duckdb::table, postgresql://…::table, spark::table, or a frame"
 
 
-def connect(source: object, card: Card | None = None) -> Engine:
-    """Open a source and check that it is what the card says. Nothing but its schema is read.
+def connect(source: object, card: Card | None = None, types: Mapping[str, Type] | None = None) -> Engine:
+    """Open a source and check that it is what the card says.
+
+    With a card, files are read in full unless they were before; otherwise nothing but the schema is read.
 
     Parameters
     ----------
@@ -36,13 +42,15 @@ def connect(source: object, card: Card | None = None) -> Engine:
         relation, a Spark frame.
     card
         What is public about it. Without one, every column that can be used is, as the type the source has.
+    types
+        For a frame without a card: the types of columns, where they are not those of its schema.
 
     >>> import pyarrow as pa
     >>> with connect(pa.table({"x": [1, 2, None]})) as engine:
     ...     print(engine.schema(), engine.run("SELECT COUNT(x) AS n FROM dither_rows").to_pylist())
     {'x': 'integer'} [{'n': 2}]
     """
-    engine = _opened(source, card)
+    engine = _opened(source, card, types)
     try:
         engine.prepare()
     except BaseException:
@@ -51,7 +59,7 @@ def connect(source: object, card: Card | None = None) -> Engine:
     return engine
 
 
-def _opened(source: object, card: Card | None) -> Engine:
+def _opened(source: object, card: Card | None, types: Mapping[str, Type] | None) -> Engine:
     if isinstance(source, (str, os.PathLike)):
         return _named(os.fspath(source), card)
     home = type(source).__module__.partition(".")[0]
@@ -62,7 +70,7 @@ def _opened(source: object, card: Card | None) -> Engine:
     if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
         from dither.tables.engines.duck import of_frame
 
-        return of_frame(source, card)
+        return of_frame(source, card, types)
     raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
 
 
@@ -90,6 +98,25 @@ def _named(source: str, card: Card | None) -> Engine:
     from dither.tables.engines.duck import of_database, of_files
 
     return of_database(place, table, card) if mark else of_files(source, card)
+
+
+def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
+    """The files and numbers of lines that are not records of their CSV files. For the steward: they come from the data.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = pathlib.Path(folder, "t.csv")
+    ...     _ = place.write_text('a,b\\n1,x\\n2\\n3,"y\\n')
+    ...     print([line for _, line in malformed_lines(str(place))])
+    [3, 4]
+    """
+    from dither.tables.engines import files, lines
+
+    found = files.find(source)
+    if found.format is not None:
+        for path in found.paths:
+            for line in lines.malformed(path, found.format):
+                yield path, line
 
 
 def _plain(scheme: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -16,11 +17,15 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables import dialect as say
 from dither.tables.card import Card, ColumnCard, Type
 from dither.tables.dialect import Dialect
+from dither.tables.engines.process import Owner
 
 R = TypeVar("R")
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
+
+withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
+"""Where an engine's own errors are put for the steward's log; nowhere else, since they may hold data."""
 
 _ARROW: dict[Type, Any] = {
     "integer": pa.int64(),
@@ -57,9 +62,11 @@ class Engine(ABC):
     def __init__(self, card: Card | None) -> None:
         self.card = card
         self._columns: dict[str, Type] = {}
+        self._opened: dict[str, Found] = {}
         self._public: dict[str, exp.Expression] = {}
         self._lock = threading.RLock()
         self._stopped = False
+        self._owner = Owner()
 
     # -- what each engine does in its own way -----------------------------------------------------------------------
 
@@ -92,12 +99,12 @@ class Engine(ABC):
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
-    def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
+    def _cancel(self) -> None:
+        """Stop what runs now."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Give everything back. The engine cannot be used afterwards."""
+    def _close(self) -> None:
+        """Give everything back."""
 
     # -- the contract -----------------------------------------------------------------------------------------------
 
@@ -113,6 +120,7 @@ class Engine(ABC):
             raise InvalidData(
                 message("source", "columns of numbers, text or dates", "none", "convert its columns before")
             )
+        self._opened = {name: found[name] for name in self._columns}
         self._table = self._safely(lambda: self._name(ROWS, self._query(found, self._columns, self._raw())))
 
     def _query(self, found: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
@@ -126,6 +134,15 @@ class Engine(ABC):
     def table(self) -> exp.Expression:
         """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
         return self._table.copy()
+
+    @property
+    def empty(self) -> exp.Expression:
+        """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
+        listed = [
+            exp.alias_(say.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
+            for name, type in self._columns.items()
+        ]
+        return exp.select(*listed).where(exp.false()).subquery()
 
     @property
     def columns(self) -> Mapping[str, Type]:
@@ -151,6 +168,9 @@ class Engine(ABC):
                 )
         for name, column in (self.card.columns if self.card else {}).items():
             agrees(name, column, found)
+        if any(found.get(name) != column for name, column in self._opened.items()):
+            # how a column is read was settled by the type it had
+            raise broken("the columns that it had when it was opened", "others", "open it again")
         return found
 
     def run(self, query: str | exp.Expression) -> Any:
@@ -159,9 +179,16 @@ class Engine(ABC):
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
         sql = query if isinstance(query, str) else say.render(query, self.dialect)
+        self._owner.check()  # before the lock, which a thread of the parent may have held
         with self._lock:
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
+
+    def rehearse(self, sql: str) -> None:
+        """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
+        with self._lock:
+            self._stopped = False
+            self._safely(lambda: self._execute(sql))
 
     def public(self, name: str) -> exp.Expression:
         """A public table of the card, for FROM. Give it an alias."""
@@ -172,6 +199,7 @@ class Engine(ABC):
             raise InvalidArgument(
                 message("public table", "one that the card names", "another", "add it to the card under [public]")
             )
+        self._owner.check()
         with self._lock:
             if name not in self._public:
                 self._public[name] = self._beside(name) or self._keep(
@@ -201,11 +229,15 @@ class Engine(ABC):
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
         ours is raised outside its handler, so that it is not even kept as the context.
         """
+        self._owner.check()
         try:
             return work()
         except (DitherError, KeyboardInterrupt):
             raise
         except Exception as error:
+            withheld = withheld_errors.get()
+            if withheld is not None:
+                withheld.append(error)
             said = self._explain(error)
             if said is None:
                 raise
@@ -218,6 +250,20 @@ class Engine(ABC):
         if cause is not None:
             raise ours from cause
         raise ours
+
+    def cancel(self) -> None:
+        """Stop what runs now, from another thread."""
+        if self._owner.is_here:
+            self._stopped = True
+            self._cancel()
+
+    def close(self) -> None:
+        """Give everything back. The engine cannot be used afterwards.
+
+        In a process that was forked since, nothing is: the threads and connections are the parent's.
+        """
+        if self._owner.is_here:
+            self._close()
 
     def __enter__(self) -> Self:
         return self

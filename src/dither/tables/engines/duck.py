@@ -3,19 +3,20 @@
 Each source gets a database of its own in memory, which may open the source and nothing else: no other file, no network,
 no extension, no setting once it is set up. What does not fit in memory goes, encrypted, to a folder of its own.
 
-Cells of CSV files are read as text and then as the card's types: a cell that cannot be read so is NULL, as an empty one
-is. A line with too few or too many cells is not a row of this table at all, and refused. The sign between cells (comma,
-semicolon, tab or bar) is known from the header.
+Cells of CSV files are read as text (:mod:`dither.tables.engines.lines`) and then as the card's types: a cell that
+cannot be read so is NULL, as an empty one is. The sign between cells (comma, semicolon, tab or bar) is known from the
+header.
+
+Files are read in full once, when they become known with a card and whenever they have changed: a CSV file with a line
+that is no record and a Parquet file with text that is not UTF-8 are refused then, so that no question can find them.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import threading
-import weakref
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -24,11 +25,12 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType, message
+from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables import dialect as say
 from dither.tables.card import TYPES, Card, Type
-from dither.tables.engines import files
-from dither.tables.engines.base import Engine, Found, arrow_type, broken, unreadable
+from dither.tables.engines import files, frames, lines
+from dither.tables.engines.base import Engine, Found, broken, unreadable
+from dither.tables.engines.process import OwnFolder
 
 _LOCKED = (
     "SET enable_progress_bar = false",
@@ -65,9 +67,15 @@ _TYPES: dict[str, tuple[Type, ...]] = {
     '"NULL"': TYPES,
 }
 
+_RAW = "dither_raw"
+
 
 class Duck(Engine):
-    """A source in DuckDB. ``setup`` is done while files may still be opened; ``raw`` is the source for FROM."""
+    """A source in DuckDB. ``setup`` is done while files may still be opened; ``raw`` is the source for FROM.
+
+    ``files`` are what has to be read in full before the first question, ``csv`` their format where they are CSV files,
+    and ``unusable`` names columns that no type fits and that are not in ``raw``.
+    """
 
     dialect = "duckdb"
 
@@ -75,14 +83,17 @@ class Duck(Engine):
         self,
         card: Card | None,
         raw: exp.Expression,
-        setup: Callable[[Any], None] = lambda _: None,
-        paths: tuple[str, ...] = (),
-        header: tuple[str, ...] = (),
+        setup: Callable[[Any], object] = lambda _: None,
+        *,
+        files: tuple[str, ...] = (),
+        csv: lines.CsvFormat | None = None,
+        unusable: Sequence[str] = (),
     ) -> None:
         super().__init__(card)
-        self._source, self._paths, self._header = raw, paths, header
-        self._spill = tempfile.mkdtemp(prefix="dither-")
-        self._clean = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+        self._source, self._files, self._csv, self._unusable = raw, files, csv, unusable
+        self._scanned = ""
+        self._folder = OwnFolder()
+        self._spill = self._folder.name
         options = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         self._connection = duckdb.connect(":memory:", config={**options, "temp_directory": self._spill})
         try:
@@ -91,25 +102,68 @@ class Duck(Engine):
             self.close()
             raise
 
-    def _set_up(self, setup: Callable[[Any], None]) -> None:
+    def _set_up(self, setup: Callable[[Any], object]) -> None:
         setup(self._connection)
-        if self._paths:
-            self._connection.execute(f"SET allowed_paths = {say.render(_paths(self._paths), 'duckdb')}")
-        # DuckDB 2 moves TRY_CAST into the reading of CSV files, where a cell that fails it is an error
-        known = {str(line[0]) for line in self._connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
-        if "type_pushdown" in known:
-            self._connection.execute("SET disabled_optimizers = 'type_pushdown'")
+        if self._files and self._csv is None:
+            self._connection.execute(f"SET allowed_paths = {say.render(_paths(self._files), 'duckdb')}")
         for statement in _LOCKED:
             self._connection.execute(statement)
 
     def found(self) -> Mapping[str, Found]:
         """The columns of the source."""
-        if self._header:
-            if files.headers(self._paths)[0] != self._header:  # cells are known by their place
+        if self._csv is not None:
+            if files.csv_format(self._files) != self._csv:  # cells are known by their place
                 raise broken("the header it had when it was opened", "another", "open it again")
-            return dict.fromkeys(self._header, Found("text", ("text", *(type for type in TYPES if type != "text"))))
+            any_type = Found("text", ("text", *(type for type in TYPES if type != "text")))
+            return dict.fromkeys(self._csv.header, any_type)
         with self._lock:
-            return self._described(self._source)
+            return {**self._described(self._source), **dict.fromkeys(self._unusable, Found("another type", ()))}
+
+    def check(self) -> Mapping[str, Found]:
+        """As for every engine; files that are new or have changed are read in full as well."""
+        found = super().check()
+        if self.card is not None and self._files:
+            types = {name: column.type for name, column in self.card.columns.items()}
+            purpose = repr((self._csv, types))
+            mark = files.identity(self._files, purpose)
+            if mark != self._scanned and not files.was_scanned(self._files, mark):
+                with self._lock:
+                    self._safely(lambda: self._scan_csv() if self._csv is not None else self._scan_values(found, types))
+                if files.identity(self._files, purpose) != mark:
+                    raise broken("files that stay as they are while they are read", "others", "open it again later")
+                files.remember_scan(self._files, mark)
+            self._scanned = mark
+        return found
+
+    def _scan_csv(self) -> None:
+        assert self._csv is not None
+        try:
+            wrong = any(True for path in self._files for _ in lines.malformed(path, self._csv))
+        except (OSError, EOFError, zlib.error):
+            raise broken("a source that can be read", "one that is gone or damaged", "restore it") from None
+        if wrong:
+            raise broken(
+                "a CSV file in UTF-8 with a record on each line, cells as in the header, quotes closed on the line",
+                "one with other lines",
+                "its steward can list the lines with dither.tables.engines.malformed_lines, and correct them",
+            )
+
+    def _scan_values(self, found: Mapping[str, Found], types: Mapping[str, Type]) -> None:
+        """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
+        values = [self._canonical(name, found[name], type) for name, type in types.items()]
+        hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
+        try:
+            self._execute(say.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
+        except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException):
+            wrong = True
+        else:
+            wrong = False
+        if wrong:  # outside the handler: the engine's message holds a value
+            raise broken(
+                "values that can be read",
+                "text that is not UTF-8, or a time beyond what can be held",
+                "write the files again with valid values",
+            )
 
     def _described(self, raw: exp.Expression) -> dict[str, Found]:
         sql = f"DESCRIBE {say.render(exp.select('*').from_(raw), 'duckdb')}"
@@ -118,13 +172,13 @@ class Duck(Engine):
         except duckdb.CatalogException:
             raise broken("a table of the database", "none of that name", "check the name after ::") from None
         found = {str(line[0]): _found(str(line[1])) for line in lines}
-        if len(self._paths) > 1:
+        if len(self._files) > 1:
             self._alike()
         return found
 
     def _alike(self) -> None:
         """Files of one glob have the same columns; checked in their footers."""
-        raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(self._paths)])
+        raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(self._files)])
         listed = say.render(exp.select("*").from_(raw), "duckdb")
         numbered = f"SELECT *, ROW_NUMBER() OVER () AS n FROM ({listed})"
         columns = "LIST((name, type, logical_type, num_children) ORDER BY n)"
@@ -137,7 +191,7 @@ class Duck(Engine):
 
     def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
         x: exp.Expression = say.column(name)
-        if self._header and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
+        if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         x = say.try_cast(x, type)
         return say.in_calendar(x, type) if type in ("date", "timestamp") else x
@@ -180,16 +234,13 @@ class Duck(Engine):
             return broken("a source that can be read", "one that is gone or damaged", "restore it"), False
         return unreadable(), harmless
 
-    def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
-        self._stopped = True
+    def _cancel(self) -> None:
         self._connection.interrupt()
 
-    def close(self) -> None:
-        """Close the database and remove its folder."""
+    def _close(self) -> None:
         with suppress(Exception):
             self._connection.close()
-        self._clean()
+        self._folder.remove()
 
 
 def _found(native: str) -> Found:
@@ -208,32 +259,18 @@ def _paths(paths: tuple[str, ...]) -> exp.Expression:
 def of_files(source: str, card: Card | None) -> Duck:
     """Parquet or CSV files."""
     found = files.find(source)
-    if found.kind == "parquet":
-        options: dict[str, exp.Expression] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
-        raw = exp.Anonymous(this="read_parquet", expressions=[_paths(found.paths), *_options(options)])
-        return Duck(card, raw, paths=found.paths)
-    options = {
-        "auto_detect": exp.false(),
-        "header": exp.true(),
-        "columns": _struct(found.header),
-        "delim": exp.Literal.string(found.delimiter),
-        "quote": exp.Literal.string('"'),
-        "escape": exp.Literal.string('"'),
-        "nullstr": exp.Literal.string(""),
-        "allow_quoted_nulls": exp.false(),
-        "hive_partitioning": exp.false(),
-    }
-    raw = exp.Anonymous(this="read_csv", expressions=[_paths(found.paths), *_options(options)])
-    return Duck(card, raw, paths=found.paths, header=found.header)
+    if found.format is not None:
+        header = found.format.header
+        wanted = header if card is None else tuple(name for name in header if name in card.columns)
+        table = lines.CsvTable(found.paths, found.format, wanted or header[:1])
+        return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=found.paths, csv=found.format)
+    options: dict[str, exp.Expression] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
+    raw = exp.Anonymous(this="read_parquet", expressions=[_paths(found.paths), *_options(options)])
+    return Duck(card, raw, files=found.paths)
 
 
 def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:
     return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
-
-
-def _struct(names: tuple[str, ...]) -> exp.Expression:
-    pairs = [exp.PropertyEQ(this=exp.Literal.string(name), expression=exp.Literal.string("VARCHAR")) for name in names]
-    return exp.Struct(expressions=pairs)
 
 
 def of_database(path: str, table: str, card: Card | None) -> Duck:
@@ -254,46 +291,10 @@ def of_database(path: str, table: str, card: Card | None) -> Duck:
         ) from None
 
 
-def of_frame(frame: Any, card: Card | None) -> Duck:
-    """A frame in memory: its columns as Arrow, where they are not copied if they are Arrow already."""
-    try:
-        rows = _arrow(frame, card)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        if isinstance(error, DitherError):
-            raise
-        raise broken(
-            "columns of one type each", "a column of mixed values", "convert the frame's columns to one type each"
-        ) from None
-    if len(set(rows.schema.names)) != len(rows.schema.names):
-        raise broken("columns that differ", "two of one name", "rename one of them")
-    return Duck(card, exp.to_table("dither_frame"), lambda it: it.register("dither_frame", rows))
-
-
-def _arrow(frame: Any, card: Card | None) -> Any:
-    if isinstance(frame, pa.Table):
-        return frame
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
-    name, home = type(frame).__name__, type(frame).__module__.partition(".")[0]
-    if home == "pandas" and name == "DataFrame":
-        return _of_pandas(frame, card)
-    if home == "polars" and name in ("DataFrame", "LazyFrame"):
-        return (frame.collect() if name == "LazyFrame" else frame).to_arrow()
-    if isinstance(frame, duckdb.DuckDBPyRelation):
-        return frame.to_arrow_table()
-    raise WrongType(message("source", "a frame or a table", name, "pass a pandas, polars or Arrow table"))
-
-
-def _of_pandas(frame: Any, card: Card | None) -> Any:
-    """Columns of objects are what the card says they are; the others what their type says."""
-    fields = []
-    for position, name in enumerate(frame.columns):
-        kind = frame.dtypes.iloc[position]
-        said = card.columns.get(name) if card is not None and isinstance(name, str) else None
-        values = frame.iloc[:, position]
-        if str(kind) == "object" and said is not None:
-            values = pa.Array.from_pandas(values, type=arrow_type(said.type))
-        else:
-            values = pa.Array.from_pandas(values)
-        fields.append((str(name), values))
-    return pa.table([values for _, values in fields], names=[name for name, _ in fields])
+def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = None) -> Duck:
+    """A frame in memory, as plain Arrow columns, which are not copied if they are so already."""
+    declared = frames.check_types(types)
+    if card is not None:
+        declared = {name: column.type for name, column in card.columns.items()}
+    rows, unusable = frames.plain_table(frame, declared, only_declared=card is not None)
+    return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)

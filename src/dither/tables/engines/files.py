@@ -1,18 +1,21 @@
-"""Files of rows: which they are, and the header of CSV files. Nothing below the header is read here."""
+"""Files of rows: which they are, what identifies their content, and the header of CSV files."""
 
 from __future__ import annotations
 
 import csv
 import glob
-import gzip
+import hashlib
 import os
 import re
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from dither.errors import InvalidArgument, message
 from dither.tables.engines.base import broken
+from dither.tables.engines.lines import CsvFormat, classify, open_bytes
 
 _KINDS: dict[str, Literal["parquet", "csv"]] = {
     ".parquet": "parquet",
@@ -23,16 +26,17 @@ _KINDS: dict[str, Literal["parquet", "csv"]] = {
 }
 _DELIMITERS = ",;\t|"
 _LONGEST = 1 << 20
+_LARGE = 1 << 25
+"""From how many bytes on a scan is remembered on disk."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one kind, by full name; of CSV files also the columns and the sign between them."""
+    """Files of one kind, by full name; of CSV files also their format."""
 
     kind: Literal["parquet", "csv"]
     paths: tuple[str, ...]
-    header: tuple[str, ...] = ()
-    delimiter: str = ","
+    format: CsvFormat | None = None
 
 
 def find(source: str) -> Files:
@@ -56,15 +60,15 @@ def find(source: str) -> Files:
             raise broken("a file with a schema", "an empty one", "write it again, or leave it out")
     if kinds == {"parquet"}:
         return Files("parquet", tuple(paths))
-    return Files("csv", tuple(paths), *headers(tuple(paths)))
+    return Files("csv", tuple(paths), csv_format(tuple(paths)))
 
 
-def headers(paths: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The columns of CSV files and the sign between them, which all of them share."""
-    header, delimiter = _header(paths[0])
-    if any(_header(each) != (header, delimiter) for each in paths[1:]):
+def csv_format(paths: tuple[str, ...]) -> CsvFormat:
+    """The format of CSV files, which all of them share."""
+    format = _header(paths[0])
+    if any(_header(path) != format for path in paths[1:]):
         raise broken("CSV files with one header", "different ones", "write them with the same columns in one order")
-    return header, delimiter
+    return format
 
 
 def _kind(path: str) -> Literal["parquet", "csv"]:
@@ -79,31 +83,78 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
     return kind
 
 
-def _header(path: str) -> tuple[tuple[str, ...], str]:
-    """The columns of a CSV file and the sign between them, from its first line alone."""
-    opener = gzip.open if path.lower().endswith(".gz") else open
+def _header(path: str) -> CsvFormat:
+    """The columns of a CSV file and the character between them, from its first line alone."""
     try:
-        # what follows the header is none of our business here, even its encoding
-        with opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            start = file.read(_LONGEST)
-        # as many lines as the header's quotes need; a sign within quotes separates nothing
-        signs = [sign for sign in _DELIMITERS if len(_first(start, sign)) > 1]
-        delimiter = signs[0] if signs else ","
-        names = _first(start, delimiter)
-    except (OSError, EOFError, csv.Error):
+        with open_bytes(path) as file:
+            line = file.readline(_LONGEST)
+    except (OSError, EOFError, zlib.error):
         raise broken("a CSV file with a header", "one that cannot be read", "write it again") from None
-    if not names:
-        raise broken("a CSV file with a header", "an empty first line", "put the names of the columns there")
-    if any("\udc80" <= sign <= "\udcff" or sign == "\0" for name in names for sign in name):
+    line = line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
         raise broken("a CSV file in UTF-8", "another encoding", "save it as UTF-8")
-    named = tuple(name if name else f"column_{i}" for i, name in enumerate(names, 1))
-    if len(set(named)) != len(named):
+    if not text:
+        raise broken("a CSV file with a header", "an empty first line", "put the names of the columns there")
+    split = {sign: _cells(text, sign) for sign in _DELIMITERS}  # a character within quotes separates nothing
+    delimiter = next((sign for sign, cells in split.items() if len(cells) > 1), ",")
+    names = tuple(name if name else f"column_{i}" for i, name in enumerate(split[delimiter], 1))
+    format = CsvFormat(names, delimiter)
+    if not classify(line + b"\n", format)[2].all():
+        raise broken(
+            "a header on one line, its quotes closed", "another first line", "write each column's name on that line"
+        )
+    if len(set(names)) != len(names):
         raise broken("a CSV file whose columns differ", "two of one name", "rename one of them in the header")
-    return named, delimiter
+    return format
 
 
-def _first(start: str, delimiter: str) -> list[str]:
-    return next(csv.reader(start.splitlines(keepends=True), delimiter=delimiter), [])
+def _cells(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter))
+    except (csv.Error, StopIteration):
+        return []
+
+
+def identity(paths: tuple[str, ...], purpose: str) -> str:
+    """What changes when one of the files is replaced or written to, without reading them.
+
+    Name, device, inode, size and the times of the last change, as one digest with the purpose.
+    """
+    try:
+        stats = [(path, os.stat(path)) for path in paths]
+    except OSError:
+        raise broken("a source that can be read", "one that is gone or damaged", "restore it") from None
+    facts = [(path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in stats]
+    return hashlib.sha256(repr((purpose, facts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def was_scanned(paths: tuple[str, ...], mark: str) -> bool:
+    """Whether files of this identity were read in full before, by any process of this user."""
+    with suppress(OSError):
+        return _note(paths).read_text() == mark
+    return False
+
+
+def remember_scan(paths: tuple[str, ...], mark: str) -> None:
+    """Keep the identity of large files that were read in full; small ones are read again sooner than looked up."""
+    if sum(os.path.getsize(path) for path in paths) < _LARGE:
+        return
+    note = _note(paths)
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        fresh = note.with_suffix(f".{os.getpid()}")
+        fresh.write_text(mark)
+        os.replace(fresh, note)
+
+
+def _note(paths: tuple[str, ...]) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    name = hashlib.sha256("\0".join(paths).encode("utf-8", "surrogatepass")).hexdigest()
+    return Path(home, "dither", "scanned", name)
 
 
 def database(path: str) -> str:

@@ -1,0 +1,317 @@
+"""The one gate through which frames in memory enter: every column gets its type from what is declared.
+
+What a column's type is comes from the caller (``types=`` or a card) or from the frame's schema, never from its values.
+A column of Python objects has no schema, so its type must be declared. A declared type is applied to each value by
+itself: a value that it cannot hold is NULL, and no value changes how another is read. Behind the gate there are plain
+Arrow columns only, whose text is valid UTF-8.
+
+pandas chooses the dtype of a whole column by its values: one missing whole number makes all of them floats, one odd
+cell makes them objects. A declared type therefore fits every dtype of pandas. Polars and Arrow keep whole numbers
+whole, so with them only numbers may be declared as other numbers.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.tables.card import TYPES, Type
+from dither.tables.engines.base import arrow_type, broken
+
+_EXACT = 1 << 53
+"""Up to here every whole number is a double of its own."""
+_SECONDS = (-62135596800, 253402300799)
+"""The years 1 to 9999."""
+_PER_SECOND = {"s": 1, "ms": 1000}
+
+
+class Objects(list[Any]):
+    """A column of Python objects, which has no type of its own."""
+
+
+def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> tuple[Any, list[str]]:
+    """A frame as an Arrow table of plain columns, and the names of the columns that no type fits.
+
+    Parameters
+    ----------
+    frame
+        A pandas or Polars frame, an Arrow table, a DuckDB relation.
+    types
+        The declared types.
+    only_declared
+        Whether the other columns are left out; otherwise they have the type of the frame's schema.
+    """
+    names, columns, inferred = _columns(frame)
+    if len(set(names)) != len(names):
+        raise broken("columns that differ", "two of one name", "rename one of them")
+    plain: dict[str, Any] = {}
+    unusable: list[str] = []
+    for name, values in zip(names, columns, strict=True):
+        declared = types.get(name)
+        if declared is None and only_declared:
+            continue
+        if isinstance(values, Objects) and declared is None:
+            raise InvalidData(
+                message(
+                    f"column {_shown(name)}",
+                    "a declared type",
+                    "Python objects, whose type would have to be guessed from the values",
+                    f"pass types={{{_shown(name)!r}: 'text'}} (or {', '.join(TYPES[:2])}, …), convert the column with "
+                    "astype('string'), or leave it out",
+                )
+            )
+        found = _typed(values, declared, inferred)
+        if found is None:
+            unusable.append(name)
+        else:
+            plain[name] = found
+    if not plain and not only_declared:
+        raise broken("columns of numbers, text or dates", "none", "convert its columns before")
+    return pa.table(plain or {"": pa.nulls(0)}), unusable
+
+
+def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
+    """Types that a caller declares; refused where one of them is no type."""
+    declared = dict(types or {})
+    for name, type in declared.items():
+        if type not in TYPES:
+            got = type if isinstance(type, str) else "another object"
+            raise InvalidArgument(
+                message(f"types[{_shown(str(name))!r}]", f"one of {', '.join(TYPES)}", got, "choose one of these")
+            )
+    return declared
+
+
+def _shown(name: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
+
+
+# -- the columns of a frame, as its schema has them -------------------------------------------------------------------
+
+
+def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
+    """Names and columns, and whether the library chose the types of whole columns by their values."""
+    name, home = type(frame).__name__, type(frame).__module__.partition(".")[0]
+    if home == "pandas" and name == "DataFrame":
+        places = range(len(frame.columns))
+        return [str(label) for label in frame.columns], (_of_pandas(frame.iloc[:, place]) for place in places), True
+    if home == "polars" and name in ("DataFrame", "LazyFrame"):
+        whole = frame.collect() if name == "LazyFrame" else frame
+        return list(whole.columns), (_of_polars(series) for series in whole.get_columns()), False
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        frame = frame.to_arrow_table()
+    if isinstance(frame, pa.Table):
+        return list(frame.column_names), iter(frame.columns), False
+    raise WrongType(message("source", "a frame or a table", name, "pass a pandas, polars or Arrow table"))
+
+
+def _of_pandas(series: Any) -> Any:
+    dtype = series.dtype
+    if str(dtype) == "category":
+        dtype = series.cat.categories.dtype
+    if str(dtype) == "object":
+        return Objects(series)
+    try:
+        return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError):
+        # text that is not Unicode, or an extension of pandas that Arrow does not know: each value by itself
+        text = getattr(dtype, "name", "").startswith(("str", "string"))
+        return _convert(series, "text") if text else pa.nulls(0, pa.binary())
+
+
+def _of_polars(series: Any) -> Any:
+    if str(series.dtype).startswith("Object"):
+        return Objects(series)
+    try:
+        return series.to_arrow()
+    except Exception:  # polars raises its own kinds; a type that Arrow lacks, whatever the values
+        return pa.nulls(0, pa.binary())
+
+
+# -- one column as its declared type ----------------------------------------------------------------------------------
+
+
+def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
+    """A plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide which."""
+    if isinstance(values, Objects):
+        assert declared is not None
+        return _convert(values, declared)
+    column = _plain(values)
+    if declared is None:
+        return column
+    if column is not None and (pa.types.is_null(column.type) or _family(column.type) == declared):
+        return column
+    if column is not None and declared == "number" and pa.types.is_integer(column.type):
+        return column
+    if column is not None and declared == "integer" and pa.types.is_floating(column.type):
+        return _whole(column)
+    return _convert(values.to_pylist(), declared) if inferred else column
+
+
+def _family(kind: Any) -> Type | None:
+    tests: dict[Type, Callable[[Any], bool]] = {
+        "integer": pa.types.is_integer,
+        "number": lambda it: pa.types.is_floating(it) or pa.types.is_decimal(it),
+        "text": lambda it: pa.types.is_string(it) or pa.types.is_large_string(it),
+        "boolean": pa.types.is_boolean,
+        "date": pa.types.is_date,
+        "timestamp": pa.types.is_timestamp,
+    }
+    return next((type for type, test in tests.items() if test(kind)), None)
+
+
+def _plain(values: Any) -> Any | None:
+    """An Arrow column in one of the types that every value survives, or None."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _plain(values.cast(kind.value_type)) if _family(kind.value_type) != "text" else _text(values)
+    if _family(kind) == "text" or str(kind) == "string_view":
+        return _text(values)
+    if pa.types.is_float16(kind):
+        return values.cast(pa.float32())
+    if pa.types.is_date64(kind):
+        return values.cast(pa.timestamp("ms"), safe=False).cast(pa.date32(), safe=False)
+    if pa.types.is_timestamp(kind) and kind.unit in _PER_SECOND:
+        return _microseconds(values, kind)
+    if pa.types.is_null(kind) or _family(kind) is not None:
+        return values if getattr(kind, "bit_width", 0) <= 128 else None
+    return None
+
+
+def _text(values: Any) -> Any:
+    """Text as UTF-8; NULL where it is not."""
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return pa.chunked_array([_utf8(chunk) for chunk in chunks], pa.large_string())
+
+
+def _utf8(values: Any) -> Any:
+    if pa.types.is_dictionary(values.type):
+        return pc.take(_utf8(values.dictionary), values.indices)
+    raw = values.cast(pa.large_binary())
+    try:
+        return raw.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(value) for value in raw.to_pylist()], pa.large_string())
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _microseconds(values: Any, kind: Any) -> Any:
+    """Times in microseconds; NULL outside the years 1 to 9999, which more digits could not hold."""
+    scale = _PER_SECOND[kind.unit]
+    count = values.cast(pa.int64())
+    inside = pc.and_(pc.greater_equal(count, _SECONDS[0] * scale), pc.less(count, (_SECONDS[1] + 1) * scale))
+    return pc.if_else(inside, count, pa.scalar(None, pa.int64())).cast(kind).cast(pa.timestamp("us", kind.tz))
+
+
+def _whole(values: Any) -> Any:
+    """Doubles as whole numbers; NULL where they are none, or too large to be sure which."""
+    exact = pc.and_(pc.less_equal(pc.abs(values), _EXACT), pc.equal(pc.floor(values), values))
+    return pc.if_else(exact, values, pa.scalar(None, values.type)).cast(pa.int64())
+
+
+# -- one value as its declared type -----------------------------------------------------------------------------------
+
+
+def _convert(values: Iterable[Any], type: Type) -> Any:
+    kind = pa.large_string() if type == "text" else arrow_type(type)
+    return pa.array([convert(value, type) for value in values], kind)
+
+
+def convert(value: object, type: Type) -> Any:
+    """One value as a type of a card, or None if the type cannot hold it. Depends on nothing but the value.
+
+    Whole numbers may come as floats, and truths as 0 and 1. Text is not parsed.
+
+    >>> convert(7.0, "integer"), convert(7.5, "integer"), convert(2**70, "integer"), convert("7", "integer")
+    (7, None, None, None)
+    >>> convert(2**70, "number"), convert(7.0, "text"), convert("\\ud800", "text"), convert(1, "boolean")
+    (1.1805916207174113e+21, '7', None, True)
+    """
+    try:
+        return _CONVERT[type](value)
+    except Exception:  # the methods of an unknown object may raise anything
+        return None
+
+
+def _number(value: object) -> int | float | Decimal | None:
+    """A number of Python's own, unless it is none or NaN."""
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return None if value != value else float(value)
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else value
+    return None
+
+
+def _integral(value: object) -> int | None:
+    number = _number(value)
+    if number is None or isinstance(number, int):
+        return number
+    if isinstance(number, float):
+        return int(number) if abs(number) <= _EXACT and number == int(number) else None
+    return int(number) if number.is_finite() and abs(number) < 1 << 64 and number == int(number) else None
+
+
+def _to_integer(value: object) -> int | None:
+    number = _integral(value)
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+
+
+def _to_number(value: object) -> float | None:
+    number = _number(value)
+    return None if number is None else float(number)
+
+
+def _to_text(value: object) -> str | None:
+    if isinstance(value, str):
+        return str(value.encode().decode())
+    number = None if isinstance(value, (bool, np.bool_)) else _integral(value)
+    return None if number is None else str(number)
+
+
+def _to_boolean(value: object) -> bool | None:
+    number = _integral(value)
+    return bool(number) if number in (0, 1) else None
+
+
+def _to_date(value: object) -> date | None:
+    if isinstance(value, datetime):
+        return value.date() if value == value and value.tzinfo is None and value.time() == time() else None
+    return value if isinstance(value, date) else None
+
+
+def _to_timestamp(value: object) -> datetime | None:
+    if not isinstance(value, datetime) or value != value:  # pandas' NaT is a datetime that differs from itself
+        return None
+    utc = value if value.tzinfo is None else value.astimezone(UTC)
+    return datetime.combine(utc.date(), utc.time())
+
+
+_CONVERT: dict[Type, Callable[[object], Any]] = {
+    "integer": _to_integer,
+    "number": _to_number,
+    "text": _to_text,
+    "boolean": _to_boolean,
+    "date": _to_date,
+    "timestamp": _to_timestamp,
+}

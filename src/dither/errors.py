@@ -8,6 +8,7 @@
     ├── InvalidData (also ValueError)       the data cannot be used as declared
     ├── NotPrivate (also ValueError)        the request cannot be shown to be private
     ├── BudgetExceeded                      the request would spend more than an account has left
+    ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
     └── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
 
 A message has three parts, what was expected, what was got and how to mend it, and never holds a
@@ -68,6 +69,14 @@ class BudgetExceeded(DitherError):
     """The request would spend more than an account has left. Nothing was charged and no data was read.
 
     >>> issubclass(BudgetExceeded, DitherError)
+    True
+    """
+
+
+class MissingPackage(DitherError, ImportError):
+    """A package that only a part of dither needs is not installed; the message names the extra that brings it.
+
+    >>> issubclass(MissingPackage, ImportError)
     True
     """
 

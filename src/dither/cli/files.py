@@ -62,7 +62,6 @@ class Outputs:
     ...     outputs.add("--output", folder + "/answer.csv", ("csv", "json"))
     ...     outputs.write("--output", lambda path: Path(path).write_text("n"))
     ...     Path(folder, "answer.csv").read_text(), os.listdir(folder)
-    1
     ('n', ['answer.csv'])
     """
 

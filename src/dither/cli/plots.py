@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dither.errors import InvalidArgument, message
+from dither.extras import need
 from dither.tables.plan import Plan
 from dither.tables.tree import Column
 
@@ -17,14 +18,8 @@ def check(path: str | None) -> None:
 
     >>> check(None)
     """
-    if path is None:
-        return
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise InvalidArgument(
-            message("--plot", "matplotlib, which draws it", "none installed", "run pip install 'dither[plot]'")
-        ) from None
+    if path is not None:
+        need("matplotlib.figure", "plot")
 
 
 def column(path: str | None, plan: Plan) -> str | None:
@@ -46,9 +41,7 @@ def column(path: str | None, plan: Plan) -> str | None:
 
 def save(path: str, draw: Callable[[Any], object], width: float = 7.0) -> None:
     """Draw on new axes and write them to a file."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, 4.0), layout="constrained")
+    figure = need("matplotlib.figure", "plot").Figure(figsize=(width, 4.0), layout="constrained")
     draw(figure.subplots())
     figure.savefig(path)
 

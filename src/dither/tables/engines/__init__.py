@@ -17,6 +17,7 @@ import os
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
+from dither.extras import need
 from dither.tables.card import Card, PublicTable
 from dither.tables.engines.base import Engine
 
@@ -78,6 +79,7 @@ def _named(source: str, card: Card | None) -> Engine:
             raise InvalidArgument(
                 message("source", "postgresql://…::table", "no table", "add ::table after the database")
             )
+        need("psycopg", "postgresql")
         from dither.tables.engines.postgres import Postgres
 
         return Postgres(place, table, card)

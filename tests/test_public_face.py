@@ -16,8 +16,8 @@ import dither
 from dither import errors
 
 NAMES = [
-    "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "BudgetExceeded", "DitherError", "Exponential", "Gaussian",
-    "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError",
+    "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "BudgetExceeded", "DataIncident", "DatasetClosed", "DitherError",
+    "Exponential", "Gaussian", "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError",
     "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
     "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
     "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
@@ -142,8 +142,14 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
     kinds = {kind for kind in below(dither.DitherError) if kind.__module__.startswith("dither.")}
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
-        if kind not in (dither.DitherError, dither.BudgetExceeded, dither.LedgerError, errors.MissingPackage):
-            # the others are of an argument's making
+        state = (
+            dither.BudgetExceeded,
+            dither.DataIncident,
+            dither.DatasetClosed,
+            dither.LedgerError,
+            errors.MissingPackage,
+        )
+        if kind not in (dither.DitherError, *state):  # not of an argument's making
             assert issubclass(kind, (ValueError, TypeError))
         for base in (ValueError, TypeError):
             line = next(line for line in (errors.__doc__ or "").splitlines() if kind.__name__ in line)

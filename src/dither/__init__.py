@@ -13,6 +13,8 @@ import typing as _typing
 from dither import accounting, density, sensitivity, stats
 from dither.errors import (
     BudgetExceeded,
+    DataIncident,
+    DatasetClosed,
     DitherError,
     InvalidArgument,
     InvalidData,
@@ -56,6 +58,8 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "ApproxDP",
     "BoundedLaplace",
     "BudgetExceeded",
+    "DataIncident",
+    "DatasetClosed",
     "DitherError",
     "Exponential",
     "Gaussian",

@@ -8,6 +8,8 @@
     ├── InvalidData (also ValueError)       the data cannot be used as declared
     ├── NotPrivate (also ValueError)        the request cannot be shown to be private
     ├── BudgetExceeded                      the request would spend more than an account has left
+    ├── DataIncident                        an error occurred while rows were read; the charge stays
+    ├── DatasetClosed                       too many incidents: closed until the steward reopens it
     ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
     └── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
 
@@ -77,6 +79,35 @@ class MissingPackage(DitherError, ImportError):
     """A package that only a part of dither needs is not installed; the message names the extra that brings it.
 
     >>> issubclass(MissingPackage, ImportError)
+    True
+    """
+
+
+class DataIncident(DitherError):
+    """An error occurred while rows were read. The charge stays, and the ledger has recorded the incident.
+
+    The sentence is the same whatever the cause, and no cause is attached: what went wrong in the rows would be an
+    answer without noise.
+
+    >>> print(DataIncident())
+    data: expected rows that can be read, got an error while reading them. Fix: tell the steward; the charge stays.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            message(
+                "data",
+                "rows that can be read",
+                "an error while reading them",
+                "tell the steward; the charge stays",
+            )
+        )
+
+
+class DatasetClosed(DitherError):
+    """Too many incidents: the dataset takes no questions until its steward reopens it. Nothing was charged.
+
+    >>> issubclass(DatasetClosed, DitherError)
     True
     """
 

@@ -244,7 +244,7 @@ def test_odd_names_are_names(ledger: Ledger) -> None:
         ledger.release(name, dp.PureDP(0.5), np.count_nonzero, key=name, request=name, analyst=name, people=[name])
         assert ledger.left(name) == ledger.left(name, name) == dp.PureDP(0.5)
         assert [account.owner for account in ledger.accounts(name)] == 4 * [name]
-        assert [entry.key for entry in ledger.history(name)] == [None, None, name, None]
+        assert [entry.key for entry in ledger.history(name)] == [None, None, name, name]
     assert ledger.verify().people
 
 

@@ -27,7 +27,12 @@ __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verif
 
 
 def open(
-    place: str | PathLike[str], *, secret: bytes | None = None, receipt: Receipt | None = None, create: bool = True
+    place: str | PathLike[str],
+    *,
+    secret: bytes | None = None,
+    receipt: Receipt | None = None,
+    create: bool = True,
+    read_only: bool = False,
 ) -> Ledger:
     """Open a ledger, or make one.
 
@@ -42,6 +47,8 @@ def open(
         The last receipt the caller has kept: a ledger that does not hold it is refused.
     create
         Whether to make a ledger where there is none.
+    read_only
+        Whether to read only: nothing is created or written, so that a folder without write permission will do.
 
     Examples
     --------
@@ -50,7 +57,7 @@ def open(
     ...     ledger.accounts()
     []
     """
-    ledger = Ledger(place, secret=secret, create=create)
+    ledger = Ledger(place, secret=secret, create=create, read_only=read_only)
     try:
         if receipt is not None:
             ledger.expect(receipt)

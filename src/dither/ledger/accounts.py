@@ -37,6 +37,7 @@ class Account:
     population: str = ""
     checksum: int = field(default=0, repr=False)
     sealed: int = field(default=0, repr=False)
+    incidents: int = field(default=0, repr=False)
 
     @property
     def limit(self) -> Guarantee | None:
@@ -181,6 +182,7 @@ def add(store: Store, account: Account) -> None:
             "population": account.population,
             "checksum": account.checksum,
             "sealed": account.sealed,
+            "incidents": account.incidents,
         },
     )
 
@@ -230,9 +232,10 @@ def unknown(kind: Kind) -> InvalidArgument:
 
 def read(row: Any) -> Account:
     """An account from its row."""
-    owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, checksum, sealed = row
-    if any(type(number) is not int for number in (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0)):
+    owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, *rest = row
+    numbers = (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0, *rest)
+    if any(type(number) is not int for number in numbers):
         raise _unreadable()
     room = None if limit_loss is None else Amount(limit_loss, limit_delta)
     used = Amount(spent_loss, spent_delta)
-    return Account(owner, kind, name, text, unit, room, used, population, checksum, sealed)
+    return Account(owner, kind, name, text, unit, room, used, population, *rest)

@@ -11,20 +11,21 @@ from numpy.typing import NDArray
 
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
-from dither.ledger import accounts, chain, people, schema
+from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
 from dither.ledger.secret import Secret
 from dither.ledger.store import Store
-from dither.ledger.units import Amount, Price, cost
+from dither.ledger.units import Amount, Price, Unit, cost
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What was paid for one release: the right to compute it and to record one answer.
+    """What was paid for one release: the right to compute it once and to record one answer.
 
     ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is
-    set if this very request was answered before: there is nothing left to compute.
+    set if this very request was answered before: there is nothing left to compute. ``units`` are those of the
+    accounts it was charged to.
     """
 
     dataset: str
@@ -33,14 +34,18 @@ class Charge:
     receipt: Receipt
     kept: NDArray[np.bool_] | None = field(default=None, repr=False)
     answer: bytes | None = field(default=None, repr=False)
+    price: Price | None = field(default=None, repr=False)
+    units: frozenset[Unit] = field(default=frozenset(), repr=False)
 
 
 def earlier(store: Store, dataset: str, key: str, paid: Guarantee, digest: str) -> Charge | None:
-    """The charge made under this key, with its answer if there is one."""
+    """The recorded answer under this key. A charge without one gives no right to anything: whoever asks again pays
+    again, and so nobody draws the noise of one charge twice.
+    """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
-    seq, text, hashed = rows[0]
+    seq, text = rows[0]
     try:
         same = json.loads(text)["request"] == digest
     except (ValueError, KeyError, TypeError):
@@ -49,47 +54,48 @@ def earlier(store: Store, dataset: str, key: str, paid: Guarantee, digest: str) 
         raise InvalidArgument(
             message("key", "a new key for a new request", "one used for another request", "choose another key")
         )
-    answers = store.rows(schema.ANSWER, {"charge": seq})
-    if answers:
-        answered, answer, last = answers[0]
-        receipt = Receipt(answered, chain.held(last, answered).hex())
-        return Charge(dataset, key, paid, receipt, answer=chain.held(answer, answered))
-    return Charge(dataset, key, paid, Receipt(seq, chain.held(hashed, seq).hex()))
+    answers = store.rows(schema.ANSWER, {"dataset": dataset, "key": key})
+    if not answers:
+        return None
+    found = chain.entry_of(answers[0])
+    return Charge(dataset, key, paid, found.receipt, answer=found.answer)
 
 
-def resumed(store: Store, secret: Secret, found: Charge, crowd: people.Crowd | None) -> Charge:
-    """A charge that was not answered yet, with the people who paid for it, in the transaction under way."""
-    _check_crowd(accounts.known(store, found.dataset).population, crowd)
-    if crowd is None:
-        return found
-    rows = store.run(schema.AWAITED, {"charge": found.receipt.seq}).fetchall()
-    seq, kept = found.receipt.seq, chain.held(rows[0][1], found.receipt.seq) if rows else b""
-    if not rows or chain.held(rows[0][0], seq) != people.fingerprint(secret.key(), seq, crowd.who, kept):
-        raise InvalidArgument(
-            message("people", "those of the charge that waits under this key", "others", "ask with another key")
-        )
-    bits = np.frombuffer(kept, dtype=np.uint8)
-    return replace(found, kept=crowd.rows(np.unpackbits(bits, count=crowd.who.size).astype(bool)))
-
-
-def affordable(store: Store, dataset: str, price: Price, analyst: str | None) -> None:
-    """Refuse what dataset and analyst cannot pay, before anybody's key is read; the charge itself checks again."""
-    for account in _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]:
+def check(store: Store, dataset: str, price: Price, analyst: str | None, most_incidents: int, people: bool) -> None:
+    """Refuse what dataset and analyst cannot pay, and what is not asked rightly, before anybody's key is read. It
+    depends on the question alone; the charge itself checks again.
+    """
+    paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
+    incidents.check_open(paying[0], most_incidents)
+    _check_people(paying[0].population, people)
+    for account in paying:
         account.charged(price)
+    if people:
+        _check_life(accounts.known(store, paying[0].population, "people"), price)
 
 
-def _check_crowd(population: str, crowd: people.Crowd | None) -> None:
+def _check_people(population: str, named: bool) -> None:
     """Who is touched has to be said where people have accounts, and only there."""
-    if population and crowd is None:
+    if population and not named:
         raise InvalidArgument(
             message("people", "whom this release touches", "nobody", "pass people=, the column of person keys")
         )
-    if crowd is not None and not population:
+    if named and not population:
         raise InvalidArgument(
             message(
                 "people", "nobody: people have no accounts here", "a column", "create the dataset with each_person="
             )
         )
+
+
+def _check_life(account: Account, price: Price) -> Amount:
+    """What a release costs each person; refused if nobody could ever pay it, which everybody may know."""
+    amount = cost(price, account.unit)
+    if account.room is None or not amount.within(account.room):
+        raise BudgetExceeded(
+            message("cost", f"at most {account.limit}, what {account} has for life", str(price), "ask for less")
+        )
+    return amount
 
 
 def pay(
@@ -101,23 +107,35 @@ def pay(
     analyst: str | None,
     crowd: people.Crowd | None,
     body: dict[str, Any],
+    *,
+    max_incidents: int,
+    unread: bool = False,
 ) -> Charge:
-    """Check every account with this charge in it, write it down, and charge them, in the transaction under way."""
+    """Check every account with this charge in it, write it down, and charge them, in the transaction under way.
+
+    ``unread``: people could not be read, so that only the dataset and the analyst can be charged.
+    """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
+    incidents.check_open(paying[0], max_incidents)
     amounts = [account.charged(price) for account in paying]
     population = paying[0].population
-    _check_crowd(population, crowd)
+    _check_people(population, unread or crowd is not None)
     last = (rows[0][-2], chain.held(rows[0][-1], rows[0][-2]))
     if fresh is not None:
         receipt = accounts.open_all(store, dataset, [fresh])
         last = (receipt.seq, bytes.fromhex(receipt.hash))
-    kept = None if crowd is None else _people_pay(store, secret, population, crowd, price, last[0] + 1, body)
+    units = {account.unit for account in paying}
+    kept = None
+    if crowd is not None:
+        account = accounts.known(store, population, "people")
+        kept = _people_pay(store, secret, account, crowd, price, last[0] + 1, body)
+        units.add(account.unit)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
     for account, amount in zip(paying, amounts, strict=True):
         _spend(store, account, amount)
-    return Charge(dataset, key, price.guarantee, receipt, kept)
+    return Charge(dataset, key, price.guarantee, receipt, kept, price=price, units=frozenset(units))
 
 
 def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]:
@@ -146,27 +164,20 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
 
 
 def _people_pay(
-    store: Store, secret: Secret, population: str, crowd: people.Crowd, price: Price, seq: int, body: dict[str, Any]
+    store: Store, secret: Secret, account: Account, crowd: people.Crowd, price: Price, seq: int, body: dict[str, Any]
 ) -> NDArray[np.bool_]:
     """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put
     back to an earlier state do not fit into the history again.
     """
-    account, key = accounts.known(store, population, "people"), secret.key()
-    assert account.room is not None
+    key, population = secret.key(), account.owner
     if account.sealed:
         _check_seal(store, key, account)
-    amount = cost(price, account.unit)
-    if not amount.within(account.room):  # which everybody may know: nobody could ever pay it
-        raise BudgetExceeded(
-            message("cost", f"at most {account.limit}, what {account} has for life", str(price), "ask for less")
-        )
+    amount = _check_life(account, price)
+    assert account.room is not None
     kept = people.charge(store, population, crowd.who, amount, account.room)
     total = (account.checksum + people.checksum(key, crowd.who[kept], amount.loss, amount.delta)) % people.PRIME
     _spend(store, replace(account, checksum=total, sealed=seq), Amount(0, 0))
     body["people"] = [population, people.seal(key, population, seq, total), account.sealed]
-    bits = np.packbits(kept).tobytes()
-    mark = people.fingerprint(key, seq, crowd.who, bits)
-    store.run(schema.AWAIT, {"charge": seq, "crowd": mark, "kept": bits})
     return crowd.rows(kept)
 
 

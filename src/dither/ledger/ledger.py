@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal, NoReturn, Self
 
-from dither.errors import InvalidArgument, LedgerError, WrongType, message
+from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType, message
 from dither.guarantees import Guarantee
-from dither.ledger import accounts, chain, charging, report, schema
+from dither.ledger import accounts, chain, charging, opening, report, schema
+from dither.ledger import incidents as _incidents
 from dither.ledger import people as _people
 from dither.ledger.accounts import Account
 from dither.ledger.answers import canonical, decode, encode
@@ -21,7 +22,7 @@ from dither.ledger.charging import Charge
 from dither.ledger.scope import Allowance, Scope
 from dither.ledger.secret import Secret
 from dither.ledger.store import Store
-from dither.ledger.units import Filter, Limit, Price, Unit, check_filter, check_guarantee
+from dither.ledger.units import Filter, Limit, Price
 from dither.spending import kept_by
 
 _LONGEST = 200
@@ -51,8 +52,15 @@ class Verified:
 class Ledger:
     """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`."""
 
-    def __init__(self, place: str | PathLike[str], *, secret: bytes | None = None, create: bool = True) -> None:
-        self._store = Store(place, create=create)
+    def __init__(
+        self,
+        place: str | PathLike[str],
+        *,
+        secret: bytes | None = None,
+        create: bool = True,
+        read_only: bool = False,
+    ) -> None:
+        self._store = Store(place, create=create, read_only=read_only)
         try:
             self._secret = Secret(self._store, secret)
             with self._store.snapshot():
@@ -94,41 +102,35 @@ class Ledger:
             :mod:`dither.ledger.units`.
         """
         name = _name(dataset, "dataset")
-        default = "" if each_person is None else name
-        whose = default if population is None else _name(population, "population")
-        for promise in (limit, each_analyst, each_person):
-            if promise is not None:
-                check_guarantee(promise, "limit")
-        check_filter(filter)
+        limits = _limits(name, limit, each_analyst, each_person, population, filter)
         with self._store.transaction():
-            if accounts.find(self._store, name, "dataset") is not None:
-                raise InvalidArgument(
-                    message("dataset", "a new name", "one that has accounts already", "choose another, or use those")
-                )
-            shared = accounts.find(self._store, whose, "people") if whose else None
-            if whose and shared is None and each_person is None:
-                raise InvalidArgument(
-                    message("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
-                )
-            if shared is not None and each_person is not None and each_person != shared.limit:
-                raise InvalidArgument(
-                    message(
-                        "each_person", "the limit that this population has", "another", "leave it out, or change_limit"
-                    )
-                )
-            if limit is None and not whose:
-                raise InvalidArgument(
-                    message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
-                )
-            new: list[Account] = []
-            if whose and shared is None:
-                new.append(accounts.opened((whose, "people", ""), each_person, filter))
-            people = shared or (new[0] if new else None)
-            unit: Unit = people.unit if limit is None and people is not None else "epsilon"
-            new.append(accounts.opened((name, "dataset", ""), limit, filter, population=whose, unit=unit))
-            if each_analyst is not None:
-                new.append(accounts.opened((name, "analyst", ""), each_analyst, filter))
-            return accounts.open_all(self._store, name, new)
+            return opening.create(self._store, name, limits)
+
+    def ensure(
+        self,
+        dataset: str,
+        *,
+        limit: Guarantee | None = None,
+        each_analyst: Guarantee | None = None,
+        each_person: Guarantee | None = None,
+        population: str | None = None,
+        filter: Filter = "sum",
+    ) -> bool:
+        """Open the accounts of a dataset unless they are there, in one step; whether this call opened them.
+
+        Parameters are those of :meth:`create`. Accounts that are there have to have these very limits, all of them;
+        others are refused. Opened for reading only, missing accounts are left missing.
+        """
+        name = _name(dataset, "dataset")
+        limits = _limits(name, limit, each_analyst, each_person, population, filter)
+        with self._store.snapshot():
+            there = accounts.find(self._store, name) is not None
+            if there:
+                opening.check(self._store, name, limits)
+        if there or self._store.read_only:
+            return False
+        with self._store.transaction():
+            return opening.ensure(self._store, name, limits)
 
     def admit(self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum") -> Receipt:
         """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
@@ -199,11 +201,13 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
+        max_incidents: int = _incidents.DEFAULT,
     ) -> Charge:
         """Pay for one release, durably, before it is computed.
 
         One transaction looks the key up, checks every account with this charge in it, and commits. There are no
-        refunds: from here on the data may have been read.
+        refunds: from here on the data may have been read. If ``people`` is a function and fails, dataset and analyst
+        are charged all the same, an incident is recorded, and :class:`dither.DataIncident` is raised.
 
         Parameters
         ----------
@@ -212,43 +216,88 @@ class Ledger:
         cost
             A guarantee, or a mechanism, whose guarantee it is.
         key
-            Names this release for ever. The same key and the same request later find the same charge, and its
-            answer if it was recorded; the same key with another request is refused. Without one, a new one is made.
+            Names this release for ever. The same key and the same request later find its answer, if it was
+            recorded, and are charged again otherwise; the same key with another request is refused. Without one, a
+            new one is made.
         request
             What was asked, as JSON: part of the history, and compared when the key is used again.
         people
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
+        max_incidents
+            After this many incidents the dataset is closed (:class:`dither.DatasetClosed`) until :meth:`reopen`.
         """
         name, price = _name(dataset, "dataset"), Price.of(cost)
-        guarantee = price.guarantee
+        guarantee, most = price.guarantee, _incidents.check_most(max_incidents)
         who = None if analyst is None else _name(analyst, "analyst")
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
-        told = accounts.state(guarantee, "sum")
-        digest = hashlib.sha256(canonical([name, told, who, asked]).encode("utf-8", "surrogatepass")).hexdigest()
+        cost_stated = {**accounts.state(guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
+        text = canonical([name, cost_stated, who, asked])
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         self._reached("asked")
         found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
-        if found is not None and found.answer is not None:
+        if found is not None:
             return found
-        if people is not None and found is None:
-            charging.affordable(self._store, name, price, who)
-        crowd = None if people is None else _people.crowd(people, self._secret.key())
+        contributors, unread = None, False
+        if people is not None:
+            charging.check(self._store, name, price, who, most, people=True)
+            contributors, unread = self._read_people(people)
         with self._store.transaction():
             found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
-            if found is not None and found.answer is None:
-                found = charging.resumed(self._store, self._secret, found, crowd)
             if found is None:
-                body = {"cost": told, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                found = charging.pay(self._store, self._secret, name, named, price, who, crowd, body)
+                body = {"cost": cost_stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
+                found = charging.pay(
+                    self._store,
+                    self._secret,
+                    name,
+                    named,
+                    price,
+                    who,
+                    contributors,
+                    body,
+                    max_incidents=most,
+                    unread=unread,
+                )
+                if unread:
+                    _incidents.record(self._store, found)
         self._reached("charged")
+        if unread and found.answer is None:
+            raise DataIncident
         return found
+
+    def _read_people(self, people: Any) -> tuple[_people.Crowd | None, bool]:
+        """Whom a release touches; and whether a function failed to say so, which must not be told from its error."""
+        if not callable(people):
+            return _people.crowd(people, self._secret.key()), False
+        try:
+            return _people.crowd(people, self._secret.key()), False
+        except Exception:
+            return None, True
+
+    def incident(self, charge: Charge) -> Receipt:
+        """Record that an error occurred while the rows of a charge were read; once for each charge."""
+        if not isinstance(charge, Charge):
+            raise WrongType(message("charge", "a charge", type(charge).__name__, "pass what charge() returned"))
+        with self._store.transaction():
+            return _incidents.record(self._store, charge)
+
+    def incidents(self, dataset: str) -> int:
+        """The number of incidents of a dataset since it was last reopened."""
+        with self._store.snapshot():
+            return accounts.known(self._store, _name(dataset, "dataset")).incidents
+
+    def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
+        """Take questions again after incidents; who signed and why stays in the history."""
+        name, by, why = _name(dataset, "dataset"), _name(signed_by, "signed_by"), _name(reason, "reason", 2000)
+        with self._store.transaction():
+            return _incidents.reopen(self._store, name, by, why)
 
     def record(self, charge: Charge, answer: bytes) -> Released:
         """Write down the answer of a charge, durably, before anybody sees it.
 
-        Each charge has one answer. If somebody else who asked with the same key was faster, theirs is returned,
-        and this one must be forgotten.
+        Each key has one answer. If somebody else who asked with the same key was faster, theirs is returned, and
+        this one must be forgotten.
         """
         if not isinstance(charge, Charge) or not isinstance(answer, bytes):
             raise WrongType(
@@ -264,18 +313,16 @@ class Ledger:
             ) from None
         with self._store.transaction():
             asked = chain.ask(self._store, charge.receipt)
-            rows = self._store.run(schema.ANSWER, {"charge": charge.receipt.seq}).fetchall() if asked else []
+            rows = self._store.run(schema.ANSWER, {"dataset": charge.dataset, "key": charge.key}).fetchall()
             chain.check_charge(asked, charge)
             if rows:
-                seq, answer, last = rows[0]
-                receipt = Receipt(seq, chain.held(last, seq).hex())
-                answer = chain.held(answer, seq)
+                earlier = chain.entry_of(rows[0])
+                receipt, answer = earlier.receipt, chain.held(earlier.answer, earlier.seq)
             else:
+                seq = charge.receipt.seq
                 receipt = chain.append(
-                    self._store, "answer", charge.dataset, {}, charge=charge.receipt.seq, answer=answer
+                    self._store, "answer", charge.dataset, {}, key=charge.key, charge=seq, answer=answer
                 )
-                if charge.kept is not None:
-                    self._store.run(schema.ANSWERED, {"charge_": charge.receipt.seq})
         self._reached("recorded")
         return Released(decode(answer) if rows else value, answer, charge.key, receipt, bool(rows))
 
@@ -289,17 +336,20 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
+        max_incidents: int = _incidents.DEFAULT,
     ) -> Released:
         """Charge, compute, record the answer, and only then release it.
 
         ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of
         ``people`` that may be used. What it releases through dither's mechanisms may not cost more than ``cost``
         in all: that is checked. If it fails, or the process dies, the charge stays, and asking again with the same
-        key computes again under the same charge; nothing was released before it was recorded.
+        key pays again; nothing was released before it was recorded.
         """
         if not callable(compute):
             raise WrongType(message("compute", "a function", type(compute).__name__, "pass lambda: …"))
-        paid = self.charge(dataset, cost, key=key, request=request, analyst=analyst, people=people)
+        paid = self.charge(
+            dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents
+        )
         if paid.answer is None:
             with kept_by(Allowance(paid.cost)):
                 found = compute() if paid.kept is None else compute(paid.kept)
@@ -409,6 +459,19 @@ def _name(value: object, name: str, longest: int = _LONGEST) -> str:
             message(name, f"1 to {longest} printable characters", f"{len(value)} of them", f"choose another {name}")
         )
     return value
+
+
+def _limits(
+    dataset: str,
+    limit: Guarantee | None,
+    each_analyst: Guarantee | None,
+    each_person: Guarantee | None,
+    population: str | None,
+    filter: Filter,
+) -> opening.Limits:
+    default = "" if each_person is None else dataset
+    whose = default if population is None else _name(population, "population")
+    return opening.Limits(limit, each_analyst, each_person, whose, filter)
 
 
 def _canonical(request: Any) -> str:

@@ -205,12 +205,6 @@ def charge(store: Store, population: str, who: NDArray[np.int64], cost: Amount, 
     return kept
 
 
-def fingerprint(secret: bytes, seq: int, who: NDArray[np.int64], kept: bytes) -> bytes:
-    """A keyed hash of a crowd and of who in it paid: whether both are the same again."""
-    told = b"crowd" + seq.to_bytes(8, "big") + hashlib.sha256(who.astype("<i8").tobytes()).digest() + kept
-    return hmac.new(secret, told, hashlib.sha256).digest()
-
-
 def checksum(secret: bytes, who: NDArray[np.int64], loss: Any, delta: Any) -> int:
     """A weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
 

@@ -3,7 +3,6 @@
 ``entry``    the history: only ever appended to, each row hashed together with the one before
 ``account``  what each account may spend and has spent: sums over the history, kept so that a charge reads one row
 ``person``   what each person has spent, under a keyed hash of the person's key
-``pending``  who pays for a charge that is not answered yet: a bit for each of the people asked about
 ``about``    version, and the fingerprint of the key of those hashes
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
 
 _metadata = sa.MetaData()
 
@@ -37,17 +36,22 @@ entry = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("answer", sa.LargeBinary),
     sa.Column("hash", sa.LargeBinary, nullable=False),
-    sa.UniqueConstraint("dataset", "key"),
 )
 
-# each charge has one answer; charges themselves are not in the index, which saves them a page
-sa.Index(
-    "dither_one_answer",
-    entry.c.charge,
-    unique=True,
-    sqlite_where=entry.c.charge.is_not(None),
-    postgresql_where=entry.c.charge.is_not(None),
-)
+
+def _is(kind: str) -> sa.ColumnElement[bool]:
+    """Entries of one kind, spelled out in the statement: a partial index is not used for a parameter."""
+    return entry.c.kind == sa.literal_column(f"'{kind}'")
+
+
+def _index(name: str, kind: str, *columns: sa.Column[object], unique: bool) -> None:
+    sa.Index(name, *columns, unique=unique, sqlite_where=_is(kind), postgresql_where=_is(kind))
+
+
+# a key may be charged several times and has one answer; each entry is in one index at most, which saves pages
+_index("dither_charges", "charge", entry.c.dataset, entry.c.key, unique=False)
+_index("dither_one_answer", "answer", entry.c.dataset, entry.c.key, unique=True)
+_index("dither_one_incident", "incident", entry.c.charge, unique=True)
 
 account = sa.Table(
     "dither_account",
@@ -64,14 +68,7 @@ account = sa.Table(
     sa.Column("population", sa.Text, nullable=False),
     sa.Column("checksum", _Whole, nullable=False),
     sa.Column("sealed", _Whole, nullable=False),
-)
-
-pending = sa.Table(
-    "dither_pending",
-    _metadata,
-    sa.Column("charge", _Whole, primary_key=True, autoincrement=False),
-    sa.Column("crowd", sa.LargeBinary, nullable=False),
-    sa.Column("kept", sa.LargeBinary, nullable=False),
+    sa.Column("incidents", _Whole, nullable=False),
 )
 
 person = sa.Table(
@@ -99,7 +96,11 @@ def create(connection: sa.Connection) -> None:
         # INSERT OR REPLACE deletes what is in its way without asking the triggers
         connection.exec_driver_sql(
             "CREATE TRIGGER dither_no_replace BEFORE INSERT ON dither_entry WHEN EXISTS (SELECT 1 FROM dither_entry "
-            "WHERE seq >= NEW.seq OR charge = NEW.charge OR (dataset = NEW.dataset AND key = NEW.key)) "
+            "WHERE seq >= NEW.seq) "
+            "OR (NEW.kind = 'answer' AND EXISTS (SELECT 1 FROM dither_entry "
+            "WHERE kind = 'answer' AND dataset = NEW.dataset AND key = NEW.key)) "
+            "OR (NEW.kind = 'incident' AND EXISTS (SELECT 1 FROM dither_entry "
+            "WHERE kind = 'incident' AND charge = NEW.charge)) "
             f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
         )
     else:
@@ -144,10 +145,15 @@ ENTRIES_OF = (
     .limit(_p("most"))
 )
 APPEND = entry.insert().values({column.name: _p(column.name) for column in entry.c})
-CHARGED = sa.select(entry.c.seq, entry.c.body, entry.c.hash).where(
-    entry.c.dataset == _p("dataset"), entry.c.key == _p("key")
+# the first charge under a key: all of them are for the same request
+CHARGED = (
+    sa.select(entry.c.seq, entry.c.body)
+    .where(_is("charge"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
+    .order_by(entry.c.seq)
+    .limit(1)
 )
-ANSWER = sa.select(entry.c.seq, entry.c.answer, entry.c.hash).where(entry.c.charge == _p("charge"))
+ANSWER = sa.select(*_entry_columns).where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
+INCIDENT = sa.select(*_entry_columns).where(_is("incident"), entry.c.charge == _p("charge"))
 
 ACCOUNT = sa.select(account).where(
     account.c.owner == _p("owner"), account.c.kind == _p("kind"), account.c.name == _p("name")
@@ -182,13 +188,14 @@ RESTATE = (
     .where(account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_"))
     .values(stated=_p("stated_"), unit=_p("unit_"), limit_loss=_p("limit_loss_"), limit_delta=_p("limit_delta_"))
 )
+COUNT_INCIDENTS = (
+    account.update()
+    .where(account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_"))
+    .values(incidents=_p("incidents_"))
+)
 
 GET = sa.select(about.c.value).where(about.c.name == _p("name"))
 PUT = about.insert().values(name=_p("name"), value=_p("value"))
-
-AWAIT = pending.insert().values({column.name: _p(column.name) for column in pending.c})
-AWAITED = sa.select(pending.c.crowd, pending.c.kept).where(pending.c.charge == _p("charge"))
-ANSWERED = pending.delete().where(pending.c.charge == _p("charge_"))
 
 PEOPLE = (
     sa.select(person.c.who, person.c.loss, person.c.delta)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -38,16 +39,15 @@ _SNAPSHOT = {
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 }
 _TABLES = [sa.select(table).limit(0) for table in (schema.about, schema.entry, schema.account, schema.person)]
-_MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
-"""From each version of the tables to the next."""
 
 
 class Store:
     """The database a ledger lives in."""
 
-    def __init__(self, place: str | os.PathLike[str], *, create: bool = True) -> None:
-        self.place = _place(place)
-        self.engine = _engine(self.place, create)
+    def __init__(self, place: str | os.PathLike[str], *, create: bool = True, read_only: bool = False) -> None:
+        self.place, self.read_only = _place(place), read_only
+        create = create and not read_only
+        self.engine = _engine(self.place, create, read_only)
         self.dialect = self.engine.dialect.name
         self._lock = threading.RLock()
         self._compiled: dict[int, tuple[Any, str, list[str] | None]] = {}
@@ -63,32 +63,28 @@ class Store:
     def _prepare(self, create: bool) -> None:
         version = self._version()
         if version is None and not create:
-            raise _unusable("a ledger", "a database without one", "create it with dither.ledger.open(place)")
+            raise _none("a database without one")
         if version is not None and version > schema.VERSION:
             raise _unusable(
                 f"a ledger of version {schema.VERSION} or older", f"version {version}", "use a newer dither to open it"
             )
-        if version != schema.VERSION:
-            self._migrate()
+        if version is not None and version < schema.VERSION:
+            raise _unusable(
+                f"a ledger of version {schema.VERSION}",
+                f"version {version}, which this dither does not read",
+                "keep it with the dither that made it, and start a new one for what is left",
+            )
+        if version is None:
+            self._make_tables()
 
-    def _migrate(self) -> None:
-        """Bring the tables to this version, in one transaction; whoever comes second finds it done."""
+    def _make_tables(self) -> None:
+        """Make the tables, in one transaction; whoever comes second finds it done."""
         with self.engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
             if self.dialect == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(6363636303)")
-            version = self._version_in(connection)
-            if version is None:
+            if self._version_in(connection) is None:
                 schema.create(connection)
-                version = schema.VERSION
-            while version < schema.VERSION:
-                if version not in _MIGRATIONS:
-                    raise _damaged(f"there is no version {version}")
-                _MIGRATIONS[version](connection)
-                version += 1
-                connection.execute(
-                    schema.about.update().where(schema.about.c.name == "version").values(value=str(version))
-                )
             connection.exec_driver_sql("COMMIT")
 
     def _tables(self, connection: sa.Connection) -> set[str] | None:
@@ -149,6 +145,8 @@ class Store:
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of it or nothing, and on disk when it ends; nobody else writes meanwhile."""
+        if self.read_only:
+            raise _unusable("a ledger opened for writing", "one opened with read_only=True", "open it without")
         return self._between(_BEGIN[self.dialect], True)
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -279,6 +277,14 @@ def _cause(error: BaseException) -> str:
     return f"{type(origin).__name__} from the database" + (f": {lines[:200]}" if lines else "")
 
 
+class NoLedger(LedgerError):
+    """There is no ledger at a place, and none was to be made."""
+
+
+def _none(got: str) -> NoLedger:
+    return NoLedger(message("ledger", "a ledger", got, "create it with dither.ledger.open(place)"))
+
+
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:
     return LedgerError(message("ledger", expected, got, fix))
 
@@ -321,9 +327,9 @@ def _elsewhere(got: str) -> InvalidArgument:
     return InvalidArgument(message("place", "a file or postgresql://…", got, "pass 'budget.sqlite'"))
 
 
-def _engine(url: sa.URL, create: bool) -> sa.Engine:
+def _engine(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
-        return _sqlite(url, create)
+        return _sqlite(url, create, read_only)
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -337,6 +343,8 @@ def _engine(url: sa.URL, create: bool) -> sa.Engine:
         if driver.execute("SHOW fsync").fetchone()[0] != "on":
             raise _unusable("a server that writes to disk", "one with fsync = off", "turn it on, or charges are lost")
         driver.execute(f"SET synchronous_commit = on; SET lock_timeout = '{WAIT_SECONDS}s'")
+        if read_only:
+            driver.execute("SET default_transaction_read_only = on")
 
     return engine
 
@@ -346,23 +354,26 @@ def key_file(path: Path) -> Path:
     return path.with_name(path.name + ".key")
 
 
-def _sqlite(url: sa.URL, create: bool) -> sa.Engine:
+def _sqlite(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
     try:
         _make(Path(str(url.database)), create)
     except OSError:
         raise _unusable("a file that can be opened", "one that cannot", "check its name and its folder") from None
-    engine = sa.create_engine(
-        url, poolclass=sa.NullPool, connect_args={"timeout": WAIT_SECONDS, "check_same_thread": False}
-    )
+    file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(file, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
+
+    engine = sa.create_engine(url, poolclass=sa.NullPool, creator=connect)
 
     @sa.event.listens_for(engine, "connect")
     def durable(driver: Any, _: Any) -> None:
         driver.isolation_level = None
         driver.execute("PRAGMA busy_timeout = 120000")
         names = {row[0] for row in driver.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not names or "dither_about" in names:  # somebody else's database stays as it is
+        if not read_only and (not names or "dither_about" in names):  # somebody else's database stays as it is
             with suppress(sqlite3.OperationalError):  # a read-only file stays as it is, and can still be read
-                driver.execute("PRAGMA journal_mode = WAL")
+                driver.execute("PRAGMA journal_mode = TRUNCATE")
         driver.execute("PRAGMA synchronous = FULL")
         driver.execute("PRAGMA fullfsync = ON")
         driver.execute("PRAGMA foreign_keys = ON")
@@ -389,7 +400,7 @@ def _make(path: Path, create: bool) -> None:
                 raise _unusable("a ledger, or no file yet", "a file of something else", "choose another file")
         return
     if not create:
-        raise _unusable("a ledger", "no such file", "create it with dither.ledger.open(place)")
+        raise _none("no such file")
     if not path.parent.is_dir():
         raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
     with suppress(FileExistsError):  # only its owner may read who is in it

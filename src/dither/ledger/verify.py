@@ -52,7 +52,7 @@ class _Books:
                 limit = accounts.promised(told["limit"])
                 room = None if limit is None else Limit.of(limit, told["limit"]["filter"]).amount
                 stated, unit = canonical(told["limit"]), told["unit"]
-                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"], stated, unit]
+                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"], stated, unit, 0]
         elif entry.kind == "limit":
             limit = accounts.promised(body["limit"])
             found = self.sums[tuple(body["account"])]
@@ -67,12 +67,16 @@ class _Books:
                 if before != self.seals.get(population, (0, ""))[0]:
                     raise chain.broken(entry.seq, "people's accounts were put back before it")
                 self.seals[population] = entry.seq, seal
-        elif entry.charge not in self.charges:
+        elif entry.kind == "reopen":
+            self.sums[entry.dataset, "dataset", ""][5] = 0
+        elif entry.kind == "incident" and entry.charge in self.charges:
+            self.sums[entry.dataset, "dataset", ""][5] += 1
+        elif entry.kind != "answer" or entry.charge not in self.charges:
             raise chain.broken(entry.seq, "it answers no charge")
 
     def compare(self, found: list[accounts.Account]) -> None:
         """Refuse accounts that are not what the history adds up to."""
-        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit] for a in found}
+        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in found}
         plain = all((a.checksum, a.sealed) == (0, 0) for a in found if a.kind != "people")
         if told != self.sums or not plain:
             wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {

@@ -14,6 +14,8 @@ from dither.guarantees import Guarantee
 from dither.tables.tree import Value
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
+MIN_EPSILON = 1e-4
+MAX_INCIDENTS = 3
 TYPES: tuple[Type, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
 
 
@@ -59,3 +61,17 @@ class Card:
     """The delta of one release, where one is needed: keys that are not public, Gaussian noise."""
     version: str | None = None
     """Which state of the data this is: answers recorded for another one are not given again."""
+
+    # What follows does not change what an answer means: it is left out of the text that a recorded answer is found by.
+    population: str | None = field(default=None, repr=False)
+    """Whose people these are: tables of one population share each person's account. By default the table's own."""
+    filter: Choice["sum", "advanced"] = field(default="sum", repr=False)
+    """How the limits are kept; see :mod:`dither.ledger.units`."""
+    min_epsilon: float = field(default=MIN_EPSILON, repr=False)
+    """The least epsilon of a question: one that costs next to nothing is of use to an attacker only."""
+    max_incidents: int = field(default=MAX_INCIDENTS, repr=False)
+    """After so many errors while rows were read, the table is closed until its steward reopens it."""
+    receipt: str | None = field(default=None, repr=False)
+    """A file that keeps the last receipt: a ledger that does not hold it is refused."""
+    incident_log: str | None = field(default=None, repr=False)
+    """The steward's log of errors while rows were read; by default beside the ledger."""

@@ -33,11 +33,11 @@ import tomllib
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dither.errors import DitherError, InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.tables.card import TYPES, Card, ColumnCard, PublicTable, Type
+from dither.tables.card import MAX_INCIDENTS, MIN_EPSILON, TYPES, Card, ColumnCard, PublicTable, Type
 from dither.tables.drafts import EXAMPLES, NAME, draft
 from dither.tables.tree import Value
 
@@ -45,11 +45,11 @@ __all__ = ["draft", "gaps", "parse", "read"]
 
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
-    "public", "version",
+    "public", "version", "min_epsilon", "max_incidents", "receipt", "incident_log",
 )  # fmt: skip
 _COLUMN = ("type", "bounds", "keys")
 _PUBLIC = ("source", "columns")
-_BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst")
+_BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst", "population", "filter")
 _LOSS = ("epsilon", "delta", "rho")
 _KINDS: dict[type, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a section",
@@ -91,7 +91,8 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
     dither.errors.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns, public or version, got another key. Fix: did you mean unit?.
+    columns, public, version, min_epsilon, max_incidents, receipt or incident_log, got another key. Fix: did you mean
+    unit?.
     """
     _known(given, _TOP, "")
     home = Path(folder)
@@ -109,6 +110,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
             )
     ledger = _text(given, "ledger", "")
     budget, each_person, each_analyst = _budget(given.get("budget"), unit)
+    population, filter = _accounts(given.get("budget"))
     return Card(
         name=name,
         source=_place(_text(given, "source", "", required=True), home),
@@ -123,6 +125,12 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         each_person=each_person,
         delta=_delta(given.get("delta"), "delta"),
         version=_text(given, "version", ""),
+        population=population,
+        filter=filter,
+        min_epsilon=_least(given.get("min_epsilon", MIN_EPSILON)),
+        max_incidents=_whole(given, "max_incidents", MAX_INCIDENTS),
+        receipt=_file(_text(given, "receipt", ""), "receipt", home),
+        incident_log=_file(_text(given, "incident_log", ""), "incident_log", home),
     )
 
 
@@ -158,11 +166,12 @@ def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False
     return value
 
 
-def _whole(given: Mapping[str, Any], key: str) -> int:
-    value = given.get(key, 1)
+def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:
+    value = given.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         got = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _kind(value)
-        raise _wrong(key, "a whole number from 1 on" + (' or "auto"' if key == "max_groups" else ""), got, f"{key} = 1")
+        expected = "a whole number from 1 on" + (' or "auto"' if key == "max_groups" else "")
+        raise _wrong(key, expected, got, f"{key} = {default}")
     return value
 
 
@@ -175,6 +184,15 @@ def _place(source: str, home: Path) -> str:
         return source
     path, rest = (path, mark + table) if mark else (source, "")
     return os.path.normpath(os.path.join(home, os.path.expanduser(path))) + rest
+
+
+def _file(given: str | None, name: str, home: Path) -> str | None:
+    """A file of this machine, with its path made full."""
+    if given is None:
+        return None
+    if "://" in given:
+        raise _wrong(name, "a path of this machine", "an address", f'write {name} = "{name}.txt"')
+    return os.path.normpath(os.path.join(home, os.path.expanduser(given)))
 
 
 def _columns(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
@@ -300,6 +318,28 @@ def _delta(given: object, name: str) -> float | None:
         got = str(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else _kind(given)
         raise _wrong(name, "a number strictly between 0 and 1", got, "write delta = 1e-6, for example")
     return float(given)
+
+
+def _least(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1000:
+        got = str(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else _kind(given)
+        raise _wrong("min_epsilon", "a number above 0 and at most 1000", got, f"write min_epsilon = {MIN_EPSILON}")
+    return float(given)
+
+
+def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
+    """Whose people the accounts are for, and how the limits are kept."""
+    if not isinstance(given, Mapping):
+        return None, "sum"
+    population, filter = _text(given, "population", "budget"), given.get("filter", "sum")
+    if population is not None and given.get("per") != "person":
+        raise _wrong(
+            "budget.population", 'per = "person" beside it', "another", 'write per = "person", or remove population'
+        )
+    if filter not in ("sum", "advanced"):
+        got = repr(filter) if isinstance(filter, str) else _kind(filter)
+        raise _wrong("budget.filter", '"sum" or "advanced"', got, "leave it out")
+    return population, filter
 
 
 def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:

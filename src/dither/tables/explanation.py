@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dither.ledger import Ledger
 from dither.mechanisms import Gaussian
 from dither.tables.answering import every_group
+from dither.tables.limitations import limitations
 from dither.tables.plan import Plan
 from dither.tables.ranks import errors
 
@@ -30,17 +30,18 @@ class Explanation:
     groups: str
     bounding: str
     left: str
+    limitations: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         told = [f"cost: {self.cost}; left: {self.left}", self.groups, self.bounding]
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
-        return "\n".join(told)
+        return "\n".join([*told, *self.limitations])
 
 
-def explain(plan: Plan, books: Ledger) -> Explanation:
-    """Describe a plan."""
+def explain(plan: Plan, left: str) -> Explanation:
+    """Describe a plan; ``left`` says what may still be spent."""
     lines: list[dict[str, Any]] = []
     for name, parts in plan.parts.items():
         for measure in parts:
@@ -87,13 +88,4 @@ def explain(plan: Plan, books: Ledger) -> Explanation:
             f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
         )
         bounding += " are those of one group"
-    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left(books, plan.card.name))
-
-
-def left(books: Ledger, dataset: str) -> str:
-    """What may still be spent, in words: of people, who may each have another amount left, only their limit."""
-    found = {account.kind: account for account in books.accounts(dataset) if not account.name}
-    whole, people = found["dataset"], found.get("people")
-    if whole.room is not None:
-        return str(whole.left or "nothing")
-    return f"private; each person has {people.limit} for life" if people is not None else "no limit"
+    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, limitations(plan))

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dither import arguments, ledger
-from dither.errors import InvalidArgument, InvalidData, message
+from dither import arguments
+from dither.errors import DataIncident, InvalidArgument, InvalidData, LedgerError, message
 from dither.guarantees import Guarantee
-from dither.ledger import Ledger
+from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
-from dither.tables import answering, auto, explanation, plan, rows, shape
+from dither.tables import answering, auto, card_ledger, incidents, plan, question_plan, rows
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
 from dither.tables.card import Card, ColumnCard
@@ -24,25 +24,56 @@ from dither.tables.engines import connect
 from dither.tables.explanation import Explanation, explain
 from dither.tables.phrases import Phrases
 from dither.tables.plan import Plan
-from dither.tables.shaping import SIMPLE, shaped
+from dither.tables.shaping import shaped
 from dither.tables.tree import Aggregate, Expression, Query
 
-_SMALLEST, _LARGEST = 1e-6, 1e4
+_FIRST = (
+    "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
+    "ledger was lost or replaced: tell the steward"
+)
 
 
 class Table:
-    """A table with its card, its engine and its ledger: what :func:`dither.open` returns."""
+    """A table with its card, its engine and its ledger: what :func:`dither.open` returns.
 
-    def __init__(self, card: Card, source: object, books: Ledger, *, owned: Any = None) -> None:
+    ``new_ledger`` says that opening it started a new ledger, or new accounts in one.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        source: object,
+        ledger: Ledger | None,
+        log: incidents.IncidentLog,
+        *,
+        owned: Any = None,
+        new_ledger: bool = False,
+        read_only: bool = False,
+    ) -> None:
         self.card = card
-        self.ledger = books
-        self._owned = owned
+        self.new_ledger = new_ledger
+        self.read_only = read_only
+        self.incident_log = log
+        self._ledger, self._owned = ledger, owned
+        self._first = new_ledger
         try:
             _check_unit(card)
+            arguments.epsilon(card.min_epsilon, "min_epsilon")
+            arguments.whole(card.max_incidents, "max_incidents")
             self.engine = connect(source, card)
         except BaseException:
-            books.close()
+            if ledger is not None:
+                ledger.close()
             raise
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where its budget is kept. Opened to read only, a table may have none yet."""
+        if self._ledger is None:
+            raise LedgerError(
+                message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
+            )
+        return self._ledger
 
     def sql(self, text: str) -> Question:
         """A question in SQL."""
@@ -65,12 +96,17 @@ class Table:
     @property
     def left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.ledger.left(self.card.name)
+        return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
+
+    @property
+    def _left(self) -> str:
+        return card_ledger.left(self._ledger, self.card)
 
     def close(self) -> None:
         """Let go of the engine and the ledger."""
         self.engine.close()
-        self.ledger.close()
+        if self._ledger is not None:
+            self._ledger.close()
         if self._owned is not None:
             self._owned.cleanup()
 
@@ -137,48 +173,18 @@ class Question:
         other: bool = False,
     ) -> Plan:
         """How it would be answered; reads no data."""
-        query, card = self.query, self.table.card
-        many = self._many(max_groups)
-        choices = auto.wanted(query, many)
-        shape.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
-        chance = plan.first(delta, query.delta, card.delta)
-
-        def made(loss: object) -> Plan:
-            whole = arguments.epsilon(loss)
-            found = plan.make(
-                auto.provisional(query),
-                card,
-                epsilon=whole * (1 - auto.SHARE * len(choices)),
-                delta=chance,
-                max_groups=1 if many == "auto" else many,
-                max_rows=max_rows,
-                noise=noise,
-                consistent=consistent,
-                other=other,
-            )
-            if not choices:
-                return found
-            cost = auto.total(whole, None if chance is None else arguments.delta(chance))
-            return replace(found, guarantee=cost, automatic=whole * auto.SHARE)
-
-        given = epsilon if epsilon is not None else query.epsilon
-        if (given is None) == (error is None):
-            raise InvalidArgument(
-                message(
-                    "epsilon",
-                    "epsilon, or the error that is good enough",
-                    "both" if error is not None else "neither",
-                    "pass epsilon=0.5, or error=50",
-                )
-            )
-        if error is not None and choices:
-            raise InvalidArgument(
-                message("error", "stated bounds and max_groups", "'auto'", "state them, or pass epsilon instead")
-            )
-        found = made(given) if error is None else _for_error(made, arguments.positive(error, "error"))
-        answering.every_group(found)
-        plan.check(found)
-        return found
+        return question_plan.make(
+            self.query,
+            self.table.card,
+            epsilon,
+            error=error,
+            delta=delta,
+            max_groups=self._many(max_groups),
+            max_rows=max_rows,
+            noise=noise,
+            consistent=consistent,
+            other=other,
+        )
 
     def _many(self, max_groups: object) -> object:
         """How many groups of a person count, "auto" included; a row is in one."""
@@ -187,7 +193,7 @@ class Question:
 
     def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
         """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
-        return explain(self.plan(epsilon, **options), self.table.ledger)
+        return explain(self.plan(epsilon, **options), self.table._left)
 
     def release(
         self,
@@ -204,8 +210,13 @@ class Question:
         """Charge, run, add noise, record, and answer.
 
         The same question with the same parameters returns the recorded answer, for free; ``again=True`` (or another
-        ``key``) asks anew, and pays anew.
+        ``key``) asks anew, and pays anew. If anything fails once it is paid for, the charge stays, and what is said
+        is the same whatever it was; the steward's log has the details.
         """
+        if self.table.read_only:
+            raise InvalidArgument(
+                message("table", "one that was opened to ask", "one opened to read only", "open it without read_only")
+            )
         made = self.plan(epsilon, error=error, **options)
         chosen = [] if made.automatic is None else auto.wanted(self.query, self._many(options.get("max_groups")))
         table, books = self.table, self.table.ledger
@@ -223,26 +234,45 @@ class Question:
         if key is None:
             told = f"{request}{made.guarantee!r}{analyst}"
             key = secrets.token_hex(16) if again else hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        if table.card.receipt is not None:
+            receipts.check_writable(table.card.receipt)
+        accounts = books.accounts(table.card.name)
+        first = table._first or any(account.kind == "dataset" and account.spent is None for account in accounts)
         frame = self._frame(made)
-        crowd = _Crowd(self.table.engine, frame) if self._counts_people else None
-        paid = books.charge(table.card.name, made.guarantee, key=key, request=request, analyst=analyst, people=crowd)
-        if paid.answer is None:
-            if crowd is not None:
-                frame = crowd.remaining(paid.kept)
-            found = self._answer(made, frame, nonnegative, integer, options)
-            released = books.record(paid, encode(found.stored()))
-        else:
-            released = books.record(paid, paid.answer)
-        return Answer.restored(
-            decode(released.stored),
-            left=explanation.left(books, table.card.name),
-            replayed=released.replayed,
-            receipt=str(released.receipt),
-        )
+        people = any(account.kind == "people" for account in accounts)
+        crowd = _Crowd(table.engine, frame, table.incident_log) if people else None
+        failed = False
+        try:
+            paid = books.charge(
+                table.card.name,
+                made.guarantee,
+                key=key,
+                request=request,
+                analyst=analyst,
+                people=crowd,
+                max_incidents=table.card.max_incidents,
+            )
+        except DataIncident:
+            failed = True
+        if failed:  # outside of the handler: nothing of what failed goes with it
+            raise DataIncident
 
-    @property
-    def _counts_people(self) -> bool:
-        return any(account.kind == "people" for account in self.table.ledger.accounts(self.table.card.name))
+        def compute() -> bytes:
+            paying = frame if crowd is None else crowd.remaining(paid.kept)
+            answer = self._answer(made, paying, nonnegative, integer, options)
+            return encode(replace(answer, notes=(*answer.notes, *([_FIRST] if first else []))).stored())
+
+        stored = paid.answer
+        if stored is None:
+            subject = f"{table.card.name}: the question charged in entry {paid.receipt.seq} of the ledger"
+            stored = incidents.shielded(compute, table.incident_log, subject, lambda: books.incident(paid))
+        released = books.record(paid, stored)
+        table._first = False
+        if table.card.receipt is not None:
+            receipts.keep(table.card.receipt, released.receipt)
+        return Answer.restored(
+            decode(released.stored), left=table._left, replayed=released.replayed, receipt=str(released.receipt)
+        )
 
     def _frame(self, made: Plan) -> Frame:
         engine = self.table.engine
@@ -284,12 +314,15 @@ class Question:
 class _Crowd:
     """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
 
-    def __init__(self, engine: Any, frame: Frame) -> None:
-        self._engine, self._frame = engine, frame
+    def __init__(self, engine: Any, frame: Frame, log: incidents.IncidentLog) -> None:
+        self._engine, self._frame, self._log = engine, frame, log
         self._column: Any = None
 
     def __call__(self) -> Any:
-        """The column of their keys."""
+        """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
+        return incidents.shielded(self._read, self._log, f"{self._frame.card.name}: whom a question is about")
+
+    def _read(self) -> Any:
         sql = f"SELECT DISTINCT u FROM ({self._frame.everywhere.source({})}) AS r"
         self._column = self._engine.run(self._frame.phrases.render(sql)).column(0)
         return self._column
@@ -306,43 +339,6 @@ class _Crowd:
         return replace(self._frame, tables={**self._frame.tables, "": paying})
 
 
-def _for_error(made: Any, wanted: float) -> Plan:
-    """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
-
-    def reaches(loss: float) -> bool:
-        found: Plan = made(loss)
-        if not any(aggregate.kind in SIMPLE for aggregate in found.query.aggregates.values()):
-            raise InvalidArgument(
-                message(
-                    "error",
-                    "a count, a sum or a histogram, whose error does not depend on the data",
-                    "other aggregates only",
-                    "pass epsilon instead",
-                )
-            )
-        return all(width <= wanted for width in _widths(found))
-
-    low, high = _SMALLEST, _LARGEST
-    if not reaches(high):
-        raise InvalidArgument(message("error", "a larger error", wanted, "this one would protect nobody"))
-    for _ in range(60):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-        if high / low < 1.0005:
-            break
-    result: Plan = made(float(f"{high:.4g}") if reaches(float(f"{high:.4g}")) else high)
-    return result
-
-
-def _widths(made: Plan, confidence: float = 0.95) -> list[float]:
-    found = []
-    for name, parts in made.parts.items():
-        if made.query.aggregates[name].kind in SIMPLE:
-            width = float(made.measures[parts[0]].error(confidence, integer=True))
-            found.append(width / parts[0].scale)
-    return found + [float(count.mechanism.error(confidence, integer=True)) for count in made.counts]
-
-
 def open(
     source: Any,
     *,
@@ -355,6 +351,10 @@ def open(
     max_rows: int = 1,
     delta: float | None = None,
     ledger: str | None = None,
+    receipt: Receipt | str | None = None,
+    read_only: bool = False,
+    max_incidents: int | None = None,
+    min_epsilon: float | None = None,
 ) -> Table:
     """Open a table by its card, or a frame with what a card would say.
 
@@ -367,15 +367,32 @@ def open(
         of their own. ``budget`` is needed.
     ledger
         Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
+    receipt
+        The last receipt that was kept, or its text: a ledger that does not hold it is refused. By default the one in
+        the file that the card names, if it does.
+    read_only
+        To check and explain: a ledger is neither made nor changed, and nothing can be released.
+    max_incidents
+        After so many errors while rows were read the table is closed until its steward reopens it; by default what
+        the card says, or 3.
+    min_epsilon
+        The least epsilon of a question; by default what the card says, or 1e-4.
     """
     from dither.tables import cards
     from dither.tables.aggregates import different
 
+    def _limited(card: Card) -> Card:
+        given = {"max_incidents": max_incidents, "min_epsilon": min_epsilon}
+        return replace(card, **{name: value for name, value in given.items() if value is not None})
+
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = cards.read(source)
-        return Table(card, card.source, _books(card, ledger))
+        if "://" in (ledger or card.ledger or "") and card.incident_log is None:
+            log = Path(source).absolute().parent / f"{card.name}.incidents.log"
+            card = replace(card, incident_log=str(log))
+        return _opened(_limited(card), card.source, ledger, receipt, read_only)
     if isinstance(source, Card):
-        return Table(source, source.source, _books(source, ledger))
+        return _opened(_limited(source), source.source, ledger, receipt, read_only)
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
     with connect(source) as engine:
@@ -390,37 +407,31 @@ def open(
         )
         for column, kind in types.items()
     }
-    card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
+    card = _limited(Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta))
     folder = None if ledger is not None else tempfile.TemporaryDirectory()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
     try:
-        return Table(card, source, _books(card, place), owned=folder)
+        return _opened(card, source, place, receipt, read_only, owned=folder)
     except BaseException:
         if folder is not None:
             folder.cleanup()
         raise
 
 
-def _books(card: Card, place: str | None) -> Ledger:
-    """The card's ledger, with its accounts opened at the first time; later the ledger's own limits hold."""
+def _opened(
+    card: Card, source: object, place: str | None, receipt: Receipt | str | None, read_only: bool, owned: Any = None
+) -> Table:
+    """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger
-    if where is None:
+    if where is None and not read_only:
         raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
-    books = ledger.open(where)
-    held = {(account.owner, account.kind): account.limit for account in books.accounts() if not account.name}
-    if (card.name, "dataset") not in held:
-        books.create(card.name, limit=card.budget, each_analyst=card.each_analyst, each_person=card.each_person)
-    elif held[card.name, "dataset"] != card.budget or held.get((card.name, "people")) != card.each_person:
-        books.close()
-        raise InvalidArgument(
-            message(
-                "budget",
-                "the budget that the ledger holds",
-                "another in the card",
-                "put the card back, or change the ledger's with change_limit, signed and with a reason",
-            )
-        )
-    return books
+    new, ledger = False, None
+    if where is not None and read_only:
+        ledger = card_ledger.read_ledger(card, where, receipt)
+    elif where is not None:
+        ledger, new = card_ledger.open_ledger(card, where, receipt)
+    log = incidents.log_of(card, where or "")
+    return Table(card, source, ledger, log, owned=owned, new_ledger=new, read_only=read_only)
 
 
 __all__ = ["Question", "Table", "open"]

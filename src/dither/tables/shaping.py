@@ -10,6 +10,7 @@ from dither.tables import answering, rows, shape
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
 from dither.tables.card import Type
+from dither.tables.limitations import limitations
 from dither.tables.plan import Plan
 from dither.tables.tree import Aggregate, Column
 
@@ -70,14 +71,7 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(made: Plan) -> tuple[str, ...]:
-    found = []
-    if made.card.unit is not None:
-        part = (
-            f"at most {made.groups} group(s) and {made.limit} row(s) in each"
-            if made.query.groups
-            else (f"at most {made.limit} row(s)")
-        )
-        found.append(f"bounded: of each person {part} count")
+    found = list(limitations(made))
     if made.selection is not None:
         found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
         if made.other:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,6 +22,9 @@ R = TypeVar("R")
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
+
+withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
+"""Where an engine's own errors are put for the steward's log; nowhere else, since they may hold data."""
 
 _ARROW: dict[Type, Any] = {
     "integer": pa.int64(),
@@ -206,6 +210,9 @@ class Engine(ABC):
         except (DitherError, KeyboardInterrupt):
             raise
         except Exception as error:
+            withheld = withheld_errors.get()
+            if withheld is not None:
+                withheld.append(error)
             said = self._explain(error)
             if said is None:
                 raise

@@ -1,0 +1,106 @@
+"""Opening the accounts of a dataset: once, or if they are not there yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.ledger import accounts
+from dither.ledger.accounts import Account
+from dither.ledger.chain import Receipt
+from dither.ledger.store import Store
+from dither.ledger.units import Filter, Unit, check_filter, check_guarantee
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a dataset's accounts may ever spend; see :meth:`dither.ledger.Ledger.create`."""
+
+    limit: Guarantee | None
+    each_analyst: Guarantee | None
+    each_person: Guarantee | None
+    population: str
+    filter: Filter
+
+    def __post_init__(self) -> None:
+        for promise in (self.limit, self.each_analyst, self.each_person):
+            if promise is not None:
+                check_guarantee(promise, "limit")
+        check_filter(self.filter)
+        if self.limit is None and not self.population:
+            raise InvalidArgument(
+                message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
+            )
+
+
+def create(store: Store, dataset: str, limits: Limits) -> Receipt:
+    """Open the accounts of a new dataset, in the transaction that is under way."""
+    if accounts.find(store, dataset, "dataset") is not None:
+        raise InvalidArgument(
+            message("dataset", "a new name", "one that has accounts already", "choose another, or use those")
+        )
+    whose = limits.population
+    shared = accounts.find(store, whose, "people") if whose else None
+    if whose and shared is None and limits.each_person is None:
+        raise InvalidArgument(
+            message("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
+        )
+    if shared is not None and limits.each_person is not None and limits.each_person != shared.limit:
+        raise InvalidArgument(
+            message("each_person", "the limit that this population has", "another", "leave it out, or change_limit")
+        )
+    new: list[Account] = []
+    if whose and shared is None:
+        new.append(accounts.opened((whose, "people", ""), limits.each_person, limits.filter))
+    people = shared or (new[0] if new else None)
+    unit: Unit = people.unit if limits.limit is None and people is not None else "epsilon"
+    new.append(accounts.opened((dataset, "dataset", ""), limits.limit, limits.filter, population=whose, unit=unit))
+    if limits.each_analyst is not None:
+        new.append(accounts.opened((dataset, "analyst", ""), limits.each_analyst, limits.filter))
+    return accounts.open_all(store, dataset, new)
+
+
+def ensure(store: Store, dataset: str, limits: Limits) -> bool:
+    """Open the accounts of a dataset unless they are there, in the transaction that is under way; whether it did.
+
+    Accounts that are there have to have these very limits.
+    """
+    whole = accounts.find(store, dataset)
+    if whole is None:
+        create(store, dataset, limits)
+        return True
+    check(store, dataset, limits)
+    return False
+
+
+def check(store: Store, dataset: str, limits: Limits) -> None:
+    """Refuse limits that are not those of the accounts that are there."""
+    whole = accounts.known(store, dataset)
+    template = accounts.find(store, dataset, "analyst")
+    people = accounts.find(store, whole.population, "people") if whole.population else None
+    held = {
+        "limit": whole.limit,
+        "each_analyst": None if template is None else template.limit,
+        "each_person": None if people is None else people.limit,
+        "population": whole.population,
+    }
+    # a population that another dataset has opened need not be given its limit again
+    stated = {
+        name: getattr(limits, name)
+        for name in held
+        if not (name == "each_person" and limits.each_person is None and limits.population)
+    }
+    filters = {account.filter for account in (whole, template) if account is not None and account.limit is not None}
+    wrong = [name for name, value in stated.items() if value != held[name]]
+    if filters - {limits.filter}:
+        wrong.append("filter")
+    if wrong:
+        raise InvalidArgument(
+            message(
+                ", ".join(wrong),
+                f"what the ledger holds for dataset {dataset!r}",
+                "another",
+                "state that, or change the ledger's with change_limit, signed and with a reason",
+            )
+        )

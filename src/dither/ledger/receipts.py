@@ -1,0 +1,77 @@
+"""A file that keeps the last receipt, apart from the ledger: on another disk it finds a ledger that went back.
+
+The file holds one line, what a receipt prints as. It is replaced as a whole, and only by a later receipt.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from dither.errors import LedgerError, message
+from dither.ledger.chain import Receipt
+
+__all__ = ["check_writable", "keep", "read"]
+
+_LONGEST = 200
+
+
+def read(path: str | os.PathLike[str]) -> Receipt | None:
+    """The receipt in a file; None where there is no file yet.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     before = read(folder + "/receipt")
+    ...     keep(folder + "/receipt", Receipt(3, "ab" * 32))
+    ...     keep(folder + "/receipt", Receipt(2, "cd" * 32))
+    ...     before, read(folder + "/receipt").seq
+    (None, 3)
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LONGEST).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise _unusable("that can be read", "check its path and who may read it") from None
+    return Receipt.read(text.strip())
+
+
+def keep(path: str | os.PathLike[str], receipt: Receipt) -> None:
+    """Write a receipt, durably and whole, unless the file holds a later one."""
+    held = read(path)
+    if held is not None and held.seq >= receipt.seq:
+        return
+    place = Path(path)
+    fresh = place.with_name(f"{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with open(fresh, "x", encoding="ascii") as file:
+            file.write(f"{receipt}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, place)
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the name is on disk too
+        finally:
+            os.close(folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise _unusable(
+            "that can be written",
+            "make room for it; the ledger holds what was charged and answered, and asking the same again is free",
+        ) from None
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where no receipt could be kept, before anything is charged."""
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise _unusable("in a folder that can be written to", "correct the card's receipt, or make the folder")
+
+
+def _unusable(expected: str, fix: str) -> LedgerError:
+    return LedgerError(message("receipt", f"a file {expected}", "another", fix))

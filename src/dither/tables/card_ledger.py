@@ -1,0 +1,98 @@
+"""The ledger of a card: its accounts are opened at the first time, and agree with the card ever after."""
+
+from __future__ import annotations
+
+from dither.errors import LedgerError, message
+from dither.guarantees import ApproxDP
+from dither.ledger import Ledger, Receipt, receipts
+from dither.ledger import open as open_at
+from dither.ledger.store import NoLedger
+from dither.tables.card import Card
+
+__all__ = ["left", "open_ledger", "pays_delta", "read_ledger"]
+
+
+def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
+    """The card's ledger, and whether its accounts were opened just now.
+
+    With a receipt (given, or in the file that the card names) a ledger that does not hold it is refused, and none is
+    made: somebody has asked before.
+    """
+    expected = _expected(card, receipt)
+    ledger = _open(place, expected, read_only=False)
+    assert ledger is not None
+    try:
+        return ledger, _ensure(ledger, card)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
+    """The card's ledger, to read only; None where there is none yet, or no account for the card in it."""
+    ledger = _open(place, _expected(card, receipt), read_only=True)
+    if ledger is None:
+        return None
+    try:
+        if any((account.owner, account.kind) == (card.name, "dataset") for account in ledger.accounts()):
+            _ensure(ledger, card)
+            return ledger
+    except BaseException:
+        ledger.close()
+        raise
+    ledger.close()
+    return None
+
+
+def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
+    if receipt is None:
+        return None if card.receipt is None else receipts.read(card.receipt)
+    return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
+
+
+def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
+    try:
+        return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
+    except NoLedger:
+        if expected is None:
+            return None
+    raise LedgerError(
+        message("ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new")
+    )
+
+
+def _ensure(ledger: Ledger, card: Card) -> bool:
+    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened."""
+    return ledger.ensure(
+        card.name,
+        limit=card.budget,
+        each_analyst=card.each_analyst,
+        each_person=card.each_person,
+        population=card.population,
+        filter=card.filter,
+    )
+
+
+def pays_delta(card: Card) -> bool:
+    """Whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone."""
+    limits = (card.budget, card.each_analyst, card.each_person)
+    return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
+
+
+def left(ledger: Ledger | None, card: Card) -> str:
+    """What may still be spent, in words: of people, who may each have another amount left, only their limit.
+
+    Where there is no ledger yet, what the card says.
+    """
+    if ledger is None:
+        if card.budget is None and card.each_person is None:
+            return "nothing: the card states no budget"
+        whole, each_person = None if card.budget is None else f"{card.budget} (no ledger yet)", card.each_person
+    else:
+        found = {account.kind: account for account in ledger.accounts(card.name) if not account.name}
+        dataset, people = found["dataset"], found.get("people")
+        whole = None if dataset.room is None else str(dataset.left or "nothing")
+        each_person = None if people is None else people.limit
+    if whole is not None:
+        return whole
+    return f"private; each person has {each_person} for life" if each_person is not None else "no limit"

@@ -1,0 +1,269 @@
+"""An error while rows are read says the same whatever the cause, costs what the question costs, and is counted."""
+
+from __future__ import annotations
+
+import os
+import stat
+import traceback
+from collections import Counter
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dither as dp
+from dither.errors import DataIncident, DatasetClosed, InvalidArgument, InvalidData
+from dither.tables import answering, incidents
+from dither.tables.card import Card, ColumnCard
+
+SECRET = "alice is 47"
+ROWS = pa.table({"who": list(range(40)), "age": [i % 90 for i in range(40)]})
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+CAUSES = {
+    "an engine's error": duckdb.ConversionException(SECRET),
+    "an engine's harmless error": duckdb.BinderException(SECRET),
+    "a source that is gone": duckdb.IOException(SECRET),
+    "Arrow": pa.ArrowInvalid(SECRET),
+    "a number too large": OverflowError(SECRET),
+    "a lost connection": ConnectionResetError(SECRET),
+    "memory": MemoryError(SECRET),
+    "depth": RecursionError(SECRET),
+    "a bug": KeyError(SECRET),
+    "one of ours": InvalidData(SECRET),
+    "no Exception at all": type("Odd", (BaseException,), {})(SECRET),
+}
+
+
+def card(tmp_path, **more) -> Card:
+    pq.write_table(ROWS, tmp_path / "visits.parquet")
+    columns = {"who": ColumnCard("integer"), "age": ColumnCard("integer", (0, 120))}
+    told = {"unit": "who", "ledger": str(tmp_path / "ledger.sqlite"), "budget": dp.PureDP(100), **more}
+    return Card("visits", str(tmp_path / "visits.parquet"), columns, **told)
+
+
+def per_person(tmp_path, **more) -> Card:
+    return card(tmp_path, budget=None, each_person=dp.PureDP(100), **more)
+
+
+def entries(table) -> Counter:
+    return Counter(entry.kind for entry in table.ledger.history())
+
+
+def fails(table, monkeypatch, error, after: int = 0) -> None:
+    """The engine raises once it has run so many statements."""
+    real, left = table.engine._execute, [after]
+
+    def execute(sql):
+        left[0] -= 1
+        if left[0] < 0:
+            raise error
+        return real(sql)
+
+    monkeypatch.setattr(table.engine, "_execute", execute)
+
+
+def holds_nothing(error: BaseException) -> bool:
+    """Neither the error nor anything that is reached from it holds the secret."""
+    said = "".join(traceback.format_exception(error))
+    return (
+        SECRET not in said
+        and error.__cause__ is None
+        and error.__context__ is None
+        and error.args == DataIncident().args
+        and not getattr(error, "__notes__", None)
+        and vars(error) == {}
+    )
+
+
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
+@pytest.mark.parametrize(("made", "after"), [(card, 0), (card, 1), (per_person, 0), (per_person, 1), (per_person, 2)])
+def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypatch, cause, made, after):
+    """At every statement that reads rows: whom the question is about, and each of its measures."""
+    with dp.open(made(tmp_path)) as table:
+        fails(table, monkeypatch, cause, after)
+        with pytest.raises(DataIncident) as caught:
+            table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
+        assert holds_nothing(caught.value)
+        assert entries(table) == {"open": 1, "charge": 1, "incident": 1}
+        assert table.ledger.incidents("visits") == 1
+        assert table.ledger.verify().entries == 3
+    log = tmp_path / "ledger.sqlite.incidents.log"
+    assert SECRET in log.read_text()
+    assert type(cause).__name__ in log.read_text()
+    assert "Traceback" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("step", ["_answer", "_frame_of_those_who_pay", "encode"])
+def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monkeypatch, step):
+    def fail(*_, **__):
+        raise ZeroDivisionError(SECRET)
+
+    with dp.open(per_person(tmp_path)) as table:
+        if step == "_answer":
+            monkeypatch.setattr(answering, "answer", fail)
+        elif step == "encode":
+            monkeypatch.setattr("dither.tables.session.encode", fail)
+        else:
+            monkeypatch.setattr(table.engine, "_keep", fail)
+        with pytest.raises(DataIncident) as caught:
+            table.sql(COUNT).release(1)
+        assert holds_nothing(caught.value)
+        assert entries(table) == {"open": 1, "charge": 1, "incident": 1}
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("made", [card, per_person])
+def test_ctrl_c_is_no_incident_and_takes_nothing_along(tmp_path, monkeypatch, stop, made):
+    def interrupted(*_):
+        try:
+            raise ValueError(SECRET)
+        finally:
+            raise stop
+
+    with dp.open(made(tmp_path)) as table:
+        monkeypatch.setattr(answering, "answer", interrupted)
+        with pytest.raises(stop) as caught:
+            table.sql(COUNT).release(1)
+        assert caught.value.__context__ is None
+        assert entries(table) == {"open": 1, "charge": 1}
+
+
+@pytest.mark.parametrize("broken", ["log", "ledger"])
+def test_neither_a_log_nor_a_ledger_that_fails_changes_what_is_said(tmp_path, monkeypatch, broken):
+    nowhere = str(tmp_path / "no folder" / "log") if broken == "log" else None
+    with dp.open(card(tmp_path, incident_log=nowhere)) as table:
+        if broken == "ledger":
+            monkeypatch.setattr(table.ledger, "incident", lambda _: 1 / 0)
+        fails(table, monkeypatch, duckdb.ConversionException(SECRET))
+        with pytest.raises(DataIncident) as caught:
+            table.sql(COUNT).release(1)
+        assert holds_nothing(caught.value)
+        assert entries(table)["charge"] == 1
+
+
+@pytest.mark.parametrize("made", [card, per_person])
+@pytest.mark.parametrize("most", [1, 3])
+def test_after_a_few_the_table_is_closed_until_the_steward_reopens_it(tmp_path, monkeypatch, made, most):
+    with dp.open(made(tmp_path, max_incidents=most)) as table:
+        known = table.sql(COUNT).release(1)
+        with monkeypatch.context() as patch:
+            fails(table, patch, duckdb.ConversionException(SECRET))
+            for _ in range(most):
+                with pytest.raises(DataIncident):
+                    table.sql(COUNT).release(2)
+            before = entries(table)
+            for _ in range(2):
+                with pytest.raises(DatasetClosed):
+                    table.sql(COUNT).release(2)
+            assert entries(table) == before
+        with pytest.raises(DatasetClosed):  # also where it would work
+            table.sql(COUNT).release(2)
+        assert table.sql(COUNT).release(1) == known  # what was answered is known already
+        table.ledger.reopen("visits", signed_by="steward", reason="the file was repaired")
+        assert table.sql(COUNT).release(2)["n"]
+
+
+def test_by_default_three_close_it(tmp_path):
+    assert card(tmp_path).max_incidents == 3
+    with pytest.raises(InvalidArgument, match="max_incidents"):
+        dp.open(card(tmp_path, max_incidents=0))
+
+
+@pytest.mark.parametrize("made", [card, per_person])
+def test_rows_are_read_only_once_they_are_paid_for(tmp_path, monkeypatch, made):
+    """Up to the charge, not one statement runs; under people's accounts the ledger itself asks for them."""
+    with dp.open(made(tmp_path)) as table:
+        ran: list[str] = []
+        monkeypatch.setattr(table.engine, "_execute", ran.append)
+        monkeypatch.setattr(table.ledger, "charge", lambda *_, **__: pytest.fail(f"{len(ran)} statements"))
+        with pytest.raises(pytest.fail.Exception, match="0 statements"):
+            table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
+
+
+def test_the_log_is_where_the_card_says_and_its_owners_only(tmp_path, monkeypatch):
+    place = tmp_path / "elsewhere.log"
+    place.touch(mode=0o666)
+    os.chmod(place, 0o666)
+    with dp.open(card(tmp_path, incident_log=str(place))) as table:
+        fails(table, monkeypatch, duckdb.ConversionException(SECRET))
+        with pytest.raises(DataIncident):
+            table.sql(COUNT).release(1)
+    assert SECRET in place.read_text()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+def test_the_log_of_a_ledger_in_a_database_is_beside_the_card(tmp_path, monkeypatch):
+    (tmp_path / "visits.toml").write_text(
+        'name = "visits"\nsource = "visits.parquet"\nledger = "postgresql://nowhere/db"\ncolumns.age = "integer"\n'
+        "[budget]\nepsilon = 1\n"
+    )
+    seen = []
+    monkeypatch.setattr("dither.tables.session._opened", lambda card, *_: seen.append(card.incident_log))
+    dp.open(tmp_path / "visits.toml")
+    assert seen == [str(tmp_path / "visits.incidents.log")]
+    assert incidents.log_of(card(tmp_path), "l.sqlite").path.name == "l.sqlite.incidents.log"
+
+
+# -- what is said depends on the question alone ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["none", "added", "removed", "emptied"])
+def test_after_a_crash_nothing_depends_on_who_came_or_went(tmp_path, monkeypatch, change):
+    """The same question after its process died: paid again and answered, whoever is in the table by then."""
+    people = {"none": range(40), "added": range(41), "removed": range(39), "emptied": range(0)}[change]
+    with dp.open(per_person(tmp_path)) as table:
+        with monkeypatch.context() as patch:
+            patch.setattr(answering, "answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                table.sql(COUNT).release(1, key="k")
+        now = pa.table({"who": pa.array(people, pa.int64()), "age": pa.array([1] * len(people), pa.int64())})
+        pq.write_table(now, tmp_path / "visits.parquet")
+        answer = table.sql(COUNT).release(1, key="k")
+        assert not answer.replayed
+        assert entries(table) == {"open": 1, "charge": 2, "answer": 1}
+        assert answer.left == "private; each person has ε = 100 for life"
+
+
+# -- what a question costs at least ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("least", [None, 1e-4, 0.5])
+def test_a_question_costs_at_least_so_much(tmp_path, monkeypatch, least):
+    told = card(tmp_path) if least is None else card(tmp_path, min_epsilon=least)
+    with dp.open(told) as table:
+        least = least or 1e-4
+        fails(table, monkeypatch, AssertionError("read"))
+        for epsilon in (least * (1 - 1e-9), least / 2, 1e-12, 1e-300):
+            with pytest.raises(InvalidArgument, match=r"epsilon: expected at least .*, got .*Fix: pass epsilon="):
+                table.sql(COUNT).release(epsilon)
+            with pytest.raises(InvalidArgument, match="at least"):
+                table.sql(COUNT).explain(epsilon, max_groups="auto")
+        assert entries(table) == {"open": 1}
+        assert table.sql(COUNT).plan(least).guarantee == dp.PureDP(least)
+
+
+def test_gaussian_questions_and_those_in_rho_cost_as_much(tmp_path):
+    for name, budget in (("a", dp.ApproxDP(1, 1e-3)), ("b", dp.ZCDP(1))):
+        with dp.open(card(tmp_path, budget=budget, ledger=str(tmp_path / name))) as table:
+            with pytest.raises(InvalidArgument, match="at least"):
+                table.sql(COUNT).release(9e-5, delta=1e-4, noise="gaussian")
+            with pytest.raises(InvalidArgument, match="at least"):
+                table.sql(COUNT).release(9e-5)
+
+
+def test_a_least_epsilon_for_a_frame():
+    with dp.open(ROWS, unit="who", budget=dp.PureDP(1), min_epsilon=0.1, max_incidents=2) as table:
+        assert (table.card.min_epsilon, table.card.max_incidents) == (0.1, 2)
+        with pytest.raises(InvalidArgument, match=r"at least 0\.1"):
+            table.agg(n=dp.count()).release(0.09)
+    for wrong in (0, -1, float("nan"), "1"):
+        with pytest.raises((InvalidArgument, TypeError), match="min_epsilon"):
+            dp.open(ROWS, unit="who", budget=dp.PureDP(1), min_epsilon=wrong)
+
+
+@pytest.mark.parametrize("error", [1e5, 1e9, 1e300])
+def test_an_error_that_anything_reaches_costs_the_least(tmp_path, error):
+    with dp.open(card(tmp_path, min_epsilon=0.01)) as table:
+        assert table.sql(COUNT).plan(error=error).guarantee == dp.PureDP(0.01)

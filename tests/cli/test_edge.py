@@ -53,10 +53,18 @@ def well_behaved(found: tuple[int, str, str]) -> None:
 @pytest.mark.parametrize("option", NUMERIC)
 def test_every_number_in_every_option_is_taken_or_refused(option, visits, dither):
     more = () if option in ("--epsilon", "--error") else ("--epsilon", "1")
-    questions = QUESTIONS[:4] if option == "--epsilon" else QUESTIONS[3:4]
-    for value, question in itertools.product(NUMBERS, questions):
-        for delta in ((), ("--delta", "1e-6")) if option == "--epsilon" else ((),):
-            well_behaved(dither("explain", visits, question, f"{option}={value}", *more, *delta))
+    for value in NUMBERS:
+        well_behaved(dither("explain", visits, QUESTIONS[3], f"{option}={value}", *more))
+
+
+def test_a_tiny_or_huge_epsilon_is_taken_or_refused_where_the_card_allows_it(visits, dither):
+    visits.write_text("min_epsilon = 1e-323\n" + visits.read_text(encoding="utf-8"), encoding="utf-8")
+    for value, question in itertools.product(("5e-324", "1e-320", "1e-200", "1e-18", "1e5"), QUESTIONS[:4]):
+        well_behaved(dither("explain", visits, question, "--epsilon", value))
+        well_behaved(dither("explain", visits, question, "--epsilon", value, "--delta", "1e-6"))
+    for value in ("1e-200", "1e-18"):
+        code, out, _ = dither("query", visits, QUESTIONS[1], "--epsilon", value)
+        assert (code, "cost" in out) == (0, True)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

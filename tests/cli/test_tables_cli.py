@@ -169,5 +169,5 @@ def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
     assert left(visits) == "(ε, δ) = (19, 0.001)"
     monkeypatch.setattr(answering, "answer", real)
     assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
-    assert left(visits) == "(ε, δ) = (19, 0.001)"
+    assert left(visits) == "(ε, δ) = (18, 0.001)"  # there was no answer yet, so it is paid again
     assert dither("budget", visits, "--verify")[0] == 0

@@ -98,6 +98,7 @@ def query(
     output: str | None = typer.Option(None, help="Write the answer to this file."),
     plot: str | None = typer.Option(None, help="Plot the answer to this file."),
     report: str | None = typer.Option(None, help="Write a page about the answer to this .html file."),
+    receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy of the ledger is refused."),
     force: bool = _FORCE,
 ) -> None:
     """Ask a private question: an answer with its errors, its cost, and what is left."""
@@ -108,7 +109,7 @@ def query(
         tables.explain(card, sql, how)
     else:
         after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
-        tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force))
+        tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force, receipt))
 
 
 @app.command()
@@ -140,11 +141,19 @@ def budget(
     export: str | None = typer.Option(None, help="Write the history to a .json or .csv file."),
     plot: str | None = typer.Option(None, help="Plot a dataset's spending to this file."),
     force: bool = _FORCE,
+    set_: str | None = typer.Option(None, "--set", help="A new limit: epsilon=2, epsilon=2,delta=1e-6 or rho=0.5."),
+    analyst: str | None = typer.Option(None, help="With --set: the limit of this analyst."),
+    each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),
+    reopen: bool = typer.Option(False, "--reopen", help="Take questions again after incidents."),
+    signed_by: str | None = typer.Option(None, help="With --set or --reopen: who is responsible."),
+    reason: str | None = typer.Option(None, help="With --set or --reopen: why; it stays in the history."),
 ) -> None:
-    """Show what a ledger's accounts may spend, have spent and have left."""
+    """Show what a ledger's accounts may spend, have spent and have left; change a limit, or reopen a dataset."""
     from dither.cli import budget as budget_command
 
-    budget_command.run(ledger, dataset, history, verify, receipt, export, plot, force)
+    change = budget_command.Change(set_, analyst, each_person, reopen, signed_by, reason)
+    wanted = budget_command.Wanted(history, verify, receipt, export, plot, force)
+    budget_command.run(ledger, dataset, wanted, change)
 
 
 @app.command()

@@ -39,7 +39,7 @@ def told(place: str, dataset: str, question: str) -> Iterator[None]:
 
 def _head(place: str) -> int | None:
     try:
-        with dither.ledger.open(place, create=False) as ledger:
+        with dither.ledger.open(place, create=False, read_only=True) as ledger:
             return ledger.head.seq
     except Exception:  # a ledger that cannot be read now may be readable later, and the other way round
         return None
@@ -52,7 +52,7 @@ def _since(place: str, dataset: str, question: str, before: int | None) -> str |
     if before is None:
         return UNKNOWN
     try:
-        with dither.ledger.open(place, create=False) as ledger:
+        with dither.ledger.open(place, create=False, read_only=True) as ledger:
             if ledger.head.seq == before:
                 return None
             for entry in ledger.history(dataset):

@@ -23,7 +23,7 @@ from dither.errors import DitherError, InvalidArgument, message
 from dither.tables import cards
 from dither.tables.card import Card
 
-LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key")
+LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
 _KEY = re.compile(rb"\s*[0-9a-fA-F]{64}\s*")
 _CARD = re.compile(rb"^\s*(source\s*=|\[\s*columns)", re.MULTILINE)
@@ -32,8 +32,7 @@ _MOST_CARDS, _LONGEST_CARD = 200, 1 << 20
 
 def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
     """Where the command line keeps the last receipt of a card's ledger: as the card says, or beside the card."""
-    stated = getattr(card, "receipt", None)
-    return Path(stated) if stated else Path(f"{os.fspath(path)}.receipt")
+    return Path(card.receipt or f"{os.fspath(path)}.receipt")
 
 
 def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
@@ -43,8 +42,7 @@ def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
         found |= source_files(source)
     if card.ledger is not None and "://" not in card.ledger:
         found |= {Path(card.ledger + ending) for ending in LEDGER_ENDINGS}
-    log = getattr(card, "incident_log", None)
-    return found | ({Path(log)} if log else set())
+    return found | ({Path(card.incident_log)} if card.incident_log else set())
 
 
 def source_files(source: str) -> set[Path]:
@@ -135,7 +133,8 @@ class Outputs:
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
         """What makes a file one that is never written over; nothing for any other."""
         if any(_same(target, each) for each in (*self._protected, *_of_cards_beside(target))):
-            return "the name of a source, card, ledger, key or receipt"
+            named = "a source, card, ledger, key or receipt"
+            return f"the name of {named}" if about is None else f"one that exists and is {named}"
         if about is None or not stat.S_ISREG(about.st_mode):
             return ""
         try:

@@ -10,9 +10,10 @@ from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
+from dither.cli.opening import open_table, read_card
 from dither.cli.terminal import echo, is_terminal
 from dither.errors import InvalidArgument, message
-from dither.tables import cards, drafts, session
+from dither.tables import cards, drafts
 
 _WHOLE = re.compile("[0-9]{1,18}")
 
@@ -34,11 +35,10 @@ def _stem(source: str) -> str:
 
 def check(path: str) -> None:
     """Say what is missing."""
-    card = cards.read(path)
-    gaps = cards.gaps(card)
+    gaps = cards.gaps(cards.read(path))
     for gap in gaps:
         echo(f"- {gap}")
-    with session.open(path) as table:
+    with open_table(path, read_only=True) as table:
         table.engine.check()
     echo(f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree")
 
@@ -73,7 +73,7 @@ def options(
 
 def explain(path: str, sql: str, how: dict[str, Any]) -> None:
     """Print the plan."""
-    with session.open(path) as table:
+    with open_table(path, read_only=True) as table:
         echo(table.sql(sql).explain(**how))
 
 
@@ -86,6 +86,7 @@ class Wanted:
     plot: str | None = None
     report: str | None = None
     force: bool = False
+    receipt: str | None = None
 
 
 def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wanted: Wanted) -> None:
@@ -98,17 +99,17 @@ def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wante
     if format == "parquet" and wanted.output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
     plots.check(wanted.plot)
-    card = cards.read(path)
+    card = read_card(path)
     with Outputs(force=wanted.force, protected=of_card(path, card)) as outputs:
         outputs.add("--output", wanted.output, ("json", "csv", "parquet") if format is None else ())
         outputs.add("--plot", wanted.plot, plots.ENDINGS)
         outputs.add("--report", wanted.report, ("html", "htm"))
-        with session.open(path) as table:
+        with open_table(path, receipt=wanted.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(**how)
             plotted = plots.column(wanted.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explanation = question.explain(**how) if plan.automatic is None else None
+            explanation = question.explain(**how) if wanted.report and plan.automatic is None else None
             with charges.told(str(card.ledger), card.name, sql):
                 with _busy():
                     answer = question.release(**how, **after)
@@ -119,6 +120,8 @@ def _write(
     outputs: Outputs, wanted: Wanted, answer: Any, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
     """Print the answer and write the files that were asked for."""
+    if table.new_ledger and (wanted.output is not None or wanted.format == "csv"):  # else the answer's notes say so
+        echo(f"dither: a new ledger was started: {table.card.ledger}", err=True)
     outputs.write("--output", lambda room: answer.write(room, wanted.format))
     if wanted.output is None:
         if wanted.format is None:

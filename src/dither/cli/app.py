@@ -7,7 +7,7 @@ import sys
 import typer
 
 from dither import __version__
-from dither.cli import guard, terminal
+from dither.cli import guard, printing
 
 # a pretty traceback shows local variables, and those hold data
 app = typer.Typer(
@@ -25,7 +25,7 @@ def root() -> None:
 @app.command()
 def version() -> None:
     """Print the version."""
-    terminal.echo(__version__)
+    printing.echo(__version__)
 
 
 @app.command()
@@ -187,8 +187,8 @@ def audit(
 
 def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
-    terminal.prepare()
-    sys.exit(guard.run(lambda: app(standalone_mode=False)))
+    printing.prepare()
+    sys.exit(guard.run(lambda: app(standalone_mode=False, prog_name="dither")))
 
 
 if __name__ == "__main__":

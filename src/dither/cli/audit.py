@@ -19,9 +19,9 @@ from rich.progress import Progress
 from dither.audit import Audit, Row, audit, catalogue, replay, search
 from dither.audit.broken import CASES
 from dither.audit.builtin import Subject, subjects
-from dither.cli import terminal
+from dither.cli import printing
 from dither.cli.files import Outputs
-from dither.cli.terminal import echo
+from dither.cli.printing import echo
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.neighbors import AddRemove, ReplaceOne
@@ -135,7 +135,7 @@ def _row(target: str, found: Any, claim: Guarantee | None, leaks: dict[str, list
 
 
 def _show(found: Audit) -> None:
-    terminal.table(COLUMNS, [cells(row) for row in found.rows])
+    printing.table(COLUMNS, [cells(row) for row in found.rows])
     for row in found.rows:
         for finding in (row.replayed or {}).get("findings", ()):
             echo(f"{row.name}: {finding}")

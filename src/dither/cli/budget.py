@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import dither
-from dither.cli import plots, terminal
+from dither.cli import plots, printing
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
 from dither.cli.opening import explained, read_card
-from dither.cli.terminal import echo
+from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
@@ -239,7 +241,7 @@ def _accounts(found: list[Account]) -> None:
                 "" if share is None or private else f"{share:.1%}",
             )
         )
-    terminal.table(("account", "limit", "spent", "left", "used"), rows)
+    printing.table(("account", "limit", "spent", "left", "used"), rows)
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
@@ -250,13 +252,19 @@ def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> No
         for entry in ledger.history(dataset)
     )
     header = ("entry", "time (UTC)", "what", "dataset", "details", "key")
-    terminal.stream(header, rows, (6, 19, 8, max(7, names), 30, 0))
+    printing.stream(header, rows, (6, 19, 8, max(7, names), 30, 0))
+
+
+@lru_cache
+def _cost(stated: str) -> str:
+    """A cost in words; many entries have the same."""
+    return str(promised(json.loads(stated)))
 
 
 def _details(entry: Entry) -> str:
     body = entry.body
     if entry.kind == "charge":
-        return str(promised(body["cost"]))
+        return _cost(json.dumps(body["cost"]))
     if entry.kind == "answer":
         return f"answers entry {entry.charge}"
     if "signed_by" in body:

@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from dither.cli import terminal
+from dither.cli import printing
 from dither.cli.files import LEDGER_ENDINGS
 from dither.errors import BudgetExceeded, InvalidArgument, message
 from dither.tables import session
@@ -200,7 +200,7 @@ def _clear(place: Path) -> None:
 
 
 def _say(text: str, end: str = "\n") -> None:
-    terminal.echo(text, end=end)
+    printing.echo(text, end=end)
 
 
 def _step(number: int, text: str) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 import typer
 
 import dither
-from dither.cli import terminal
+from dither.cli import printing
 from dither.cli.charges import QuestionFailed
 from dither.errors import DitherError
 
@@ -66,11 +66,11 @@ def explained(error: BaseException) -> tuple[str, int]:
     if interrupted(error):
         return "", 130
     if isinstance(error, DitherError):
-        return terminal.cell(error), 2
+        return printing.cell(error), 2
     if isinstance(error, _USAGE):
-        return terminal.cell(error.format_message()), error.exit_code
+        return printing.cell(error.format_message()), error.exit_code
     if isinstance(error, OSError):
-        return f"{terminal.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
+        return f"{printing.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
     if isinstance(error, MemoryError):
         return "out of memory", 2
     return f"this is a bug in dither ({type(error).__name__} at {_place(error)}): {_REPORT}", 2
@@ -106,7 +106,7 @@ def _place(error: BaseException) -> str:
 
 def _say(line: str) -> None:
     with suppress(OSError, ValueError, AttributeError):  # nobody is there to read it
-        terminal.echo(line, err=True)
+        printing.echo(line, err=True)
 
 
 def _forget_output() -> None:

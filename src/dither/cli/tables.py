@@ -11,7 +11,7 @@ from typing import Any
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.opening import open_table, read_card
-from dither.cli.terminal import echo, is_terminal
+from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
 from dither.tables import cards, drafts
 
@@ -129,7 +129,7 @@ def _write(
         elif wanted.format == "json":
             echo(answer.to_json())
         elif is_terminal():
-            echo(answer.to_csv(), end="")
+            echo(answer.to_csv().replace("\r\n", "\n"), end="")
         else:
             sys.stdout.write(answer.to_csv())  # as it is: whoever reads a pipe wants the keys themselves
     outputs.write(

@@ -8,16 +8,18 @@ so printing never fails, least of all after a question was charged.
 from __future__ import annotations
 
 import codecs
+import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
+
+from dither.terminal import printable
 
 _WORDS = {
     "±": "+/-", "ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "…": "...", "×": "x", "≤": "<=", "≥": ">=",
     "–": "-", "—": "-", "─": "-", "━": "-", "│": "|", "┃": "|", "█": "#", "→": "->", "√": "sqrt", "∞": "infinity",
     "‘": "'", "’": "'", "“": '"', "”": '"', "²": "^2", "³": "^3", "·": "*", "µ": "mu",
 }  # fmt: skip
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_BREAKS = re.compile("([\n\t])")
 _HANDLER = "dither.words"
 
 
@@ -50,7 +52,7 @@ def prepare() -> None:
 
 
 def plain(text: object) -> str:
-    """Text without characters that a terminal would obey; lines and tabs stay.
+    """Text in which nothing is a command to a terminal; lines and tabs stay.
 
     >>> plain("north\\x1b[2J")
     'north\\\\x1b[2J'
@@ -58,9 +60,7 @@ def plain(text: object) -> str:
     told = str(text)
     if told.isprintable():
         return told
-    return "".join(
-        _number(sign) if unicodedata.category(sign) in _UNSAFE and sign not in "\n\t" else sign for sign in told
-    )
+    return "".join(part if part in ("\n", "\t") else printable(part) for part in _BREAKS.split(told))
 
 
 def cell(text: object) -> str:
@@ -69,7 +69,8 @@ def cell(text: object) -> str:
     >>> cell("a\\nb\\tc")
     'a b c'
     """
-    return plain(" ".join(str(text).replace("\t", " ").splitlines()))
+    told = str(text)
+    return told if told.isprintable() else plain(" ".join(told.replace("\t", " ").splitlines()))
 
 
 def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:

@@ -272,3 +272,17 @@ def test_where_there_is_a_delta_it_is_used(tmp_path):
         for how in ({"error": 1e9}, {"epsilon": 0.01}):
             assert isinstance(question.plan(**how, delta=0.01).guarantee, dp.ApproxDP)
         assert isinstance(table.agg(m=dp.mean("age", bounds="auto")).plan(0.01, delta=0.01).guarantee, dp.ApproxDP)
+
+
+def test_a_database_without_a_ledger_has_none_yet(tmp_path, postgres_server, monkeypatch):
+    monkeypatch.setenv("DITHER_LEDGER_KEY", "ab" * 32)
+    postgres_server.execute("CREATE DATABASE no_ledger_yet")
+    stated = card(tmp_path, ledger=postgres_server.place("no_ledger_yet"))
+    with dp.open(stated, read_only=True) as table:
+        assert "(no ledger yet)" in str(table.sql(COUNT).explain(1))
+    with pytest.raises(LedgerError, match="the ledger that the receipt was given for"):
+        dp.open(stated, receipt=Receipt(3, "ab" * 32))
+    with dp.open(stated) as table:
+        assert table.new_ledger
+    with dp.open(stated, read_only=True) as table:
+        assert "left: ε = 10" in str(table.sql(COUNT).explain(1))

@@ -18,7 +18,6 @@ from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
 from dither.ledger.accounts import promised
-from dither.ledger.store import NoLedger
 from dither.tables.card import Card
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
@@ -123,6 +122,8 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
     given = None if receipt is None else Receipt.read(receipt)
     kept = None if where.receipt is None else receipts.read(where.receipt)
     try:
+        if where.card is not None and "://" not in where.ledger and not Path(where.ledger).exists():
+            raise _no_ledger(kept)
         ledger = dither.ledger.open(where.ledger, receipt=given, create=False, read_only=read_only)
         try:
             if kept is not None:
@@ -130,20 +131,19 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
         except BaseException:
             ledger.close()
             raise
-    except NoLedger as error:
-        if where.card is None or where.path is None:
-            raise
-        if kept is None:
-            raise LedgerError(
-                message("ledger", "a ledger", "none yet", "ask a first question with dither query, which starts it")
-            ) from error
-        lost = message("ledger", "the one that the receipt was given for", "none", "restore it from its latest copy")
-        raise explained(LedgerError(lost), where.path, where.card, kept) from error
     except LedgerError as error:
         if where.card is None or where.path is None:
             raise
         raise explained(error, where.path, where.card, kept) from error
     return ledger
+
+
+def _no_ledger(kept: Receipt | None) -> LedgerError:
+    if kept is not None:
+        expected, got, fix = "the one that the receipt was given for", "none", "restore it from its latest copy"
+    else:
+        expected, got, fix = "a ledger", "none yet", "ask a first question with dither query, which starts it"
+    return LedgerError(message("ledger", expected, got, fix))
 
 
 def _change(where: Place, receipt: str | None, change: Change) -> None:

@@ -189,8 +189,8 @@ def add(store: Store, account: Account) -> None:
 
 def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
     """An account, if there is one."""
-    row = store.run(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name}).fetchone()
-    return None if row is None else read(row)
+    rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
+    return read(rows[0]) if rows else None
 
 
 def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:

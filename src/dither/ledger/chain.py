@@ -1,13 +1,15 @@
-"""The history: entries in a row, each hashed together with the one before.
+"""The history: entries in a row, each hashed together with the one before, under the ledger's secret.
 
-Whoever changes, removes or inserts an entry has to change every later hash as well; whoever kept one later receipt
-(a number and a hash) finds out. Order is that of the numbers: clocks are written down and decide nothing, so one that
-goes backwards, or another host's, harms nothing.
+Whoever changes, removes or inserts an entry has to change every later hash as well, which nobody can without the
+secret; and whoever kept one later receipt (a number and a hash) finds out about those who have it, too. Order is that
+of the numbers: clocks are written down and decide nothing, so one that goes backwards, or another host's, harms
+nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from dither.ledger.answers import canonical
 from dither.ledger.store import Store
 
 START = bytes(32)
-_PAGE = 10_000
+_PAGE = 200  # entries in memory at a time; the first are there at once
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ class Entry:
         return Receipt(self.seq, self.hash.hex())
 
 
-def _digest(before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
+def _digest(store: Store, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
     told = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
-    return hashlib.sha256(before + told.encode("utf-8", "surrogatepass")).digest()
+    return hmac.digest(store.secret.chain, before + told.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def now() -> str:
@@ -107,7 +109,7 @@ def append(
     """Add an entry, in the transaction that is under way."""
     seq, before = last or head(store)
     seq, at, text = seq + 1, now(), canonical(body)
-    digest = _digest(before, (seq, at, kind, dataset, key, charge, text), answer)
+    digest = _digest(store, before, (seq, at, kind, dataset, key, charge, text), answer)
     store.run(
         schema.APPEND,
         {
@@ -158,26 +160,32 @@ def entry_of(row: Any) -> Entry:
     return Entry(seq, at, kind, dataset, key, charge, text, told, held(digest, seq))
 
 
-def check(entry: Entry, before: bytes) -> None:
+def check(store: Store, entry: Entry, before: bytes) -> None:
     """Refuse an entry that is not what was written after the one before."""
     fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, entry.text)
     try:
-        same = _digest(before, fields, entry.answer) == entry.hash
+        same = hmac.compare_digest(_digest(store, before, fields, entry.answer), entry.hash)
     except TypeError:
         same = False
     if not same:
         raise broken(entry.seq, "it, or the one before, was changed")
 
 
+def checked(store: Store, seq: int) -> Entry:
+    """An entry that is as it was written, whatever was done to the others."""
+    rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
+    if len(rows) < min(seq, 2):
+        raise broken(seq, "it, or the one before, is missing")
+    found = entry_of(rows[-1])
+    check(store, found, START if seq == 1 else held(rows[0][-1], seq - 1))
+    return found
+
+
 def check_last(store: Store) -> None:
     """Check the last entry only, which is what opening a ledger affords."""
     seq, _ = head(store)
-    if seq == 0:
-        return
-    found = [row for n in (seq - 1, seq) for row in store.run(schema.ENTRY, {"seq": n}).fetchall()]
-    if seq > 1 and len(found) < 2:
-        raise broken(seq - 1, "it is missing")
-    check(entry_of(found[-1]), START if seq == 1 else held(found[0][-1], seq - 1))
+    if seq:
+        checked(store, seq)
 
 
 def check_receipt(store: Store, receipt: Receipt) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
-from dither.ledger.secret import Secret
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
 
@@ -45,25 +43,20 @@ def earlier(store: Store, dataset: str, key: str, paid: Guarantee, digest: str) 
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
-    seq, text = rows[0]
-    try:
-        same = json.loads(text)["request"] == digest
-    except (ValueError, KeyError, TypeError):
-        raise chain.broken(seq, "its text cannot be read") from None
-    if not same:
+    if chain.checked(store, rows[0][0]).body.get("request") != digest:
         raise InvalidArgument(
             message("key", "a new key for a new request", "one used for another request", "choose another key")
         )
     answers = store.rows(schema.ANSWER, {"dataset": dataset, "key": key})
     if not answers:
         return None
-    found = chain.entry_of(answers[0])
+    found = chain.checked(store, answers[0][0])
     return Charge(dataset, key, paid, found.receipt, answer=found.answer)
 
 
-def check(store: Store, dataset: str, price: Price, analyst: str | None, most_incidents: int, people: bool) -> None:
-    """Refuse what dataset and analyst cannot pay, and what is not asked rightly, before anybody's key is read. It
-    depends on the question alone; the charge itself checks again.
+def check(store: Store, dataset: str, price: Price, analyst: str | None, most_incidents: int, people: bool) -> str:
+    """Refuse what dataset and analyst cannot pay, and what is not asked rightly, before anybody's key is read; the
+    population. All of it depends on the question alone; the charge itself checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
     incidents.check_open(paying[0], most_incidents)
@@ -72,6 +65,7 @@ def check(store: Store, dataset: str, price: Price, analyst: str | None, most_in
         account.charged(price)
     if people:
         _check_life(accounts.known(store, paying[0].population, "people"), price)
+    return paying[0].population
 
 
 def _check_people(population: str, named: bool) -> None:
@@ -100,12 +94,11 @@ def _check_life(account: Account, price: Price) -> Amount:
 
 def pay(
     store: Store,
-    secret: Secret,
     dataset: str,
     key: str,
     price: Price,
     analyst: str | None,
-    crowd: people.Crowd | None,
+    crowd: people.Contributors | None,
     body: dict[str, Any],
     *,
     max_incidents: int,
@@ -129,7 +122,7 @@ def pay(
     kept = None
     if crowd is not None:
         account = accounts.known(store, population, "people")
-        kept = _people_pay(store, secret, account, crowd, price, last[0] + 1, body)
+        kept = _people_pay(store, account, crowd, price, last[0] + 1, body)
         units.add(account.unit)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
@@ -164,12 +157,12 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
 
 
 def _people_pay(
-    store: Store, secret: Secret, account: Account, crowd: people.Crowd, price: Price, seq: int, body: dict[str, Any]
+    store: Store, account: Account, crowd: people.Contributors, price: Price, seq: int, body: dict[str, Any]
 ) -> NDArray[np.bool_]:
     """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put
     back to an earlier state do not fit into the history again.
     """
-    key, population = secret.key(), account.owner
+    key, population = store.secret.people, account.owner
     if account.sealed:
         _check_seal(store, key, account)
     amount = _check_life(account, price)

@@ -20,9 +20,9 @@ from dither.ledger.answers import canonical, decode, encode
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.scope import Allowance, Scope
-from dither.ledger.secret import Secret
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Limit, Price
+from dither.ledger.verify import verify
 from dither.spending import kept_by
 
 _LONGEST = 200
@@ -42,7 +42,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; people's accounts or not."""
+    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts."""
 
     entries: int
     head: Receipt
@@ -60,14 +60,19 @@ class Ledger:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
-        self._store = Store(place, create=create, read_only=read_only)
+        self._store = Store(place, secret=secret, create=create, read_only=read_only)
+        self._store.recheck = self._recheck
         try:
-            self._secret = Secret(self._store, secret)
             with self._store.snapshot():
                 chain.check_last(self._store)
         except BaseException:
             self._store.close()
             raise
+
+    @property
+    def created(self) -> bool:
+        """Whether opening it made it: there was no ledger before."""
+        return self._store.created
 
     # -- accounts ---------------------------------------------------------------------------------------------------
 
@@ -241,15 +246,14 @@ class Ledger:
             return found
         contributors, unread = None, False
         if people is not None:
-            charging.check(self._store, name, price, who, most, people=True)
-            contributors, unread = self._read_people(people)
+            population = charging.check(self._store, name, price, who, most, people=True)
+            contributors, unread = self._read_people(people, population)
         with self._store.transaction():
             found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
             if found is None:
                 body = {"cost": cost_stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
                 found = charging.pay(
                     self._store,
-                    self._secret,
                     name,
                     named,
                     price,
@@ -266,13 +270,13 @@ class Ledger:
             raise DataIncident
         return found
 
-    def _read_people(self, people: Any) -> tuple[_people.Crowd | None, bool]:
+    def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
         """Whom a release touches; and whether a function failed to say so, which must not be told from its error."""
-        if not callable(people):
-            return _people.crowd(people, self._secret.key()), False
         try:
-            return _people.crowd(people, self._secret.key()), False
+            return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
+            if not callable(people):
+                raise
             return None, True
 
     def incident(self, charge: Charge) -> Receipt:
@@ -316,7 +320,7 @@ class Ledger:
             rows = self._store.run(schema.ANSWER, {"dataset": charge.dataset, "key": charge.key}).fetchall()
             chain.check_charge(asked, charge)
             if rows:
-                earlier = chain.entry_of(rows[0])
+                earlier = chain.checked(self._store, rows[0][0])
                 receipt, answer = earlier.receipt, chain.held(earlier.answer, earlier.seq)
             else:
                 seq = charge.receipt.seq
@@ -425,11 +429,14 @@ class Ledger:
         Raises :class:`dither.LedgerError` at the first entry that was changed, inserted or is missing, and for an
         account that is not the sum of its entries. With a receipt, the ledger must also hold its entry.
         """
-        from dither.ledger.verify import verify
-
         if receipt is not None:
             self.expect(receipt)
-        return Verified(*verify(self._store, self._secret))
+        with self._store.snapshot():
+            return Verified(*verify(self._store), people=True)
+
+    def _recheck(self) -> None:
+        """SQLite's journal is missing, which is how to undo a write that was interrupted: see whether one was."""
+        verify(self._store)
 
     def close(self) -> None:
         """Let go of the database."""

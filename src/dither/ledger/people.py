@@ -1,10 +1,14 @@
 """Who took part: keys of people as keyed hashes, and their accounts for life.
 
-A person's key is read as text (the number 7, 7.0 and "7" are the same person), its keyed hash is the first 64 bits
-of AES-CBC-MAC under a secret of the ledger, over the length and the text. With the length in front no message is
-the beginning of another, so CBC-MAC is a pseudorandom function (Bellare, Kilian and Rogaway 2000): without the
-secret the hashes say nothing about the keys. Should two people ever share a hash they share an account, which costs
-them answers and never privacy.
+A person's key is a whole number or a text, and its canonical form is bytes: the number's decimal digits, the text's
+UTF-8, exactly as they are. So the number 7 and the text "7" are one person; "07", "7 " and "7\\0" are others, and a
+letter with an accent is not the same letter composed of two. That is how the engines compare keys, and the ledger
+must not see fewer people than they do: two people with one account would make whether the first takes part depend on
+whether the second was charged, and everybody whose account is shared with hers would be left out together with her,
+which shows. Anything else (booleans, floats, decimals, UUIDs, bytes, dates) has no one text and is refused.
+
+A key's hash is 128 bits of keyed BLAKE2b, under a key made of the ledger's secret and the population: without the
+secret the hashes say nothing about the keys, and that two people among n share one has a probability of n^2 / 2^129.
 
 Whoever has not enough left is left out, silently: what a person has left is itself private. That is sound. Whether
 somebody is left out depends on the questions asked so far and on this person's own rows, never on anybody else's, so
@@ -17,13 +21,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import unicodedata
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from operator import mul
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -31,20 +32,20 @@ from numpy.typing import NDArray
 
 from dither.errors import LedgerError, WrongType, message
 from dither.ledger import schema
-from dither.ledger.store import Store, parameter
+from dither.ledger.store import Store
 from dither.ledger.units import Amount
 
-_LONG = 64  # texts above this many bytes are hashed first
+WIDTH = schema.PERSON_BYTES
 _BATCH = 1 << 20
 PRIME = (1 << 63) - 25
-_LARGE = 2000  # bits or digits of numbers that are still keys
+_LARGE = 2000  # bits of whole numbers that are still keys
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """The people of a column: each one's keyed hash, once, and where in the column they are."""
+class Contributors:
+    """The people of a column: each one's keyed hash (a row of bytes), once, and where in the column they are."""
 
-    who: NDArray[np.int64]
+    who: NDArray[np.uint8]
     place: NDArray[np.intp]
 
     def rows(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -54,17 +55,21 @@ class Crowd:
         return rows
 
 
-def crowd(people: Any, secret: bytes) -> Crowd:
+def contributors(people: Any, population: str, secret: bytes) -> Contributors:
     """The people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving one.
 
-    >>> found = crowd([7, "7", 7.0, None, "b"], bytes(32))
+    >>> found = contributors([7, "7", None, "07"], "patients", bytes(32))
     >>> len(found.who), found.rows(np.array([True, True])).tolist()
-    (2, [True, True, True, False, True])
+    (2, [True, True, False, True])
     """
-    texts, place = _distinct(_column(people))
-    who, again = np.unique(_hashes(texts, secret), return_inverse=True)
-    position = np.append(again.ravel(), who.size)  # a row without a key points one beyond the last
-    return Crowd(who, position[place])
+    keys, place = _distinct(_column(people))
+    who = _hashes(keys, hmac.digest(secret, b"population " + population.encode(), "sha256"))
+    # in the order of the table, which is how a database takes many at once
+    order = np.argsort(who.view(">u8")[:, 0]) if who.size else np.empty(0, dtype=np.intp)
+    position = np.empty(len(keys) + 1, dtype=np.intp)
+    position[order] = np.arange(len(keys))
+    position[-1] = len(keys)  # a row without a key points one beyond the last
+    return Contributors(who[order], position[place])
 
 
 def _column(people: Any) -> Any:
@@ -98,8 +103,8 @@ def _column(people: Any) -> Any:
         people = np.fromiter(held, dtype=object, count=len(held))
     if people.ndim != 1:
         raise WrongType(message("people", "one column", f"{people.ndim} dimensions", "pass one column of keys"))
-    if people.dtype.kind in "mM":
-        raise WrongType(message("people", "keys that are numbers, text or UUIDs", "times", "pass them as text"))
+    if people.dtype.kind not in "iuUOf":
+        raise _no_key(people.dtype.name)
     return people
 
 
@@ -110,117 +115,102 @@ def _only(columns: Any) -> Any:
     return found[0]
 
 
-def _distinct(column: NDArray[Any]) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
-    """The different keys as text, and for each row the index of its own; -1 for a row without a key."""
+def canonical_key(key: Any) -> bytes | None:
+    """A person's key as bytes: the digits of a whole number, the UTF-8 of a text; None for what is missing.
+
+    >>> canonical_key(7) == canonical_key("7") != canonical_key("07")
+    True
+    """
+    if isinstance(key, str):
+        try:
+            return key.encode()
+        except UnicodeEncodeError:
+            raise WrongType(
+                message("people", "keys of valid Unicode", "half of a surrogate pair", "mend the text")
+            ) from None
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        if int(key).bit_length() < _LARGE:
+            return b"%d" % int(key)
+        raise WrongType(message("people", "keys of a few hundred digits", "more", "pass them as text"))
+    if key is None or type(key).__name__ in ("NAType", "NaTType"):
+        return None
+    if key.is_nan() if isinstance(key, Decimal) else isinstance(key, (float, np.floating)) and math.isnan(key):
+        return None
+    raise _no_key(type(key).__name__)
+
+
+def _no_key(got: str) -> WrongType:
+    return WrongType(
+        message(
+            "people",
+            "keys that are whole numbers or text",
+            got,
+            'pass them as text; a column of whole numbers with gaps is made of floats: use astype("Int64")',
+        )
+    )
+
+
+def _distinct(column: NDArray[Any]) -> tuple[list[bytes], NDArray[np.intp]]:
+    """The different keys, and for each row the index of its own; -1 for a row without a key."""
     if column.dtype.kind in "iu":
         numbers, place = np.unique(column, return_inverse=True)
-        return numbers.astype(np.bytes_), place.ravel()
+        return [b"%d" % number for number in numbers.tolist()], place.ravel()
     seen: dict[bytes | None, int] = {None: -1}
-    place = np.fromiter((seen.setdefault(_text(key), len(seen) - 1) for key in column.tolist()), np.intp, column.size)
+    keys = map(canonical_key, column.tolist())
+    place = np.fromiter((seen.setdefault(key, len(seen) - 1) for key in keys), np.intp, column.size)
     del seen[None]
-    return np.array(list(seen), dtype=np.bytes_), place
+    return [key for key in seen if key is not None], place
 
 
-def _text(key: Any) -> bytes | None:
-    """A key as text: numbers by value, text in one normal form; None for what is missing."""
-    if isinstance(key, str):
-        text = key
-    elif key is None or type(key).__name__ in ("NAType", "NaTType"):
-        return None
-    elif isinstance(key, bytes):
-        text = key.decode("utf-8", "surrogateescape")
-    elif isinstance(key, (float, Decimal, np.floating)):
-        if key.is_nan() if isinstance(key, Decimal) else math.isnan(key):
-            return None
-        text = _number(key)
-    elif isinstance(key, (UUID, date)) or (
-        isinstance(key, (int, np.integer, np.bool_)) and int(key).bit_length() < _LARGE
-    ):
-        text = str(key)
-    else:
-        raise WrongType(
-            message("people", "keys that are numbers, text, bytes or UUIDs", type(key).__name__, "pass them as text")
-        )
-    found = (text if text.isascii() else unicodedata.normalize("NFC", text)).encode("utf-8", "surrogatepass")
-    return found if len(found) <= _LONG else hashlib.blake2b(found).hexdigest()[:_LONG].encode()
+def _hashes(keys: list[bytes], secret: bytes) -> NDArray[np.uint8]:
+    """128 bits of keyed BLAKE2b for each key."""
+    blake2b = hashlib.blake2b
+    joined = b"".join([blake2b(key, digest_size=WIDTH, key=secret).digest() for key in keys])
+    return np.frombuffer(joined, dtype=np.uint8).reshape(len(keys), WIDTH)
 
 
-def _number(key: Any) -> str:
-    """7.0 is 7, however it is held; what is not whole stays as its own kind prints it."""
-    if isinstance(key, Decimal):
-        whole = key.is_finite() and key.adjusted() < _LARGE and key == key.to_integral_value()
-        return str(int(key)) if whole else str(key.normalize())
-    number = float(key)
-    return str(int(number)) if number.is_integer() else str(number)
-
-
-def _hashes(texts: NDArray[np.bytes_], secret: bytes) -> NDArray[np.int64]:
-    """The first 64 bits of AES-CBC-MAC over the length (4 bytes) and the text."""
-    width = max(texts.dtype.itemsize, 1)
-    blocks = -(-(width + 4) // 16)
-    held = np.zeros((texts.size, 16 * blocks), dtype=np.uint8)
-    if texts.size:
-        held[:, 4 : 4 + width] = texts.astype(f"S{width}").view(np.uint8).reshape(texts.size, width)
-    lengths = np.char.str_len(texts).astype(">u4")
-    held[:, :4] = lengths.view(np.uint8).reshape(texts.size, 4)
-    encrypt = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # one block at a time: the chaining is below
-    state = np.zeros((texts.size, 16), dtype=np.uint8)
-    for i in range(blocks):
-        more = i * 16 < lengths + 4  # shorter texts have ended
-        fresh = np.ascontiguousarray(state[more] ^ held[more, 16 * i : 16 * i + 16])
-        state[more] = np.frombuffer(encrypt.update(fresh.tobytes()), dtype=np.uint8).reshape(-1, 16)
-    hashes: NDArray[np.int64] = np.ascontiguousarray(state[:, :8]).view(">i8").ravel().astype(np.int64)
-    return hashes
-
-
-def charge(store: Store, population: str, who: NDArray[np.int64], cost: Amount, limit: Amount) -> NDArray[np.bool_]:
+def charge(store: Store, population: str, who: NDArray[np.uint8], cost: Amount, limit: Amount) -> NDArray[np.bool_]:
     """Charge whoever can pay, in the transaction that is under way, and say who could."""
-    kept = np.ones(who.size, dtype=bool)
+    kept = np.ones(len(who), dtype=bool)
     if not cost.within(limit):
         return ~kept
     room = limit - cost
-    for start in range(0, who.size, _BATCH):
+    for start in range(0, len(who), _BATCH):
         part = who[start : start + _BATCH]
-        found = store.run(
+        exhausted = store.run(
             store.batched(schema.exhausted),
-            {
-                "population": population,
-                "batch": parameter(store, part.tolist()),
-                "room_loss": room.loss,
-                "room_delta": room.delta,
-            },
+            {"batch": part.tobytes(), "size": len(part), "room_loss": room.loss, "room_delta": room.delta},
         ).fetchall()
-        if found:
-            kept[start : start + _BATCH] = ~np.isin(part, np.array(found, dtype=np.int64).ravel())
+        kept[start + np.array(exhausted, dtype=np.intp).ravel()] = False
         paying = part[kept[start : start + _BATCH]]
-        store.run(
-            store.batched(schema.charge_people),
-            {
-                "population": population,
-                "batch": parameter(store, paying.tolist()),
-                "loss": cost.loss,
-                "delta": cost.delta,
-            },
-        )
+        if len(paying):
+            store.run(
+                store.batched(schema.charge_people),
+                {
+                    "population": population,
+                    "batch": paying.tobytes(),
+                    "size": len(paying),
+                    "loss": cost.loss,
+                    "delta": cost.delta,
+                },
+            )
     return kept
 
 
-def checksum(secret: bytes, who: NDArray[np.int64], loss: Any, delta: Any) -> int:
+def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> int:
     """A weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
 
     Each person's weights are drawn from the secret. Whoever does not have it can move what one person has spent to
     another, or to somebody new, unseen with probability 2^-63 only; modulo a power of two, large steps would do.
 
-    >>> one, key = np.array([5]), bytes(32)
+    >>> one, key = np.full((1, 16), 5, dtype=np.uint8), bytes(32)
     >>> (checksum(key, one, 2, 0) + checksum(key, one, 3, 1) - checksum(key, one, 5, 1)) % PRIME
     0
     """
-    if not who.size:
+    if not len(who):
         return 0
-    block = np.zeros((who.size, 2), dtype="<i8")
-    block[:, 0] = who
-    key = hmac.new(secret, b"weights of people", hashlib.sha256).digest()
-    drawn = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(block.tobytes())
+    key = hmac.digest(secret, b"weights of people", "sha256")
+    drawn = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(np.ascontiguousarray(who).tobytes())
     weights, others = np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T
     return (_weighted(weights, loss) + _weighted(others, delta)) % PRIME
 
@@ -235,23 +225,24 @@ def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
 
 def total(store: Store, secret: bytes, population: str) -> int:
     """The checksum of everybody's account as it is stored."""
-    found, start = 0, -(1 << 63)
+    found, after = 0, b""
     while True:
-        rows = store.run(schema.PEOPLE, {"population": population, "start": start, "most": _BATCH}).fetchall()
+        rows = store.run(schema.PEOPLE, {"population": population, "after": after, "most": _BATCH}).fetchall()
         if rows:
-            table = np.array(rows)
-            if table.dtype.kind != "i" or table[:, 1:].min() < 0:
+            who, loss, delta = zip(*rows, strict=True)
+            names = b"".join(map(bytes, who)) if all(isinstance(one, (bytes, memoryview)) for one in who) else b""
+            numbers = np.array([loss, delta])
+            if len(names) != WIDTH * len(rows) or numbers.dtype.kind != "i" or numbers.min() < 0:
                 raise LedgerError(
                     message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
                 )
-            who, loss, delta = table.T
-            found += checksum(secret, who, loss, delta)
-            start = int(who[-1]) + 1
-        if len(rows) < _BATCH or start == 1 << 63:
+            found += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
+            after = names[-WIDTH:]
+        if len(rows) < _BATCH:
             return found % PRIME
 
 
 def seal(secret: bytes, population: str, seq: int, found: int) -> str:
     """What the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
     told = f"{population}\0{seq}\0{found}".encode()
-    return hmac.new(secret, told, hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(secret, told, "sha256").hex()[:32]

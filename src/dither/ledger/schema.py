@@ -8,9 +8,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from functools import cache
+from typing import Any
+
 import sqlalchemy as sa
 
 VERSION = 2
+PERSON_BYTES = 16
 
 _metadata = sa.MetaData()
 
@@ -74,8 +80,8 @@ account = sa.Table(
 person = sa.Table(
     "dither_person",
     _metadata,
-    sa.Column("population", sa.Text, primary_key=True),
-    sa.Column("who", _Whole, primary_key=True, autoincrement=False),
+    sa.Column("who", sa.LargeBinary, primary_key=True),  # the population is part of what is hashed
+    sa.Column("population", sa.Text, nullable=False),
     sa.Column("loss", _Whole, nullable=False),
     sa.Column("delta", _Whole, nullable=False),
     sqlite_with_rowid=False,
@@ -84,39 +90,87 @@ person = sa.Table(
 FORBIDDEN = "the history of a ledger is only ever appended to"
 
 
-def create(connection: sa.Connection) -> None:
-    """Make the tables, and the triggers that refuse to change or delete history."""
-    _metadata.create_all(connection, checkfirst=False)
-    if connection.dialect.name == "sqlite":
-        for verb in ("UPDATE", "DELETE"):
-            connection.exec_driver_sql(
-                f"CREATE TRIGGER dither_no_{verb.lower()} BEFORE {verb} ON dither_entry "
-                f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
-            )
-        # INSERT OR REPLACE deletes what is in its way without asking the triggers
-        connection.exec_driver_sql(
-            "CREATE TRIGGER dither_no_replace BEFORE INSERT ON dither_entry WHEN EXISTS (SELECT 1 FROM dither_entry "
-            "WHERE seq >= NEW.seq) "
-            "OR (NEW.kind = 'answer' AND EXISTS (SELECT 1 FROM dither_entry "
-            "WHERE kind = 'answer' AND dataset = NEW.dataset AND key = NEW.key)) "
-            "OR (NEW.kind = 'incident' AND EXISTS (SELECT 1 FROM dither_entry "
-            "WHERE kind = 'incident' AND charge = NEW.charge)) "
-            f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
-        )
-    else:
-        connection.exec_driver_sql(
-            "CREATE FUNCTION dither_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION '{FORBIDDEN}'; END $$"
-        )
-        connection.exec_driver_sql(
-            "CREATE TRIGGER dither_append_only BEFORE UPDATE OR DELETE ON dither_entry "
-            "FOR EACH ROW EXECUTE FUNCTION dither_append_only()"
-        )
-        connection.exec_driver_sql(
-            "CREATE TRIGGER dither_no_truncate BEFORE TRUNCATE ON dither_entry "
-            "FOR EACH STATEMENT EXECUTE FUNCTION dither_append_only()"
-        )
-    connection.execute(about.insert(), [{"name": "version", "value": str(VERSION)}])
+_SQLITE_TRIGGERS = (
+    *(
+        f"CREATE TRIGGER dither_no_{verb.lower()} BEFORE {verb} ON dither_entry "
+        f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END"
+        for verb in ("UPDATE", "DELETE")
+    ),
+    # INSERT OR REPLACE deletes what is in its way without asking the triggers
+    "CREATE TRIGGER dither_no_replace BEFORE INSERT ON dither_entry "
+    "WHEN EXISTS (SELECT 1 FROM dither_entry WHERE seq >= NEW.seq) "
+    "OR (NEW.kind = 'answer' AND EXISTS (SELECT 1 FROM dither_entry "
+    "WHERE kind = 'answer' AND dataset = NEW.dataset AND key = NEW.key)) "
+    "OR (NEW.kind = 'incident' AND EXISTS (SELECT 1 FROM dither_entry "
+    "WHERE kind = 'incident' AND charge = NEW.charge)) "
+    f"BEGIN SELECT RAISE(ABORT, '{FORBIDDEN}'); END",
+)
+_FUNCTION = f" BEGIN RAISE EXCEPTION '{FORBIDDEN}'; END "
+_POSTGRESQL_TRIGGERS = (
+    f"CREATE FUNCTION dither_append_only() RETURNS trigger LANGUAGE plpgsql AS $${_FUNCTION}$$",
+    "CREATE TRIGGER dither_append_only BEFORE UPDATE OR DELETE ON dither_entry "
+    "FOR EACH ROW EXECUTE FUNCTION dither_append_only()",
+    "CREATE TRIGGER dither_no_truncate BEFORE TRUNCATE ON dither_entry "
+    "FOR EACH STATEMENT EXECUTE FUNCTION dither_append_only()",
+)
+
+
+def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Statements that make a ledger: tables, indices, triggers that refuse to change history, version and secret."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    speaks: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.dialect()
+    made: list[str] = []
+    for table in _metadata.sorted_tables:
+        made.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))
+        indices = sorted(table.indexes, key=lambda index: str(index.name))
+        made += [str(sa.schema.CreateIndex(index).compile(dialect=speaks)) for index in indices]
+    made += _SQLITE_TRIGGERS if dialect == "sqlite" else _POSTGRESQL_TRIGGERS
+    mark = "?" if dialect == "sqlite" else "%s"
+    insert = f"INSERT INTO dither_about (name, value) VALUES ({mark}, {mark})"
+    values = (("version", str(VERSION)), ("secret", fingerprint))
+    return [*((statement, ()) for statement in made), *((insert, pair) for pair in values)]
+
+
+# everything that can change what a statement does
+_SQLITE_SHAPE = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\'"
+_REGISTERED = ", ".join(f"'{table}'::regclass" for table in _metadata.tables)
+_POSTGRESQL_SHAPE = f"""
+SELECT 'trigger', c.relname::text, t.tgname::text, t.tgenabled::text, t.tgtype::text, (t.tgqual IS NULL)::text, p.prosrc
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE NOT t.tgisinternal AND t.tgrelid IN ({_REGISTERED})
+UNION ALL
+SELECT 'rule', c.relname::text, r.rulename::text, '', '', '', ''
+FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class WHERE r.ev_class IN ({_REGISTERED})
+UNION ALL
+SELECT 'index', c.relname::text, i.relname::text, x.indisunique::text, '', '', ''
+FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
+WHERE x.indrelid IN ({_REGISTERED}) AND x.indisvalid
+"""
+
+
+def shape(dialect: str) -> str:
+    """The statement that lists tables, indices and triggers as they are."""
+    return _SQLITE_SHAPE if dialect == "sqlite" else _POSTGRESQL_SHAPE
+
+
+@cache
+def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
+    """What :func:`shape` lists in a ledger as it was made."""
+    if dialect == "sqlite":
+        with closing(sqlite3.connect(":memory:")) as connection:
+            for statement, values in creation(dialect, ""):
+                connection.execute(statement, values)
+            return sorted(connection.execute(shape(dialect)).fetchall(), key=repr)
+    before_change, before_truncate = "27", "34"  # pg_trigger.tgtype: row, before, delete, update; before, truncate
+    found: list[tuple[Any, ...]] = [
+        ("trigger", "dither_entry", "dither_append_only", "O", before_change, "true", _FUNCTION),
+        ("trigger", "dither_entry", "dither_no_truncate", "O", before_truncate, "true", _FUNCTION),
+    ]
+    for table in _metadata.tables.values():
+        unique = {f"{table.name}_pkey": True, **{str(index.name): bool(index.unique) for index in table.indexes}}
+        found += [("index", table.name, name, str(yes).lower(), "", "", "") for name, yes in unique.items()]
+    return sorted(found, key=repr)
 
 
 def _p(name: str) -> sa.BindParameter[object]:
@@ -147,12 +201,12 @@ ENTRIES_OF = (
 APPEND = entry.insert().values({column.name: _p(column.name) for column in entry.c})
 # the first charge under a key: all of them are for the same request
 CHARGED = (
-    sa.select(entry.c.seq, entry.c.body)
+    sa.select(entry.c.seq)
     .where(_is("charge"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
     .order_by(entry.c.seq)
     .limit(1)
 )
-ANSWER = sa.select(*_entry_columns).where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
+ANSWER = sa.select(entry.c.seq).where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
 INCIDENT = sa.select(*_entry_columns).where(_is("incident"), entry.c.charge == _p("charge"))
 
 ACCOUNT = sa.select(account).where(
@@ -199,45 +253,41 @@ PUT = about.insert().values(name=_p("name"), value=_p("value"))
 
 PEOPLE = (
     sa.select(person.c.who, person.c.loss, person.c.delta)
-    .where(person.c.population == _p("population"), person.c.who >= _p("start"))
+    .where(person.c.population == _p("population"), person.c.who > _p("after"))
     .order_by(person.c.who)
     .limit(_p("most"))
 )
 
+# The keyed hashes of a set of people are handed over as one string of bytes; a batch is a table of their numbers.
+# SQLite has no generate_series: numbers below a million are made of two below a thousand, which is fast.
+_THOUSANDS = 1 << 10
+_BATCH = {
+    "sqlite": (
+        f"(WITH RECURSIVE d(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM d WHERE i < {_THOUSANDS - 1}) "
+        f"SELECT a.i * {_THOUSANDS} + b.i AS i FROM d AS a CROSS JOIN d AS b "
+        f"WHERE a.i * {_THOUSANDS} + b.i < :size AND a.i * {_THOUSANDS} < :size)"
+    ),
+    "postgresql": "(SELECT i FROM generate_series(0, CAST(:size AS integer) - 1) AS g(i))",
+}
+_WHO = {
+    "sqlite": f"substr(:batch, {PERSON_BYTES} * n.i + 1, {PERSON_BYTES})",
+    "postgresql": f"substr(CAST(:batch AS bytea), {PERSON_BYTES} * n.i + 1, {PERSON_BYTES})",
+}
 
-def _batch(dialect: str) -> sa.FromClause:
-    """The keyed hashes of a set of people, handed over in one parameter, as a table of one column."""
-    if dialect == "sqlite":
-        return sa.func.json_each(sa.bindparam("batch", type_=sa.Text)).table_valued("value")
-    return sa.func.unnest(sa.bindparam("batch", type_=sa.ARRAY(sa.BigInteger))).table_valued("value").render_derived()
 
-
-def exhausted(dialect: str) -> sa.Select[tuple[int]]:
-    """Who of a batch has spent more than what leaves room for the charge."""
-    return sa.select(person.c.who).where(
-        person.c.population == _p("population"),
-        person.c.who.in_(sa.select(_batch(dialect).c.value)),
-        sa.or_(person.c.loss > _p("room_loss"), person.c.delta > _p("room_delta")),
+def exhausted(dialect: str) -> sa.TextClause:
+    """Who of a batch has spent more than what leaves room for the charge: their numbers in it."""
+    return sa.text(
+        f"SELECT n.i FROM {_BATCH[dialect]} AS n CROSS JOIN dither_person AS p WHERE p.who = {_WHO[dialect]} "
+        "AND (p.loss > :room_loss OR p.delta > :room_delta)"
     )
 
 
-def charge_people(dialect: str) -> sa.Insert:
+def charge_people(dialect: str) -> sa.TextClause:
     """Charge each of a batch, opening the account of whoever has none."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    insert = sqlite.insert(person) if dialect == "sqlite" else postgresql.insert(person)
-    values = _batch(dialect)
-    rows = sa.select(
-        sa.cast(_p("population"), sa.Text),
-        values.c.value,
-        sa.cast(_p("loss"), sa.BigInteger),
-        sa.cast(_p("delta"), sa.BigInteger),
-    ).where(sa.true())
-    new = insert.from_select([column.name for column in person.c], rows)
-    return new.on_conflict_do_update(
-        index_elements=["population", "who"],
-        set_={
-            "loss": person.c.loss + new.excluded.loss,
-            "delta": person.c.delta + new.excluded.delta,
-        },
+    return sa.text(
+        "INSERT INTO dither_person (who, population, loss, delta) "
+        f"SELECT {_WHO[dialect]}, CAST(:population AS text), CAST(:loss AS bigint), CAST(:delta AS bigint) "
+        f"FROM {_BATCH[dialect]} AS n WHERE true ON CONFLICT (who) DO UPDATE SET "
+        "loss = dither_person.loss + excluded.loss, delta = dither_person.delta + excluded.delta"
     )

@@ -7,16 +7,21 @@ Whoever writes holds one lock for the whole ledger from the first statement on (
 PostgreSQL: a lock on the history), so that check and charge are one step, entries have an order, and there is
 nothing to deadlock on. Commits are on disk when they return: SQLite runs with ``synchronous=FULL``, PostgreSQL with
 ``synchronous_commit=on``, and a server that runs with ``fsync=off`` is refused.
+
+SQLite keeps a rollback journal (``journal_mode=PERSIST``), not a write-ahead log: once a commit has returned, it is in
+the ledger's own file, and no other file is needed to find it. Should a process die while it writes, the journal says
+how to undo what is half written, and the next one does so. If that journal is lost, the file may be a mixture of
+before and after. Between transactions the journal stays, with its first bytes zeroed: so one that is missing or empty
+was removed, and everything is verified before the next write.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -26,10 +31,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType, message
-from dither.ledger import schema
+from dither.ledger import files, schema
+from dither.ledger import secret as _secret
 
 WAIT_SECONDS = 120
-_HEADER = b"SQLite format 3\0"
+_JOURNAL_BYTES = 1 << 20  # what stays of a journal after a large transaction
 _BEGIN = {
     "sqlite": "BEGIN IMMEDIATE",
     "postgresql": "BEGIN",
@@ -42,72 +48,94 @@ _TABLES = [sa.select(table).limit(0) for table in (schema.about, schema.entry, s
 
 
 class Store:
-    """The database a ledger lives in."""
+    """The database a ledger lives in, and its secret. ``created`` says that it was made just now."""
 
-    def __init__(self, place: str | os.PathLike[str], *, create: bool = True, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        secret: bytes | None = None,
+        create: bool = True,
+        read_only: bool = False,
+    ) -> None:
         self.place, self.read_only = _place(place), read_only
-        create = create and not read_only
-        self.engine = _engine(self.place, create, read_only)
-        self.dialect = self.engine.dialect.name
+        self.created = False
+        self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing
         self._lock = threading.RLock()
         self._compiled: dict[int, tuple[Any, str, list[str] | None]] = {}
         self._built: dict[Callable[[str], sa.Executable], sa.Executable] = {}
         self._connection: Any = None
+        outside, create = _secret.outside(secret), create and not read_only
+        self._journal: Path | None = None
+        if self.place.get_backend_name() == "sqlite":
+            path = Path(str(self.place.database))
+            self.secret, self.created = files.prepared(path, outside, create)
+            self.engine, self._journal = _sqlite(self.place, read_only), files.journal_file(path)
+        elif outside is None:
+            raise _secret.needed()
+        else:
+            self.secret, self.engine = outside, _postgresql(self.place, read_only)
+        self.dialect = self.engine.dialect.name
         with _REGISTER:
             _STORES.add(self)
         with self._lock, self._translated():
-            self._prepare(create)
+            self._check(create)
 
     # -- the tables -------------------------------------------------------------------------------------------------
 
-    def _prepare(self, create: bool) -> None:
-        version = self._version()
-        if version is None and not create:
-            raise _none("a database without one")
-        if version is not None and version > schema.VERSION:
+    def _check(self, create: bool) -> None:
+        """Refuse what is no ledger of this version and this secret; on a server, make one where there is none."""
+        with self.engine.connect() as connection:
+            about = self._about(connection)
+            if about is None and create and self.dialect == "postgresql":
+                about = self._make(connection)
+        if about is None:
+            raise _unusable("a ledger", "a database without one", "create it with dither.ledger.open(place)")
+        try:
+            version = int(about["version"])
+        except (KeyError, ValueError):
+            raise _damaged("its version cannot be read") from None
+        if version > schema.VERSION:
             raise _unusable(
-                f"a ledger of version {schema.VERSION} or older", f"version {version}", "use a newer dither to open it"
+                f"a ledger of version {schema.VERSION}", f"version {version}", "use a newer dither to open it"
             )
-        if version is not None and version < schema.VERSION:
+        if version < schema.VERSION:
             raise _unusable(
                 f"a ledger of version {schema.VERSION}",
                 f"version {version}, which this dither does not read",
                 "keep it with the dither that made it, and start a new one for what is left",
             )
-        if version is None:
-            self._make_tables()
+        if about.get("secret") != self.secret.fingerprint:
+            raise _secret.other()
+        self.check_shape()
 
-    def _make_tables(self) -> None:
-        """Make the tables, in one transaction; whoever comes second finds it done."""
-        with self.engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
-            if self.dialect == "postgresql":
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(6363636303)")
-            if self._version_in(connection) is None:
-                schema.create(connection)
-            connection.exec_driver_sql("COMMIT")
-
-    def _tables(self, connection: sa.Connection) -> set[str] | None:
-        """The names of the tables there, or None where there are none at all."""
+    def _about(self, connection: sa.Connection) -> dict[str, str] | None:
+        """Version and fingerprint; None where there are no tables at all."""
         names = set(sa.inspect(connection).get_table_names())
         if "dither_about" in names:
-            return names
-        if self.dialect == "sqlite" and names:
-            raise _unusable("a ledger, or no file yet", "a database of something else", "choose another file")
+            rows = connection.execute(sa.select(schema.about)).fetchall()
+            return {str(name): str(value) for name, value in rows}
+        if self.dialect == "sqlite" or any(name.startswith("dither_") for name in names):
+            raise _unusable("a ledger, or no file yet", "a database of something else", "choose another place")
         return None
 
-    def _version(self) -> int | None:
-        with self.engine.connect() as connection:
-            return self._version_in(connection)
+    def _make(self, connection: sa.Connection) -> dict[str, str] | None:
+        """Make the tables on a server, in one transaction; whoever comes second finds it done."""
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(6363636303)")
+        if self._about(connection) is None:
+            for statement, values in schema.creation(self.dialect, self.secret.fingerprint):
+                connection.exec_driver_sql(statement, values)
+            self.created = True
+        connection.exec_driver_sql("COMMIT")
+        return self._about(connection)
 
-    def _version_in(self, connection: sa.Connection) -> int | None:
-        if self._tables(connection) is None:
-            return None
-        found = connection.execute(schema.GET, {"name": "version"}).scalar()
-        try:
-            return int(found)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise _damaged("its version cannot be read") from None
+    def check_shape(self) -> None:
+        """Refuse a ledger whose tables, indices or triggers are not those it was made with."""
+        cursor = self._driver().cursor()
+        cursor.execute(schema.shape(self.dialect))
+        if sorted(map(tuple, cursor.fetchall()), key=repr) != schema.expected_shape(self.dialect):
+            raise _damaged("its tables, indices or triggers were changed")
 
     # -- statements -------------------------------------------------------------------------------------------------
 
@@ -172,6 +200,8 @@ class Store:
                     driver.execute(begin)
                     if lock and self.dialect == "postgresql":
                         driver.execute("LOCK TABLE dither_entry IN EXCLUSIVE MODE")
+                    if lock and self._journal is not None and not _holds_bytes(self._journal):
+                        self.recheck()
                     yield
                     driver.execute("COMMIT")
             except BaseException:
@@ -255,7 +285,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _SIGNS = {
-    "readonly": ("one that is read-only", "make it, its -wal and -shm, and the folder writable"),
+    "readonly": ("one that is read-only", "make it, its -journal, and the folder writable"),
     "read-only": ("one that is read-only", "connect to a server that accepts writes"),
     "disk is full": ("a full disk", "make room; the ledger says what was charged"),
     "no space": ("a full disk", "make room; the ledger says what was charged"),
@@ -275,14 +305,6 @@ def _cause(error: BaseException) -> str:
     origin = getattr(error, "orig", None) or error
     lines = " ".join(str(origin).split("\n", 1)[0].split())
     return f"{type(origin).__name__} from the database" + (f": {lines[:200]}" if lines else "")
-
-
-class NoLedger(LedgerError):
-    """There is no ledger at a place, and none was to be made."""
-
-
-def _none(got: str) -> NoLedger:
-    return NoLedger(message("ledger", "a ledger", got, "create it with dither.ledger.open(place)"))
 
 
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:
@@ -320,16 +342,14 @@ def _file(name: str) -> sa.URL:
         )
     if "\0" in name:
         raise _elsewhere("a name with a NUL in it")
-    return sa.URL.create("sqlite", database=os.path.abspath(name))
+    return sa.URL.create("sqlite", database=os.path.realpath(name))
 
 
 def _elsewhere(got: str) -> InvalidArgument:
     return InvalidArgument(message("place", "a file or postgresql://…", got, "pass 'budget.sqlite'"))
 
 
-def _engine(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
-    if url.get_backend_name() == "sqlite":
-        return _sqlite(url, create, read_only)
+def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -349,16 +369,7 @@ def _engine(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
     return engine
 
 
-def key_file(path: Path) -> Path:
-    """Where the secret of a SQLite ledger is kept."""
-    return path.with_name(path.name + ".key")
-
-
-def _sqlite(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
-    try:
-        _make(Path(str(url.database)), create)
-    except OSError:
-        raise _unusable("a file that can be opened", "one that cannot", "check its name and its folder") from None
+def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
     file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
 
     def connect() -> sqlite3.Connection:
@@ -370,10 +381,12 @@ def _sqlite(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
     def durable(driver: Any, _: Any) -> None:
         driver.isolation_level = None
         driver.execute("PRAGMA busy_timeout = 120000")
-        names = {row[0] for row in driver.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not read_only and (not names or "dither_about" in names):  # somebody else's database stays as it is
-            with suppress(sqlite3.OperationalError):  # a read-only file stays as it is, and can still be read
-                driver.execute("PRAGMA journal_mode = TRUNCATE")
+        if not read_only:
+            with suppress(sqlite3.OperationalError):  # a file that may not be written can still be read
+                # somebody else's database stays as it is
+                if driver.execute("SELECT 1 FROM sqlite_master WHERE name = 'dither_about'").fetchone():
+                    driver.execute("PRAGMA journal_mode = PERSIST")
+                    driver.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         driver.execute("PRAGMA synchronous = FULL")
         driver.execute("PRAGMA fullfsync = ON")
         driver.execute("PRAGMA foreign_keys = ON")
@@ -383,32 +396,12 @@ def _sqlite(url: sa.URL, create: bool, read_only: bool) -> sa.Engine:
     return engine
 
 
-def _make(path: Path, create: bool) -> None:
-    """An empty file, if there is none."""
-    orphan = key_file(path).exists()  # looked for first: it is made after the ledger
-    if path.is_dir():
-        raise _unusable("a file", "a folder", "name a file in it")
-    if orphan and create and (not path.exists() or path.stat().st_size == 0):
-        raise _unusable(
-            "the ledger that the .key file beside it belongs to",
-            "none: a new one would forget what was spent",
-            "put the ledger back, or move its key away",
-        )
-    if path.exists():
-        with path.open("rb") as file:  # SQLite itself takes some short ones for empty
-            if not _HEADER.startswith(file.read(len(_HEADER))):
-                raise _unusable("a ledger, or no file yet", "a file of something else", "choose another file")
-        return
-    if not create:
-        raise _none("no such file")
-    if not path.parent.is_dir():
-        raise _unusable("a folder that exists", "a missing one", "make it first, or choose another")
-    with suppress(FileExistsError):  # only its owner may read who is in it
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
+def _holds_bytes(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
-def parameter(store: Store, people: Sequence[int]) -> object:
-    """A batch of keyed hashes as the one parameter the database takes."""
-    if store.dialect == "sqlite":
-        return "[" + ",".join(map(str, people)) + "]"
-    return list(people)
+def _nothing() -> None:
+    """The store by itself knows nothing to verify."""

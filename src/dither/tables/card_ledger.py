@@ -6,10 +6,12 @@ from dither.errors import LedgerError, message
 from dither.guarantees import ApproxDP
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.store import NoLedger
 from dither.tables.card import Card
 
 __all__ = ["left", "open_ledger", "pays_delta", "read_ledger"]
+
+_MISSING = "Fix: create it with dither.ledger.open(place)."
+"""How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -53,9 +55,11 @@ def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
 def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
     try:
         return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
-    except NoLedger:
-        if expected is None:
-            return None
+    except LedgerError as error:
+        if not str(error).endswith(_MISSING):
+            raise
+    if expected is None:
+        return None
     raise LedgerError(
         message("ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new")
     )

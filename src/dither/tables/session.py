@@ -260,7 +260,7 @@ class Question:
         def compute() -> bytes:
             paying = frame if crowd is None else crowd.remaining(paid.kept)
             answer = self._answer(made, paying, nonnegative, integer, options)
-            return encode(replace(answer, notes=(*answer.notes, *([_FIRST] if first else []))).stored())
+            return encode(replace(answer, notes=(*([_FIRST] if first else []), *answer.notes)).stored())
 
         stored = paid.answer
         if stored is None:
@@ -382,8 +382,11 @@ def open(
     from dither.tables.aggregates import different
 
     def _limited(card: Card) -> Card:
-        given = {"max_incidents": max_incidents, "min_epsilon": min_epsilon}
-        return replace(card, **{name: value for name, value in given.items() if value is not None})
+        return replace(
+            card,
+            max_incidents=card.max_incidents if max_incidents is None else max_incidents,
+            min_epsilon=card.min_epsilon if min_epsilon is None else min_epsilon,
+        )
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = cards.read(source)

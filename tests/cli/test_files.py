@@ -40,7 +40,7 @@ ENDING = {
 def shop(visits, dither):
     """A table that has been asked once, so that it has a ledger; and a function to audit."""
     assert dither(*ASK)[0] == 0
-    Path("visits.ledger.key").write_text("ab" * 32 + "\n")
+    assert Path("visits.ledger.key").exists()
     Path("mine.py").write_text("import dither as dp\ndef release(x):\n    return dp.Laplace(1, 1).release(sum(x))\n")
     return visits
 

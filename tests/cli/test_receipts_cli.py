@@ -36,8 +36,8 @@ def test_check_and_explain_leave_no_ledger_behind(visits, dither):
 def test_a_first_answer_says_that_a_ledger_was_started(visits, dither):
     assert "a new ledger was started" in dither("query", visits, COUNT, "--epsilon", "1")[1]
     assert "a new ledger was started" not in dither("query", visits, COUNT, "--epsilon", "2")[1]
-    Path("visits.ledger").unlink()
-    Path("visits.toml.receipt").unlink()
+    for name in ("visits.ledger", "visits.ledger.key", "visits.toml.receipt"):
+        Path(name).unlink()
     assert "a new ledger was started" in dither("query", visits, COUNT, "--epsilon", "1", "--output", "a.csv")[2]
 
 
@@ -55,7 +55,7 @@ def test_a_ledger_that_is_gone_or_went_back_is_refused(what, stated, visits, dit
     assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
     assert Receipt.read(kept.read_text().strip()).seq > first.seq
     for path in list(Path().glob("visits.ledger*")):
-        if path.suffix != ".key":
+        if what == "gone" or path.suffix != ".key":
             path.unlink()
     if what != "gone":
         Path("visits.ledger").write_bytes(b"" if what == "empty" else Path("copy").read_bytes())
@@ -64,7 +64,8 @@ def test_a_ledger_that_is_gone_or_went_back_is_refused(what, stated, visits, dit
         code, out, err = dither(*command)
         assert (code, out) == (2, ""), command
         assert "Fix: " in err
-        assert "last" in err if stated else "visits.toml.receipt" in err
+        if what != "empty":  # a ledger without a single entry is refused by itself
+            assert ("last" if stated else "visits.toml.receipt") in err
     assert not Path("visits.ledger").exists() or what != "gone"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,8 +17,11 @@ from scipy import stats
 
 from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
-from dither.tables import answering, plan, rows, shape
+from dither.tables import answering, auto, plan, rows, shape
+from dither.tables.measures import grid
+from dither.tables.phrases import Phrases
 from dither.tables.plan import _Draft
+from dither.tables.ranges import bounded as bounds_within
 from dither.tables.tree import NUMERIC, Aggregate, Call, Column, Group, Literal, Query
 from support import assert_distribution
 from tables import questions
@@ -354,3 +360,49 @@ def test_too_many_groups_are_refused():
     by = (Group("a", Column("code"), keys), Group("b", AGE, keys))
     with pytest.raises(DitherError, match="at most 1000000"):
         answering.every_group(plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1))
+
+
+@pytest.mark.parametrize("drawn", [10**25, -(10**25), (1 << 63) - 1, -(1 << 63)])
+def test_noise_wider_than_64_bits_is_answered(drawn):
+    """Noise is a Python integer for a total and 64 bits for groups: neither decides whether there is an answer."""
+    lines = [("a", 3, 40), ("b", 2, 7)]
+    asked = {"n": Aggregate("people"), "s": Aggregate("sum", AMOUNT)}
+
+    def wide(self, values, **_):
+        return drawn if isinstance(values, int) else np.full_like(values, max(min(drawn, (1 << 63) - 1), -(1 << 63)))
+
+    private = plan.make(
+        Query(asked, (Group("town", TOWN),)), card(), epsilon=1e-5, delta=1e-3, noise="laplace", other=True
+    )
+    public = plan.make(
+        Query(asked, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1e-5, noise="laplace", consistent=True
+    )
+    with patch.object(Laplace, "release", wide):
+        for made, told in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
+            found = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _, told=told: told)
+            assert all(math.isfinite(value) for values in found.answers.values() for value in values)
+
+
+def test_keys_that_are_alike_share_no_line():
+    """Were a key listed twice, a line would still count once: groups are told apart by the numbers of their keys."""
+    made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
+    made = replace(made, keys=(("a", "a", "a"),))
+    with patch.object(Laplace, "release", lambda self, values, **_: values):
+        found = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _: [(0, 7)])
+    assert found.keys == [("a",)] * 3
+    assert found.answers["n"] == [7, 0, 0]
+
+
+def test_an_extreme_at_the_smallest_epsilon_is_answered():
+    for kind in ("min", "max"):
+        made = plan.make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
+        assert isinstance(answering._chosen(made.choices[0], {0: 3}, made), float)
+
+
+def test_whatever_bounds_are_chosen_privately_can_be_measured():
+    """They are chosen after the charge: no choice may fail then."""
+    for low, high in itertools.combinations(auto.MAGNITUDES, 2):
+        for limit in (1, 256):
+            assert grid((low, high), False, 24, limit).width > 0
+            assert grid((math.floor(low), max(math.ceil(high), math.floor(low) + 1)), True, 24, limit).width > 0
+        bounds_within(low, high)

@@ -142,6 +142,13 @@ def test_a_ledger_that_was_opened_and_not_asked_says_so_too(tmp_path):
         assert "a new ledger was started" in str(table.sql(COUNT).release(1))
 
 
+def test_a_temporary_ledger_is_called_one(tmp_path):
+    for ledger, said in ((None, "a temporary ledger"), (str(tmp_path / "l"), "a new ledger was started")):
+        with dp.open(ROWS, unit="who", budget=dp.PureDP(10), ledger=ledger) as table:
+            assert said in str(table.agg(n=dp.count()).release(1))
+            assert "ledger" not in str(table.agg(n=dp.count()).release(2))
+
+
 @pytest.mark.parametrize("given", ["argument", "text", "card"])
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_ledger_that_went_back_is_refused(tmp_path, given, read_only):

@@ -150,7 +150,32 @@ def column(**about: Any) -> dict[str, Any]:
     return changed(columns={"a": about})
 
 
+def test_how_questions_are_limited_and_where_traces_are_kept() -> None:
+    more = {"min_epsilon": 1, "max_incidents": 5, "receipt": "../r", "incident_log": "/var/log/t"}
+    budget = {"epsilon": 1, "delta": 1e-6, "per": "person", "population": "p", "filter": "advanced"}
+    card = cards.parse({**SMALL, **more, "unit": "a", "budget": budget}, "/home")
+    assert (card.min_epsilon, card.max_incidents, card.receipt, card.incident_log) == (1.0, 5, "/r", "/var/log/t")
+    assert (card.population, card.filter, card.each_person) == ("p", "advanced", ApproxDP(1, 1e-6))
+    plain = cards.parse(SMALL, "/home")
+    assert (plain.min_epsilon, plain.max_incidents, plain.receipt, plain.incident_log) == (1e-4, 3, None, None)
+    # none of these changes what an answer means, so none makes a recorded answer unknown
+    assert repr(cards.parse({**SMALL, **more}, "/home")) == repr(plain)
+
+
 MISTAKES: list[tuple[dict[str, Any], str]] = [
+    (changed(min_epsilon=0), "min_epsilon: expected a number above 0 and at most 1000, got 0"),
+    (changed(min_epsilon=float("nan")), "min_epsilon: .* got nan"),
+    (changed(min_epsilon=True), "min_epsilon: .* got true or false"),
+    (changed(min_epsilon="1"), "min_epsilon: .* got text"),
+    (changed(max_incidents=0), "max_incidents: expected a whole number from 1 on, got 0. Fix: max_incidents = 3"),
+    (changed(max_incidents=1.5), "max_incidents: .* got 1.5"),
+    (changed(receipt=7), "receipt: expected text, got a whole number"),
+    (changed(receipt="http://x/r"), "receipt: expected a path of this machine, got an address"),
+    (changed(incident_log="s3://x/r"), "incident_log: expected a path of this machine, got an address"),
+    (changed(budget={"epsilon": 1, "population": "p"}), 'budget.population: expected per = "person" beside it'),
+    (changed(unit="a", budget={"epsilon": 1, "per": "person", "population": 7}), "budget.population: expected text"),
+    (changed(budget={"epsilon": 1, "filter": "best"}), 'budget.filter: expected "sum" or "advanced", got \'best\''),
+    (changed(budget={"epsilon": 1, "filter": 7}), "budget.filter: .* got a whole number"),
     ({}, "name: expected text, got none"),
     (changed(name=7), "name: expected text, got a whole number"),
     (changed(name=""), "name: expected text, got empty text"),

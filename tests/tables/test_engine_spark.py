@@ -142,3 +142,10 @@ def test_stopping(spark: Any) -> None:
         assert time.monotonic() - start < 60
         waiting.join()
         assert engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist() == [{"n": 3_000_000}]
+
+
+def test_text_that_is_not_utf8_is_null(spark: Any) -> None:
+    """Spark holds any bytes as text; reading such an answer would be an error that depends on a row."""
+    frame = spark.sql("SELECT CAST(x AS STRING) AS t FROM VALUES (X'FF'), (X'C3A9'), (X'EDA080') AS v(x)")
+    with connect(frame) as engine:
+        assert engine.run("SELECT t FROM dither_rows").column("t").to_pylist() == [None, "é", None]

@@ -495,3 +495,39 @@ def test_counts_can_be_made_whole_and_not_negative(visits):
 
 def test_a_group_of_each_person_is_not_shown(visits):
     assert len(visits.sql("SELECT who, COUNT(*) AS n FROM visits GROUP BY who").release(1)) == 0
+
+
+def nested(depth: int):
+    found = dp.col("amount")
+    for _ in range(depth):
+        found = abs(found)
+    return found
+
+
+def test_what_cannot_be_compiled_is_refused_before_it_is_paid_for(visits, monkeypatch):
+    before = visits.left
+    with pytest.raises(InvalidArgument, match="inside each other"):
+        visits.agg(s=dp.sum(nested(70), (0, 1))).release(1)
+    monkeypatch.setattr(visits.engine, "rehearse", lambda sql: visits.engine.run("SELECT nothing FROM nowhere"))
+    with pytest.raises(InvalidData):  # an engine may refuse what was rendered: a depth, a length, a type
+        visits.sql(COUNT).release(1)
+    assert visits.left == before
+
+
+def test_a_statement_is_tried_on_no_rows(visits, monkeypatch):
+    """The trial before the charge reads nothing of the source: neither what it says nor how long it takes depends on
+    it."""
+    tried = []
+    real = visits.engine.rehearse
+    monkeypatch.setattr(visits.engine, "rehearse", lambda sql: tried.append(sql) or real(sql))
+    visits.sql("SELECT region, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY region").release(1)
+    assert len(tried) == 2
+    assert not any("dither_rows" in sql or "parquet" in sql for sql in tried)
+
+
+@pytest.mark.parametrize("chain", [" OR ".join(f"age = {i}" for i in range(60)), f"{' + '.join(['age'] * 60)} > 5"])
+def test_long_chains_are_answered(visits, chain):
+    truth = sum(1 for age in ROWS["age"].to_pylist() if age is not None and (age < 60 if "OR" in chain else age > 0))
+    assert visits.sql(f"SELECT COUNT(*) AS n FROM visits WHERE {chain}").release(5)["n"] == [
+        pytest.approx(truth, abs=60)
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from dither.tables.tree import Aggregate, Expression
 MOST_GROUPS = 1_000_000
 _EDGE = math.log(1e6)
 _FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
+_LARGEST = (1 << 63) - 1
 
 OTHER = None
 """The key of the row for all groups that are not shown."""
@@ -46,13 +47,13 @@ class Noisy:
 
 def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Noisy:
     """Run a plan's statements and add its noise."""
-    keys, noisy = _measured(plan, frame, run)
-    found = Noisy(keys)
+    groups, noisy = _measured(plan, frame, run)
+    found = Noisy(every_group(plan) or groups)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
             values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
             found.answers[name], found.errors[name] = values, errors
-    shown = keys[:-1] if plan.other else keys
+    shown = groups[:-1] if plan.other else groups
     for choice, lines in _binned(plan, frame, run, plan.choices):
         found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
         found.errors[choice.name] = [None] * len(shown)
@@ -87,8 +88,19 @@ def every_group(plan: Plan) -> list[Key] | None:
     return list(itertools.product(*(keys for keys in plan.keys if keys is not None)))
 
 
-def _key(plan: Plan, line: tuple[Any, ...]) -> Key:
-    """The key of a line: public keys come back as their numbers."""
+def _numbers(plan: Plan) -> list[Key] | None:
+    """The groups by the numbers of their keys, in the order of :func:`every_group`."""
+    if any(keys is None for keys in plan.keys):
+        return None
+    return list(itertools.product(*(range(len(keys)) for keys in plan.keys if keys is not None)))
+
+
+def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
+    """The group of a line, whose public keys are numbers: left so where all are, as even keys that were alike would
+    have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown once.
+    """
+    if plan.selection is None:
+        return tuple(int(value) for value in line[: len(plan.keys)])
     return tuple(
         value if keys is None else keys[int(value)]
         for value, keys in zip(line[: len(plan.keys)], plan.keys, strict=True)
@@ -97,33 +109,43 @@ def _key(plan: Plan, line: tuple[Any, ...]) -> Key:
 
 def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """The groups that are shown, and every measure with its noise."""
-    every = every_group(plan)
+    every = _numbers(plan)
     measures = list(plan.measures)
     if not measures:
         return every or [], {}
-    lines = {_key(plan, line): line[len(plan.keys) :] for line in run(bounding.sums(frame, measures))}
+    places = len(plan.keys)
+    lines = {_group(plan, line): line[places:] for line in run(bounding.sums(frame, measures))}
     totals = {
-        m: noise.release(sum(line[measures.index(m)] for line in lines.values())) for m, noise in plan.totals.items()
+        m: _held(noise.release(sum(line[measures.index(m)] for line in lines.values())))
+        for m, noise in plan.totals.items()
     }
     if plan.selection is not None:
         keys, noisy = plan.selection.release(lines, plan.measures)
         if plan.other:
-            keys = [*keys, (OTHER,) * len(plan.keys)]
-            noisy = {m: np.append(values, totals.get(m, 0) - values.sum()) for m, values in noisy.items()}
+            keys = [*keys, (OTHER,) * places]
+            noisy = {
+                m: np.array([*values.tolist(), _held(totals.get(m, 0) - sum(values.tolist()))], dtype=np.int64)
+                for m, values in noisy.items()
+            }
         return keys, noisy
     assert every is not None
     nothing = (0,) * len(measures)
-    noisy = noisy_measures([lines.get(key, nothing) for key in every], plan.measures)
+    noisy = noisy_measures([lines.get(group, nothing) for group in every], plan.measures)
     for measure, total in totals.items():
         noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
     return every, noisy
 
 
+def _held(value: int) -> int:
+    """Within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
+    return min(max(int(value), -_LARGEST - 1), _LARGEST)
+
+
 def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
     """Groups made to add up to their total, both moved as little as possible: least squares, by their variances."""
-    each, whole = float(noise.variance), float(of_total.variance)  # type: ignore[arg-type]
-    gap = total - values.sum()
-    moved: NDArray[Any] = values + gap * each / (whole + each * len(values))
+    ratio = math.sqrt(noise.variance) / math.sqrt(of_total.variance)  # type: ignore[arg-type]
+    share = ratio * ratio / (1 + ratio * ratio * len(values))
+    moved: NDArray[Any] = values + (total - sum(values.tolist())) * share
     return moved
 
 
@@ -137,10 +159,10 @@ def _binned(
         told = (aggregate.value, aggregate.edges, aggregate.keys)
         if told not in seen:
             assert aggregate.value is not None
-            found: dict[tuple[Any, ...], Bins] = {}
+            found: dict[Key, Bins] = {}
             for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
-                found.setdefault(tuple(group), {})[place] = count
-            seen[told] = {_key(plan, group): bins for group, bins in found.items()}
+                found.setdefault(_group(plan, tuple(group)), {})[place] = count
+            seen[told] = found
         yield each, seen[told]
 
 
@@ -229,4 +251,19 @@ def _moments(line: tuple[int, ...], wide: list[float], parts: tuple[Measure, ...
     return middle + mean, error, var, min(off, half * half * 2)
 
 
-__all__ = ["Noisy", "answer", "every_group"]
+def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
+    """Run every statement of a plan on no rows: whatever an engine refuses to compile, it refuses before the charge.
+
+    The stand-in for the rows is made from the card, so nothing here depends on the data.
+    """
+    empty = replace(frame, tables={**frame.tables, "": engine.empty.sql("duckdb")})
+    statements = [bounding.sums(empty, list(plan.measures))] if plan.measures else []
+    wanted: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
+    for aggregate in (each.aggregate for each in wanted):
+        assert aggregate.value is not None
+        statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
+    for sql in dict.fromkeys(statements):
+        engine.rehearse(sql)
+
+
+__all__ = ["Noisy", "answer", "every_group", "rehearse"]

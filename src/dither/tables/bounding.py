@@ -28,10 +28,12 @@ from dither.tables import rows
 from dither.tables.card import Card, Type
 from dither.tables.measures import MOST_ROWS, SQUARE_BITS, Grid, Measure, grid
 from dither.tables.phrases import Phrases
+from dither.tables.ranges import LEAST, MOST
 from dither.tables.rows import Lookup, Typed, double
 from dither.tables.tree import Column, Expression, Query, Value
 
 _PRIME = (1 << 31) - 1
+SQL_TYPES: dict[Type, str] = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ class Frame:
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
             if keys is not None:
-                joins += f"{' LEFT' if None in keys else ''} JOIN {_listed(keys)} AS k{i}(k, i) ON {typed.sql} = k{i}.k"
+                joins += f"{' LEFT' if None in keys else ''} JOIN {_listed(keys, typed.type)} AS k{i} ON "
+                joins += f"{typed.sql} = k{i}.k"
                 if None in keys:
                     conditions.append(f"(k{i}.i IS NOT NULL OR {typed.sql} IS NULL)")
                 parts.append(f"COALESCE(k{i}.i, {keys.index(None)}) AS g{i}" if None in keys else f"k{i}.i AS g{i}")
@@ -130,7 +133,8 @@ class Frame:
 
     def _joins(self) -> str:
         return "".join(
-            f" {'LEFT ' if join.left else ''}JOIN {self.tables[join.table]} AS {self._aliases[join.table]} "
+            f" {'LEFT ' if join.left else ''}JOIN {_once(self.tables[join.table], rows.name(join.other))} "
+            f"AS {self._aliases[join.table]} "
             f"ON {rows.compile(join.own, self.find).sql} = {self._aliases[join.table]}.{rows.name(join.other)}"
             for join in self.query.joins
         )
@@ -248,9 +252,22 @@ class Frame:
         return f"SELECT u, {shown} FROM (SELECT u, {least} AS p FROM ({pairs}) AS l GROUP BY u) AS k"
 
 
-def _listed(keys: tuple[Value, ...]) -> str:
-    given = [f"({rows.literal(key).sql}, {i})" for i, key in enumerate(keys) if key is not None]
-    return f"(VALUES {', '.join(given)})"
+def _listed(keys: tuple[Value, ...], type: Type) -> str:
+    """The public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
+    whatever they are."""
+    if type == "text":
+        given, k = [(rows.literal(key).sql, i) for i, key in enumerate(keys) if key is not None], "k"
+    else:  # as text, cast once
+        given = [(rows.text(str(key)), i) for i, key in enumerate(keys) if key is not None]
+        k = f"CAST(k AS {SQL_TYPES[type]})"
+    values = ", ".join(f"({key}, {i})" for key, i in given)
+    return f"(SELECT k, MIN(i) AS i FROM (SELECT {k} AS k, i FROM (VALUES {values}) AS v(k, i)) AS d GROUP BY k)"
+
+
+def _once(table: str, key: str) -> str:
+    """A public table with one row at most for each value of its key, so that no row of ours has two partners."""
+    numbered = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {key}) AS dither_place FROM {table} AS p"
+    return f"(SELECT * FROM ({numbered}) AS q WHERE dither_place = 1)"
 
 
 def _condition(expression: Expression, find: Lookup) -> str:
@@ -263,6 +280,7 @@ def _condition(expression: Expression, find: Lookup) -> str:
 def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> str:
     """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
     low, high = bounds
+    known = None
     if isinstance(value, Column):
         sql, card = find(value)
         if card.type == "integer" and grid.scale == 1.0:
@@ -273,8 +291,9 @@ def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find
         if card.type == "integer":
             sql = f"CAST({sql} AS DOUBLE)"
     else:
-        sql = rows.number(value, find).sql
-    return f"CAST({rows.held(sql, low, high, grid.scale)} AS BIGINT)"
+        number = rows.number(value, find)
+        sql, known = number.sql, number.range
+    return f"CAST({rows.held(sql, low, high, grid.scale, known)} AS BIGINT)"
 
 
 def sums(frame: Frame, measures: list[Measure]) -> str:
@@ -377,6 +396,7 @@ def bins(frame: Frame, value: Expression, edges: tuple[float, ...] | None, keys:
         bin = _bin_of(value, edges, frame.find)
     else:
         assert keys is not None
+        rows.repeated(found.sql, len(keys))
         arms = " ".join(f"WHEN {found.sql} = {rows.literal(key).sql} THEN {i}" for i, key in enumerate(keys))
         bin = f"CASE {arms} ELSE NULL END"
     lines, before = frame.counted({"b": bin}, " WHERE b IS NOT NULL")
@@ -400,7 +420,11 @@ def spread(frame: Frame, most: int) -> str:
 
 
 def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
-    """The number of the bin; equal widths by one multiplication, others by comparison."""
+    """The number of the bin; equal widths by one multiplication, others by comparison.
+
+    What is below the second edge is compared and not multiplied: a product too small for a double is an error on
+    PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
+    """
     count = len(edges) - 1
     low, high = edges[0], edges[-1]
     sql = find(value)[0] if isinstance(value, Column) else rows.number(value, find).sql
@@ -409,12 +433,22 @@ def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
         f"CASE WHEN {plain} IS NULL OR {plain} > {rows.NAN} THEN NULL WHEN {plain} <= {double(low)} THEN 0 "
         f"WHEN {plain} >= {double(high)} THEN {count - 1}"
     )
-    per = count / (high - low)
-    if count > 64 and max(abs(edge - (low + i / per)) for i, edge in enumerate(edges)) <= 1e-9 * (high - low):
+    if count > 64 and _even(edges):
+        per = count / (high - low)
         step = f"CAST(FLOOR(({plain} - {double(low)}) * {double(per)}) AS BIGINT)"
-        return f"{outside} ELSE LEAST({step}, {count - 1}) END"
+        return f"{outside} WHEN {plain} < {double(edges[1])} THEN 0 ELSE LEAST({step}, {count - 1}) END"
+    rows.repeated(plain, count)
     arms = " ".join(f"WHEN {plain} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     return f"{outside} {arms} ELSE {count - 1} END"
+
+
+def _even(edges: tuple[float, ...]) -> bool:
+    """Whether bins have equal widths, within bounds that a product can bear."""
+    width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
+    if not LEAST <= width <= MOST or size > MOST:
+        return False
+    slack = 1e-9 * width + 2 * math.ulp(float(size))
+    return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= slack
 
 
 __all__ = ["MOST_ROWS", "SQUARE_BITS", "Frame", "Grid", "Measure", "bins", "grid", "spread", "sums", "whole_steps"]

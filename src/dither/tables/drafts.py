@@ -138,6 +138,8 @@ max_rows = 1
 # Where is written down what was asked and how much of the budget is used. It must be kept: without it the budget would
 # start again.
 ledger = {ledger}
+# A file that keeps the last receipt, best on another disk: a ledger that was put back is then noticed, and refused.
+# receipt = "/other/disk/visits.receipt"
 
 # Needed only for questions about groups that are not listed below under keys: the chance that a group is shown
 # although very few people are in it. Much less than one in the number of people.
@@ -157,7 +159,9 @@ epsilon = 1
 """
 _PERSON = """\
 # Counted for each person: a question about some people uses up the budget of these only.
-per = "person\""""
+per = "person"
+# Tables about the same people, in the same ledger, share what each has left if they name one population:
+# population = "patients\""""
 _DATASET = """\
 # Counted for the whole table: every question uses it up. (For each person needs the unit above.)
 per = "dataset\""""

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dither.errors import InvalidArgument, message
 from dither.tables.card import Type
 
 if TYPE_CHECKING:  # sqlglot, which that brings, is loaded when something is rendered
@@ -65,7 +67,21 @@ class Phrases:
         return f"SELECT {', '.join([*names, f'UNNEST({value}) AS {value}'])} FROM ({lines}) AS l"
 
     def render(self, sql: str) -> str:
-        """The statement in this engine's own words."""
+        """The statement in this engine's own words; refused where operations are too deep inside each other.
+
+        It is done in a thread of its own, so that how deep is too deep does not depend on who calls: what can be
+        rendered before a question is paid for can be rendered after.
+        """
+        with ThreadPoolExecutor(1) as threads:
+            try:
+                return threads.submit(self._rendered, sql).result()
+            except RecursionError:
+                pass
+        raise InvalidArgument(
+            message("expression", "fewer operations inside each other", "too many", "simplify it, or use x IN (…)")
+        )
+
+    def _rendered(self, sql: str) -> str:
         import sqlglot
         from sqlglot import exp
 

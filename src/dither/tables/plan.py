@@ -33,6 +33,7 @@ from dither.tables.bounding import MOST_ROWS, SQUARE_BITS, Frame, Measure, grid
 from dither.tables.card import Card
 from dither.tables.keys import Keys, Noise, public_keys, threshold
 from dither.tables.phrases import Phrases
+from dither.tables.ranges import bounded
 from dither.tables.ranks import Rank, levels, ranks
 from dither.tables.rows import GRID_BITS, Lookup
 from dither.tables.tree import Aggregate, Column, Query, Value
@@ -249,7 +250,8 @@ def _parts(
         else:
             bounds, whole = _bounds(name, aggregate, find)
             if kind in ("quantile", "min", "max"):
-                width = bounds[1] - bounds[0]
+                ends = bounded(*bounds)
+                width = ends[1] - ends[0]
                 bins = int(width) + 1 if whole and width < BINS else BINS
                 first = int(bounds[0]) if whole and bounds[0] == int(bounds[0]) else bounds[0]
                 edges = tuple(

@@ -1,13 +1,14 @@
 """Row expressions as SQL that means the same on every engine and cannot fail.
 
 The text is DuckDB's; other dialects are made from it by sqlglot. Each expression comes with its type and, for numbers,
-an interval that holds its value and the least size a value other than 0 can have. That is what makes it safe:
+the range of its values (:mod:`dither.tables.ranges`). That is what makes it safe:
 
 * a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds and rounded to a
   grid of a 2^-24th of their width, by ``floor(x * 2^k + 0.5)``: IEEE 754 operations, the same on every engine;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
-  on the data); what could, by its interval, is refused before any data is read;
-* division by zero is NULL; there are no casts from text, and no functions that can fail.
+  on the data); what could, by its range, is refused before any data is read;
+* division by zero is NULL; no value of a column is cast from text, and no function can fail;
+* constants have their type written out: an engine that guessed would take -2^63 for a double.
 
 Integers become doubles in arithmetic. Comparisons of a column with a constant stay what they are, so that engines can
 use them to skip what they need not read.
@@ -15,30 +16,53 @@ use them to skip what they need not read.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.ranges import MOST, Range, bounded
 from dither.tables.tree import COMPARISONS, NUMERIC, PERIODS, Call, Column, Expression, Literal, Value
 
 GRID_BITS = 24
-_MOST = 1e150
-_LEAST = 1e-250
+MAX_LENGTH = 1 << 22
 NAN = "CAST('Infinity' AS DOUBLE)"
 
 
 @dataclass(frozen=True)
 class Typed:
-    """SQL with its type; for numbers, an interval of its values and the least size of one that is not 0."""
+    """SQL with its type; for numbers, the range of its values; ``op`` is what stands between its parentheses."""
 
     sql: str
     type: Type
-    interval: tuple[float, float] | None = None
-    least: float = 1.0
+    range: Range | None = None
+    op: str = ""
+
+    def __post_init__(self) -> None:
+        repeated(self.sql, 1)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The least and the largest value, where they are known."""
+        return None if self.range is None else (self.range.low, self.range.high)
+
+    def within(self, *ops: str) -> str:
+        """As the first operand of one of these: a chain needs no parentheses, and stays flat however long it is."""
+        return self.sql[1:-1] if self.op in ops else self.sql
+
+
+def repeated(sql: str, times: int) -> str:
+    """SQL that is to be written so many times, refused where that is too long."""
+    if len(sql) * times > MAX_LENGTH:
+        raise InvalidArgument(
+            message("expression", f"at most {MAX_LENGTH} characters of SQL", "more", "use fewer operations inside bins")
+        )
+    return sql
 
 
 Lookup = Callable[[Column], tuple[str, ColumnCard]]
@@ -90,22 +114,33 @@ def double(value: float) -> str:
     return f"CAST({float(value)!r} AS DOUBLE)"
 
 
+def whole(value: int) -> str:
+    """A whole number of 64 bits. Written as text, since a minus sign would be an operation on a number of 65 bits.
+
+    >>> whole(-7)
+    "CAST('-7' AS BIGINT)"
+    """
+    return f"CAST('{value}' AS BIGINT)"
+
+
 def literal(value: Value) -> Typed:
     """A constant.
 
     >>> literal(3).sql, literal("a").type
-    ('3', 'text')
+    ("CAST('3' AS BIGINT)", 'text')
     """
     if value is None:
         return Typed("NULL", "text")
     if isinstance(value, bool):
         return Typed("TRUE" if value else "FALSE", "boolean")
-    if isinstance(value, int) and abs(value) < 1 << 63:
-        return Typed(str(value), "integer", (float(value), float(value)), max(abs(value), 1))
-    if isinstance(value, (int, float)):
-        if not math.isfinite(value) or abs(value) > _MOST or 0 < abs(value) < 1 / _MOST:
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise InvalidArgument(message("number", "an integer of 64 bits", "a larger one", "write it with a point"))
+        return Typed(whole(value), "integer", Range.constant(value))
+    if isinstance(value, float):
+        if not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST:
             raise InvalidArgument(message("number", "one between 1e-150 and 1e150 in size", "another", "leave it out"))
-        return Typed(double(value), "number", (float(value), float(value)), abs(value) or 1.0)
+        return Typed(double(value), "number", Range.constant(value))
     if isinstance(value, datetime):
         plain = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
         return Typed(f"CAST({text(plain)} AS TIMESTAMP)", "timestamp")
@@ -122,10 +157,7 @@ def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
     >>> scale_of(0, 100, 4)
     0.125
     """
-    if not _LEAST <= high - low <= _MOST:
-        raise InvalidArgument(
-            message("bounds", "between 1e-250 and 1e150 apart", "others", "state bounds in a handier unit")
-        )
+    low, high = bounded(low, high)
     return math.ldexp(1.0, bits - math.frexp(high - low)[1])
 
 
@@ -134,7 +166,7 @@ def compile(expression: Expression, find: Lookup) -> Typed:
 
     >>> find = lambda column: ("t.a", ColumnCard("integer", (0, 9)))
     >>> compile(Call("<", (Column("a"), Literal(5))), find).sql
-    '(t.a < 5)'
+    "(t.a < CAST('5' AS BIGINT))"
     """
     if isinstance(expression, Literal):
         return literal(expression.value)
@@ -142,7 +174,7 @@ def compile(expression: Expression, find: Lookup) -> Typed:
         sql, card = find(expression)
         if card.type == "number":
             sql = f"CASE WHEN {sql} > {NAN} THEN NULL ELSE {sql} END"
-        return Typed(sql, card.type, card.bounds)
+        return Typed(sql, card.type)
     if expression.op in NUMERIC:
         return _arithmetic(expression, find)
     if expression.op not in _RULES:
@@ -175,11 +207,12 @@ def number(expression: Expression, find: Lookup) -> Typed:
                 f"CASE WHEN {sql} <= {_whole(low)} THEN {double(low)} WHEN {sql} >= {_whole(high)} THEN {double(high)} "
                 f"ELSE CAST({sql} AS DOUBLE) END",
                 "number",
-                (float(low), float(high)),
+                Range.whole(low, high).checked(),
             )
         scale = scale_of(low, high)
+        ends = (math.floor(bound * scale + 0.5) / scale for bound in bounded(low, high))
         return Typed(
-            f"({held(sql, low, high, scale)} / {double(scale)})", "number", (float(low), float(high)), 1 / scale
+            f"({held(sql, low, high, scale)} / {double(scale)})", "number", Range.of(*ends, quantum=1 / scale).checked()
         )
     if isinstance(expression, Call) and expression.op in ("case", "coalesce"):
         found = (_case if expression.op == "case" else _coalesce)(expression, find, numeric=True)
@@ -188,83 +221,62 @@ def number(expression: Expression, find: Lookup) -> Typed:
     if found.type not in ("integer", "number"):
         raise _wrong("a number", found.type)
     if found.type == "integer":
-        return Typed(f"CAST({found.sql} AS DOUBLE)", "number", found.interval, found.least)
+        return Typed(f"CAST({found.sql} AS DOUBLE)", "number", found.range)
     return found
 
 
 def _whole(bound: float) -> str:
-    return str(int(bound)) if float(bound).is_integer() else double(bound)
+    """A bound to compare whole numbers with."""
+    return whole(int(bound)) if abs(bound) < 1 << 63 and int(bound) == bound else double(bound)
 
 
-def held(sql: str, low: float, high: float, scale: float) -> str:
-    """A double column held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
+def held(sql: str, low: float, high: float, scale: float, known: Range | None = None) -> str:
+    """A double held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
 
     What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
-    PostgreSQL.
+    PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
     """
-    least = 0.25 / scale
-    near = f" WHEN {sql} > {double(-least)} AND {sql} < {double(least)} THEN {double(0.0)}" if scale < 1 else ""
-    return (
-        f"CASE WHEN {sql} IS NULL OR {sql} > {NAN} THEN NULL WHEN {sql} <= {double(low)} THEN "
-        f"{double(math.floor(low * scale + 0.5))} WHEN {sql} >= {double(high)} THEN "
-        f"{double(math.floor(high * scale + 0.5))}{near} ELSE FLOOR({sql} * {double(scale)} + {double(0.5)}) END"
-    )
+    near = 0.25 / scale
+    arms = [] if known else [f"WHEN {sql} > {NAN} THEN NULL"]
+    if known is None or known.low < low:
+        arms.append(f"WHEN {sql} <= {double(low)} THEN {double(math.floor(low * scale + 0.5))}")
+    if known is None or known.high > high:
+        arms.append(f"WHEN {sql} >= {double(high)} THEN {double(math.floor(high * scale + 0.5))}")
+    if scale < 1 and (known is None or known.least < near):
+        arms.append(f"WHEN {sql} > {double(-near)} AND {sql} < {double(near)} THEN {double(0.0)}")
+    steps = f"FLOOR({sql} * {double(scale)} + {double(0.5)})"
+    return f"CASE {' '.join(arms)} ELSE {steps} END" if arms else steps
 
 
 def _arithmetic(call: Call, find: Lookup) -> Typed:
-    parts = [number(argument, find) for argument in call.args]
-    if call.op in ("neg", "abs"):
-        (low, high), one = _interval(parts[0]), parts[0]
-        if call.op == "neg":
-            return Typed(f"(-{one.sql})", "number", (-high, -low), one.least)
-        inside = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-        return Typed(f"ABS({one.sql})", "number", (inside, max(abs(low), abs(high))), one.least)
+    op, parts = call.op, [number(argument, find) for argument in call.args]
+    if op in ("neg", "abs"):
+        one, known = parts[0], _range(parts[0])
+        return (
+            Typed(f"(-{one.sql})", "number", -known) if op == "neg" else Typed(f"ABS({one.sql})", "number", abs(known))
+        )
     left, right = parts
-    (a, b), (c, d) = _interval(left), _interval(right)
-    if call.op == "/":
-        return _quotient(left, right)
-    if call.op == "*":
-        ends = [a * c, a * d, b * c, b * d]
-        interval, least = (min(ends), max(ends)), left.least * right.least
-    else:
-        interval = (a + c, b + d) if call.op == "+" else (a - d, b - c)
-        least = min(left.least, right.least) * 2.0**-53
-    return _checked(Typed(f"({left.sql} {call.op} {right.sql})", "number", interval, least))
+    known = _OPERATORS[op](_range(left), _range(right)).checked()
+    if op == "/":
+        return Typed(f"(CASE WHEN {right.sql} = 0 THEN NULL ELSE {left.sql} / {right.sql} END)", "number", known)
+    chain = ("*",) if op == "*" else ("+", "-")
+    return Typed(f"({left.within(*chain)} {op} {right.sql})", "number", known, op)
 
 
-def _quotient(left: Typed, right: Typed) -> Typed:
-    (a, b), (c, d) = _interval(left), _interval(right)
-    most = max(abs(c), abs(d))
-    if c <= 0 <= d:
-        reach = max(abs(a), abs(b)) / right.least  # as near to 0 as the grid allows
-        interval = (-reach, reach)
-    else:
-        ends = [a / c, a / d, b / c, b / d]
-        interval = (min(ends), max(ends))
-    sql = f"(CASE WHEN {right.sql} = 0 THEN NULL ELSE {left.sql} / {right.sql} END)"
-    return _checked(Typed(sql, "number", interval, left.least / (most or 1.0)))
+_OPERATORS: dict[str, Callable[[Range, Range], Range]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 
 
-def _interval(typed: Typed) -> tuple[float, float]:
-    if typed.interval is None:
+def _range(typed: Typed) -> Range:
+    if typed.range is None:
         raise InvalidArgument(
             message("expression", "numbers with public bounds", "one without", "state the bounds of its columns")
         )
-    return typed.interval
-
-
-def _checked(typed: Typed) -> Typed:
-    low, high = _interval(typed)
-    if max(abs(low), abs(high)) > _MOST or typed.least < _LEAST:
-        raise InvalidArgument(
-            message(
-                "expression",
-                "values between 1e-250 and 1e150 in size",
-                "wider ones, by its bounds",
-                "narrow the bounds",
-            )
-        )
-    return typed
+    return typed.range
 
 
 def _compare(call: Call, find: Lookup) -> Typed:
@@ -284,15 +296,16 @@ def _family(part: Typed) -> str:
     return {"integer": "number", "timestamp": "date"}.get(part.type, part.type)
 
 
-def _truth(expression: Expression, find: Lookup) -> str:
+def _truth(expression: Expression, find: Lookup, *within: str) -> str:
     found = compile(expression, find)
     if found.type != "boolean" and found.sql != "NULL":
         raise _wrong("a condition", found.type)
-    return found.sql
+    return found.within(*within)
 
 
 def _and_or(call: Call, find: Lookup) -> Typed:
-    return Typed(f"({f' {call.op.upper()} '.join(_truth(argument, find) for argument in call.args)})", "boolean")
+    parts = (_truth(argument, find, call.op) for argument in call.args)
+    return Typed(f"({f' {call.op.upper()} '.join(parts)})", "boolean", op=call.op)
 
 
 def _not(call: Call, find: Lookup) -> Typed:
@@ -322,17 +335,15 @@ def _is_null(call: Call, find: Lookup) -> Typed:
     return Typed(f"({compile(call.args[0], find).sql} IS NULL)", "boolean")
 
 
-def _joined(parts: list[Typed]) -> tuple[Type, tuple[float, float] | None, float]:
-    """The type, interval and least size of a value that is one of several."""
+def _joined(parts: list[Typed]) -> tuple[Type, Range | None]:
+    """The type and range of a value that is one of several."""
     given = [part for part in _alike(parts) if part.sql != "NULL"]
     if not given:
-        return "text", None, 1.0
+        return "text", None
     kind = given[0].type if len({part.type for part in given}) == 1 else "number"
-    spans = [part.interval for part in given]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
-        return kind, None, 1.0
-    return kind, (min(a for a, _ in known), max(b for _, b in known)), min(part.least for part in given)
+    ranges = [part.range for part in given]
+    known = [each for each in ranges if each is not None]
+    return kind, functools.reduce(operator.or_, known) if len(known) == len(ranges) else None
 
 
 def _values(expressions: list[Expression], find: Lookup, numeric: bool) -> list[Typed]:
@@ -350,15 +361,15 @@ def _case(call: Call, find: Lookup, numeric: bool = False) -> Typed:
     *pairs, otherwise = call.args
     whens = [_truth(argument, find) for argument in pairs[::2]]
     thens = _values([*pairs[1::2], otherwise], find, numeric)
-    kind, interval, least = _joined(thens)
+    kind, known = _joined(thens)
     arms = " ".join(f"WHEN {when} THEN {then.sql}" for when, then in zip(whens, thens[:-1], strict=True))
-    return Typed(f"(CASE {arms} ELSE {thens[-1].sql} END)", kind, interval, least)
+    return Typed(f"(CASE {arms} ELSE {thens[-1].sql} END)", kind, known)
 
 
 def _coalesce(call: Call, find: Lookup, numeric: bool = False) -> Typed:
     parts = _values(list(call.args), find, numeric)
-    kind, interval, least = _joined(parts)
-    return Typed(f"COALESCE({', '.join(part.sql for part in parts)})", kind, interval, least)
+    kind, known = _joined(parts)
+    return Typed(f"COALESCE({', '.join(part.sql for part in parts)})", kind, known)
 
 
 def _date_trunc(call: Call, find: Lookup) -> Typed:
@@ -384,10 +395,11 @@ def _bin(call: Call, find: Lookup) -> Typed:
     found = compile(x, find)
     if found.type not in ("integer", "number"):
         raise _wrong("a number", found.type)
+    repeated(found.sql, len(edges) + 1)
     sql = f"CASE WHEN {found.sql} < {double(edges[0])} OR {found.sql} > {double(edges[-1])} THEN NULL "
     sql += " ".join(f"WHEN {found.sql} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
     sql += f" WHEN {found.sql} IS NULL THEN NULL ELSE {len(edges) - 2} END"
-    return Typed(f"({sql})", "integer", (0.0, len(edges) - 2.0))
+    return Typed(f"({sql})", "integer", Range.whole(0, len(edges) - 2))
 
 
 def _letters(call: Call, find: Lookup) -> Typed:

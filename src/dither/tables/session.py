@@ -31,6 +31,7 @@ _FIRST = (
     "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
     "ledger was lost or replaced: tell the steward"
 )
+_TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
 
 
 class Table:
@@ -239,6 +240,7 @@ class Question:
         accounts = books.accounts(table.card.name)
         first = table._first or any(account.kind == "dataset" and account.spent is None for account in accounts)
         frame = self._frame(made)
+        answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         people = any(account.kind == "people" for account in accounts)
         crowd = _Crowd(table.engine, frame, table.incident_log) if people else None
         failed = False
@@ -260,7 +262,8 @@ class Question:
         def compute() -> bytes:
             paying = frame if crowd is None else crowd.remaining(paid.kept)
             answer = self._answer(made, paying, nonnegative, integer, options)
-            return encode(replace(answer, notes=(*([_FIRST] if first else []), *answer.notes)).stored())
+            notes = [_FIRST if table._owned is None else _TEMPORARY] if first else []
+            return encode(replace(answer, notes=(*notes, *answer.notes)).stored())
 
         stored = paid.answer
         if stored is None:

@@ -61,6 +61,7 @@ class Engine(ABC):
     def __init__(self, card: Card | None) -> None:
         self.card = card
         self._columns: dict[str, Type] = {}
+        self._opened: dict[str, Found] = {}
         self._public: dict[str, exp.Expression] = {}
         self._lock = threading.RLock()
         self._stopped = False
@@ -117,6 +118,7 @@ class Engine(ABC):
             raise InvalidData(
                 message("source", "columns of numbers, text or dates", "none", "convert its columns before")
             )
+        self._opened = {name: found[name] for name in self._columns}
         self._table = self._safely(lambda: self._name(ROWS, self._query(found, self._columns, self._raw())))
 
     def _query(self, found: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
@@ -130,6 +132,15 @@ class Engine(ABC):
     def table(self) -> exp.Expression:
         """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
         return self._table.copy()
+
+    @property
+    def empty(self) -> exp.Expression:
+        """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
+        listed = [
+            exp.alias_(say.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
+            for name, type in self._columns.items()
+        ]
+        return exp.select(*listed).where(exp.false()).subquery()
 
     @property
     def columns(self) -> Mapping[str, Type]:
@@ -155,6 +166,9 @@ class Engine(ABC):
                 )
         for name, column in (self.card.columns if self.card else {}).items():
             agrees(name, column, found)
+        if any(found.get(name) != column for name, column in self._opened.items()):
+            # how a column is read was settled by the type it had
+            raise broken("the columns that it had when it was opened", "others", "open it again")
         return found
 
     def run(self, query: str | exp.Expression) -> Any:
@@ -166,6 +180,12 @@ class Engine(ABC):
         with self._lock:
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
+
+    def rehearse(self, sql: str) -> None:
+        """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
+        with self._lock:
+            self._stopped = False
+            self._safely(lambda: self._execute(sql))
 
     def public(self, name: str) -> exp.Expression:
         """A public table of the card, for FROM. Give it an alias."""

@@ -67,6 +67,9 @@ class Postgres(Engine):
         self._connection = _connected(url)
         try:
             self._safely(lambda: [self._connection.execute(statement) for statement in _SESSION])
+            if self._safely(lambda: self._connection.execute("SHOW server_encoding").fetchone()) != ("UTF8",):
+                # in others a text may have no UTF-8, and reading it would be an error
+                raise broken("a database in UTF-8", "another encoding", "create it with ENCODING 'UTF8'")
             self._relation = self._resolved(self._parts)
         except BaseException:
             self.close()
@@ -103,7 +106,9 @@ class Postgres(Engine):
 
     def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
         x: exp.Expression = say.column(name)
-        if found.native == "numeric" and type == "number":
+        if found.native.startswith("numeric") and type == "integer":
+            return _whole_number(x)
+        if found.native == "numeric":
             x = _double(x)
         x = say.cast(x, type)
         if type == "text":
@@ -226,6 +231,13 @@ def _found(native: str, kind: str, modifier: int) -> Found:
 
 def _table(schema: str, name: str) -> exp.Expression:
     return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(schema, quoted=True))
+
+
+def _whole_number(x: exp.Expression) -> exp.Expression:
+    """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
+    low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
+    high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
+    return exp.Case(default=exp.null()).when(exp.and_(low, high), say.cast(x, "integer"))
 
 
 def _double(x: exp.Expression) -> exp.Expression:

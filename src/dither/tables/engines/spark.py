@@ -123,6 +123,8 @@ class Spark(Engine):
         if found.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
         x = say.cast(x, type)
+        if type == "text":
+            return _utf8(x)
         return say.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
@@ -219,6 +221,13 @@ def _result(native: str) -> Any:
     if native.startswith("decimal("):
         return arrow_type("integer" if native.endswith(",0)") else "number")
     return arrow_type(_TYPES.get(native, ("text",))[0])
+
+
+def _utf8(x: exp.Expression) -> exp.Expression:
+    """Text, NULL where its bytes are not UTF-8: Spark holds them all the same, and reading its answer would fail."""
+    raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
+    again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])
+    return exp.Case(default=exp.null()).when(exp.EQ(this=raw, expression=again), x)
 
 
 def _value(value: Any) -> Any:

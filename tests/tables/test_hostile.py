@@ -1,0 +1,154 @@
+"""No value and no constant makes a statement fail, on any engine; and the engines agree on what it says.
+
+An error that depends on a row would tell whoever asks that the row is there, without any noise.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+
+import pyarrow as pa
+import pytest
+
+from dither.errors import DitherError
+from dither.tables import bounding, plan, rows
+from dither.tables.bounding import Frame, Measure
+from dither.tables.card import Card, ColumnCard
+from dither.tables.phrases import Phrases
+from dither.tables.tree import COMPARISONS, OPERATIONS, Aggregate, Call, Column, Group, Join, Literal, Query
+from tables import hostile
+
+# pyspark reads every answer from a socket that it leaves to the collector
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+def evaluated(engine, sql: list[str], where: str = "") -> list[list[str]]:
+    """Each expression on every row, all in one statement."""
+    listed = ", ".join(f"{each} AS y{i}" for i, each in enumerate(sql))
+    told = f"SELECT {listed} FROM {engine.table.sql('duckdb')} AS t{where} ORDER BY t.i"
+    found = engine.run(Phrases(engine.dialect).render(told))
+    return [list(map(_shown, column.to_pylist())) for column in found.columns]
+
+
+def _shown(value: object) -> str:
+    return repr(0.0 if value == 0 and isinstance(value, float) else value)
+
+
+def load(engine, kind, unit=None):
+    data = hostile.table()
+    whole = Card("t", "", {"i": ColumnCard("integer"), **hostile.COLUMNS}, unit)
+    return engine("duckdb", data, whole), engine(kind, data, whole)
+
+
+@pytest.mark.parametrize(("kind", "count"), [("postgres", 6), pytest.param("spark", 4, marks=pytest.mark.slow)])
+def test_every_operation_is_total(engine, kind, count):
+    duck, other = load(engine, kind)
+    found = hostile.expressions(count)
+    assert {op: len(each) for op, each in found.items()} == dict.fromkeys(OPERATIONS, 2 * count)
+    every = [each for listed in found.values() for each in listed]
+    for some in (every[i : i + 60] for i in range(0, len(every), 60)):
+        sql = [hostile.compiled(each).sql for each in some]
+        for each, here, there in zip(some, evaluated(duck, sql), evaluated(other, sql), strict=True):
+            assert here == there, each
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("duckdb", 60), ("postgres", 100), pytest.param("spark", 15, marks=pytest.mark.slow)]
+)
+def test_every_statement_is_total(engine, kind, count):
+    """Sums, quantiles, extremes and histograms of hostile values within hostile bounds; known holes first."""
+    _, loaded = load(engine, kind, "who")
+    pick, kinds = random.SystemRandom(), ("sum", "mean", "var", "quantile", "min")
+    asked = [Aggregate(k, v, bounds=b) for v in hostile.VALUES for b in [None, *hostile.BOUNDS] for k in kinds]
+    asked += [Aggregate("histogram", v, edges=e) for v in hostile.VALUES for e in hostile.EDGE_LISTS]
+    asked = [
+        Aggregate("quantile", hostile.VANISHING),
+        Aggregate("min", Column("x"), bounds=(0.0, 1e9)),
+        Aggregate("quantile", Column("x"), bounds=(0.5, 1e308)),
+        *pick.sample(asked, count),
+    ]
+    refused = 0
+    for aggregate in asked:
+        try:
+            made = plan.make(Query({"a": aggregate}), loaded.card, epsilon=1, max_rows=2)
+            plan.check(made)
+        except DitherError:
+            refused += 1
+            continue
+        frame = made.frame(Phrases(loaded.dialect), {"": loaded.table.sql("duckdb")}, 7)
+        for sql in statements(made, frame):
+            loaded.run(sql)
+    assert 2 < refused < len(asked) - 2
+
+
+def statements(made, frame):
+    if made.measures:
+        yield bounding.sums(frame, list(made.measures))
+    for each in (*made.choices, *made.quantiles, *made.counts):
+        yield bounding.bins(frame, each.aggregate.value, each.aggregate.edges, each.aggregate.keys)
+
+
+KINDS = ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.slow)]
+PYTHON = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
+    """Every edge with every other: as doubles, 400 numbers around 2^62 would be one."""
+    edges = sorted({*hostile.EDGES, *((1 << 62) + step for step in (-300, -7, 5, 200))})
+    loaded = engine(kind, pa.table({"i": pa.array(range(len(edges))), "code": pa.array(edges, pa.int64())}))
+    for op in sorted(COMPARISONS):
+        sql = [rows.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
+        for edge, found in zip(edges, evaluated(loaded, sql), strict=True):
+            assert found == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
+    within = [rows.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges]
+    for edge, found in zip(edges, evaluated(loaded, within), strict=True):
+        assert found == [repr(value in (edge, 0)) for value in edges]
+
+
+def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
+    card = Card("t", "", {name: ColumnCard(type) for name, type in engine.columns.items()}, unit)
+    frame = Frame(
+        Query({}, (Group("g", Column(column)),)), card, (keys,), groups, 1, 7, Phrases(engine.dialect),
+        {"": engine.table.sql("duckdb")},
+    )  # fmt: skip
+    found = engine.run(bounding.sums(frame, [Measure("people")]))
+    return dict(zip(*(each.to_pylist() for each in found.columns), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_in_one_group_whatever_the_keys(engine, kind):
+    """Also where keys are alike, which nothing but the statement itself then keeps from counting twice."""
+    edges = sorted({*hostile.EDGES})
+    loaded = engine(
+        kind,
+        pa.table(
+            {
+                "code": pa.array(edges, pa.int64()),
+                "ok": pa.array([True] * len(edges)),
+                "name": pa.array(["é"] * len(edges)),
+            }
+        ),
+    )
+    around = tuple(sorted({*edges, *((1 << 62) + step for step in range(-200, 200))}))
+    found = counted(loaded, around, "code")
+    assert {around[place]: n for place, n in found.items() if n} == dict.fromkeys(edges, 1)
+    assert counted(loaded, (*edges, *edges, *edges), "code") == dict.fromkeys(range(len(edges)), 1)
+    assert counted(loaded, (True, 1, "yes", "t", False), "ok") == {0: len(edges)}  # each of them is true
+    assert counted(loaded, ("é", "é", "e\u0301", None, None), "name") == {0: len(edges)}
+    assert sum(counted(loaded, (*edges, *edges), "code", "name", groups=3).values()) == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_has_one_partner_whatever_the_public_table(engine, kind):
+    """A public table is known to have its key once before it is joined; the statement does not rely on it."""
+    loaded = engine(kind, pa.table({"code": pa.array([1, 1, 2, None], pa.int64())}))
+    card = Card("t", "", {"code": ColumnCard("integer")}, public={"p": hostile.PUBLIC})
+    for left, partners in ((False, 2), (True, 4)):
+        query = Query({}, joins=(Join("p", Column("code"), "key", left),))
+        tables = {"": loaded.table.sql("duckdb"), "p": '(SELECT k AS "key" FROM (VALUES (1), (1), (1), (3)) AS v(k))'}
+        frame = Frame(query, card, (), 1, 1, 7, Phrases(loaded.dialect), tables)
+        assert loaded.run(bounding.sums(frame, [Measure("people")])).to_pylist() == [{"m0": partners}]

@@ -1,4 +1,4 @@
-# make demo   set up what is needed and run the main job
+# make demo   set up what is needed, for the examples too, and run the main job
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
 # make which-noise   measure docs/which-noise.md again
@@ -6,12 +6,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
+DEMO := plot,learn
 
 .PHONY: demo test check lint bench which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[$(DEMO)]'
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp

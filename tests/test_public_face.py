@@ -142,7 +142,13 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
     kinds = {kind for kind in below(dither.DitherError) if kind.__module__.startswith("dither.")}
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
-        state = (dither.BudgetExceeded, dither.DataIncident, dither.DatasetClosed, dither.LedgerError)
+        state = (
+            dither.BudgetExceeded,
+            dither.DataIncident,
+            dither.DatasetClosed,
+            dither.LedgerError,
+            errors.MissingPackage,
+        )
         if kind not in (dither.DitherError, *state):  # not of an argument's making
             assert issubclass(kind, (ValueError, TypeError))
         for base in (ValueError, TypeError):

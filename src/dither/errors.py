@@ -10,6 +10,7 @@
     ├── BudgetExceeded                      the request would spend more than an account has left
     ├── DataIncident                        an error occurred while rows were read; the charge stays
     ├── DatasetClosed                       too many incidents: closed until the steward reopens it
+    ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
     └── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
 
 A message has three parts, what was expected, what was got and how to mend it, and never holds a
@@ -70,6 +71,14 @@ class BudgetExceeded(DitherError):
     """The request would spend more than an account has left. Nothing was charged and no data was read.
 
     >>> issubclass(BudgetExceeded, DitherError)
+    True
+    """
+
+
+class MissingPackage(DitherError, ImportError):
+    """A package that only a part of dither needs is not installed; the message names the extra that brings it.
+
+    >>> issubclass(MissingPackage, ImportError)
     True
     """
 

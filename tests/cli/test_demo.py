@@ -50,19 +50,26 @@ def test_the_demo_runs_twice_and_leaves_a_page(tmp_path):
     ):  # fmt: skip
         assert part in done.stdout
     names = {each.name for each in folder.iterdir()}
-    assert {*demo.FILES, demo.LEDGER} <= names
+    assert {*demo.FILES, demo.LEDGER, demo.MARKER} <= names
     assert "<script" not in (folder / "regions.html").read_text(encoding="utf-8")
     assert (folder / "regions.svg").read_text(encoding="utf-8").startswith("<svg ")
 
 
-def test_nothing_else_in_the_folder_is_touched(tmp_path, monkeypatch, capsys):
-    (tmp_path / "mine.txt").write_text("mine")
+@pytest.mark.parametrize(
+    "there", [["mine.txt"], ["visits.parquet", "visits.toml"], [demo.LEDGER, f"{demo.LEDGER}.key"]]
+)
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_folder_with_other_things_in_it_is_refused_and_left_as_it_is(there, marked, tmp_path, monkeypatch, capsys):
+    """Whatever their names: a table of real people may be called as the demo's is."""
+    names = [*there, demo.MARKER, "mine.txt"] if marked else there
+    for name in names:
+        (tmp_path / name).write_text(f"mine: {name}")
     monkeypatch.setattr(sys, "argv", ["dither", "demo", "--rows", "1000", "--folder", str(tmp_path)])
     with pytest.raises(SystemExit) as stopped:
         main()
-    assert not stopped.value.code
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-    assert "A made-up shop: 1,000 visits" in capsys.readouterr().out
+    assert stopped.value.code == 2
+    assert "--folder" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: f"mine: {name}" for name in names}
 
 
 @pytest.mark.slow

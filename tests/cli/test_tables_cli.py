@@ -3,84 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
-from datetime import date
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.cli.app import main
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 GROUPS = "SELECT region, COUNT(*) AS n, AVG(amount) AS spend FROM visits GROUP BY region"
-
-
-@pytest.fixture
-def dither(monkeypatch, capsys):
-    """``dither("query", …)``: the status, what was printed, and what was said on stderr."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["dither", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return run
-
-
-@pytest.fixture
-def visits(tmp_path, monkeypatch, dither):
-    """A table, and its card as a steward would leave it."""
-    monkeypatch.chdir(tmp_path)
-    rows = pa.table(
-        {
-            "who": [i % 500 for i in range(3000)],
-            "region": [("north", "south")[i % 2] for i in range(3000)],
-            "amount": [float(i % 40) for i in range(3000)],
-            "day": [date(2024, 1 + i % 12, 1) for i in range(3000)],
-        }
-    )
-    pc.write_csv(rows, tmp_path / "visits.csv")
-    code, out, err = dither("init", "visits.csv", "--unit", "who")
-    assert (code, err) == (0, "")
-    assert "visits.toml" in out
-    told = Path("visits.toml").read_text(encoding="utf-8")
-    return edit(told)
-
-
-def edit(_draft: str) -> Path:
-    """Fill in what the draft leaves open."""
-    Path("visits.toml").write_text(
-        """
-name = "visits"
-source = "visits.csv"
-unit = "who"
-max_groups = 2
-max_rows = 6
-ledger = "visits.ledger"
-delta = 1e-6
-[budget]
-epsilon = 20
-delta = 1e-3
-[columns.who]
-type = "integer"
-[columns.region]
-type = "text"
-keys = ["north", "south"]
-[columns.amount]
-type = "number"
-bounds = [0, 40]
-[columns.day]
-type = "date"
-""",
-        encoding="utf-8",
-    )
-    return Path("visits.toml")
 
 
 def left(card: Path) -> str:
@@ -231,9 +162,12 @@ def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(answering, "answer", stop)
-    assert dither("query", visits, COUNT, "--epsilon", "1") == (130, "", "")
+    code, out, err = dither("query", visits, COUNT, "--epsilon", "1")
+    assert (code, out) == (130, "")
+    assert "ε = 1 was charged" in err
+    assert len(err.splitlines()) == 1
     assert left(visits) == "(ε, δ) = (19, 0.001)"
     monkeypatch.setattr(answering, "answer", real)
     assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
-    assert left(visits) == "(ε, δ) = (19, 0.001)"
+    assert left(visits) == "(ε, δ) = (18, 0.001)"  # there was no answer yet, so it is paid again
     assert dither("budget", visits, "--verify")[0] == 0

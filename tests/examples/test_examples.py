@@ -6,8 +6,12 @@ bands are those of the binomial law or of Hoeffding's inequality at a false alar
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import math
+import re
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +276,38 @@ def test_example_is_short_and_explained(path):
     assert len(text.splitlines()) <= 150
     assert text.startswith('"""')
     assert "pyplot" not in text
+
+
+def _requirements(names: list[str]) -> set[str]:
+    """The packages that these lines of pyproject.toml name, as they are imported."""
+    found = {re.split(r"[\[<>=~! ]", line, maxsplit=1)[0].lower() for line in names}
+    return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in found}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_an_example_imports_is_what_the_demo_installs(path):
+    """After ``make demo`` every example runs: its imports, and those of the parts of dither that it uses."""
+    root = FOLDER.parent
+    told = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    extras = re.search(r"^DEMO := ([a-z,-]+)$", makefile, re.MULTILINE)
+    assert extras is not None
+    setup = makefile.partition("/run.stamp:")[2].partition("\n\n")[0]
+    assert "--editable '.[$(DEMO)]'" in setup
+    assert re.search(r"^demo: \$\(VENV\)/run.stamp$", makefile, re.MULTILINE)
+    names = [
+        *told["dependencies"],
+        *(line for extra in extras[1].split(",") for line in told["optional-dependencies"][extra]),
+    ]
+    installed = _requirements(names) | {"dither"}
+    needed = {"dither.learn": "sklearn"}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        modules = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += (
+            [f"dither.{node.attr}"] if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "dp" else []
+        )
+        for module in modules:
+            top = module.partition(".")[0]
+            assert top in sys.stdlib_module_names or top in installed, module
+            assert needed.get(".".join(module.split(".")[:2]), "numpy") in installed, module

@@ -259,3 +259,21 @@ def test_history_and_people_have_their_tables(ledger: Ledger) -> None:
     with ledger._store.engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
     assert names == {"dither_about", "dither_account", "dither_entry", "dither_person"}
+
+
+def test_what_the_database_says_is_part_of_the_error(tmp_path, monkeypatch):
+    """The cause is nowhere else to be seen: a command line shows one line. Statements and their values stay out."""
+    import sqlite3
+
+    from dither.ledger.store import Store
+
+    with dp.ledger.open(tmp_path / "ledger.sqlite") as ledger:
+
+        def odd(*_):
+            raise sqlite3.InterfaceError("the driver is confused\n[SQL: secret]")
+
+        monkeypatch.setattr(Store, "_driver", odd)
+        with pytest.raises(dp.LedgerError, match="InterfaceError from the database: the driver is confused") as caught:
+            ledger.create("d", limit=dp.PureDP(1))
+        assert "secret" not in str(caught.value)
+        assert "above" not in str(caught.value)

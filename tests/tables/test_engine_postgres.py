@@ -248,9 +248,7 @@ def test_a_numeric_that_no_whole_number_can_be_is_null(postgres: str) -> None:
 
 
 def test_a_database_whose_text_may_have_no_utf8_is_refused(postgres_server: Any) -> None:
-    postgres_server.execute(
-        "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
-    )
+    postgres_server.execute("CREATE DATABASE bytes ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     place = postgres_server.place("bytes")
     make(place, "CREATE TABLE t (a text)", "INSERT INTO t VALUES (E'\\xff')")
     with pytest.raises(InvalidData, match="UTF-8"):

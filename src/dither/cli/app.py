@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
 
 import typer
 
 from dither import __version__
-from dither.errors import DitherError
-
-_USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
+from dither.cli import guard, printing
 
 # a pretty traceback shows local variables, and those hold data
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Answers about people that give none of them away.",
@@ -29,13 +25,13 @@ def root() -> None:
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(__version__)
+    printing.echo(__version__)
 
 
 @app.command()
 def demo(
     rows: int = typer.Option(200_000, min=1000, max=10_000_000, help="How many visits to make up."),
-    folder: str = typer.Option("out/demo", help="Where to write the table, its card, its ledger and the page."),
+    folder: str = typer.Option("out/demo", help="A folder of the demo's own, new or empty."),
 ) -> None:
     """Make up a shop's visits and ask about them, from the card to the page, with the truth beside each answer."""
     from dither.cli import demo as demo_command
@@ -49,7 +45,7 @@ def init(
     unit: str | None = typer.Option(None, help="The column that names the person; without it every row is a person."),
     name: str | None = typer.Option(None, help="The table's name in questions."),
     output: str | None = typer.Option(None, help="Where to write the card."),
-    force: bool = typer.Option(False, "--force", help="Write over an existing card."),
+    force: bool = typer.Option(False, "--force", help="Write over an existing file, unless it is a card."),
 ) -> None:
     """Write a draft of a table's card from its schema; the data are not read."""
     from dither.cli import tables
@@ -74,6 +70,9 @@ _GROUPS = typer.Option(None, help="How many groups of a person count: a number, 
 _ROWS = typer.Option(None, help="How many rows of a person count in each group.")
 _NOISE = typer.Option("best", help="best, laplace or gaussian.")
 _OTHER = typer.Option(False, "--other", help="One more row for all groups that are not shown.")
+_FORCE = typer.Option(
+    False, "--force", help="Write over files that exist; never over a source, card, ledger, key or receipt."
+)
 _CONSISTENT = typer.Option(False, "--consistent", help="Groups add up to a grand total.")
 
 
@@ -99,6 +98,8 @@ def query(
     output: str | None = typer.Option(None, help="Write the answer to this file."),
     plot: str | None = typer.Option(None, help="Plot the answer to this file."),
     report: str | None = typer.Option(None, help="Write a page about the answer to this .html file."),
+    receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy of the ledger is refused."),
+    force: bool = _FORCE,
 ) -> None:
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
@@ -108,7 +109,7 @@ def query(
         tables.explain(card, sql, how)
     else:
         after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
-        tables.query(card, sql, how, after, format, output, plot, report)
+        tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force, receipt))
 
 
 @app.command()
@@ -139,11 +140,20 @@ def budget(
     receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy is refused."),
     export: str | None = typer.Option(None, help="Write the history to a .json or .csv file."),
     plot: str | None = typer.Option(None, help="Plot a dataset's spending to this file."),
+    force: bool = _FORCE,
+    set_: str | None = typer.Option(None, "--set", help="A new limit: epsilon=2, epsilon=2,delta=1e-6 or rho=0.5."),
+    analyst: str | None = typer.Option(None, help="With --set: the limit of this analyst."),
+    each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),
+    reopen: bool = typer.Option(False, "--reopen", help="Take questions again after incidents."),
+    signed_by: str | None = typer.Option(None, help="With --set or --reopen: who is responsible."),
+    reason: str | None = typer.Option(None, help="With --set or --reopen: why; it stays in the history."),
 ) -> None:
-    """Show what a ledger's accounts may spend, have spent and have left."""
+    """Show what a ledger's accounts may spend, have spent and have left; change a limit, or reopen a dataset."""
     from dither.cli import budget as budget_command
 
-    budget_command.run(ledger, dataset, history, verify, receipt, export, plot)
+    change = budget_command.Change(set_, analyst, each_person, reopen, signed_by, reason)
+    wanted = budget_command.Wanted(history, verify, receipt, export, plot, force)
+    budget_command.run(ledger, dataset, wanted, change)
 
 
 @app.command()
@@ -161,41 +171,24 @@ def audit(
     confidence: float = typer.Option(0.999, help="How sure a refutation must be, over the whole audit."),
     json: str | None = typer.Option(None, help="Write what was found to this file."),
     html: str | None = typer.Option(None, help="Write a page with the trade-off plots to this file."),
+    force: bool = _FORCE,
 ) -> None:
     """Certify, measure and replay: a table of claims and evidence; a status of 1 if any claim is refuted."""
     from dither.cli import audit as audit_command
 
     if target is None:
-        audit_command.run(only, broken, seconds, confidence, json, html)
+        audit_command.run(only, broken, seconds, confidence, json, html, force)
     else:
         audit_command.own(
             target, epsilon=epsilon, delta=delta, bounds=bounds, neighbors=neighbors, pairs=pairs, trials=trials,
-            confidence=confidence, out=json, page=html,
+            confidence=confidence, out=json, page=html, force=force,
         )  # fmt: skip
 
 
 def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
-    try:
-        sys.exit(app(standalone_mode=False))
-    except DitherError as error:
-        _stop(str(error), 2)
-    except _USAGE as error:
-        _stop(error.format_message(), error.exit_code)
-    except OSError as error:  # a file that cannot be written, a pipe that is closed
-        _stop(f"{error.filename or 'output'}: {error.strerror or 'cannot be written'}", 2)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
-    except RuntimeError as error:
-        if str(error) != "Query interrupted":  # what DuckDB makes of Ctrl-C
-            raise
-        sys.exit(130)
-
-
-def _stop(reason: str, status: int) -> NoReturn:
-    if reason:  # none where the help was shown instead
-        typer.echo(f"dither: {reason}", err=True)
-    sys.exit(status)
+    printing.prepare()
+    sys.exit(guard.run(lambda: app(standalone_mode=False, prog_name="dither")))
 
 
 if __name__ == "__main__":

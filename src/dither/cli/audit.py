@@ -15,11 +15,13 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from dither.audit import Audit, Row, audit, catalogue, replay, search
 from dither.audit.broken import CASES
 from dither.audit.builtin import Subject, subjects
+from dither.cli import printing
+from dither.cli.files import Outputs
+from dither.cli.printing import echo
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.neighbors import AddRemove, ReplaceOne
@@ -28,15 +30,29 @@ from dither.report.audit import COLUMNS, cells, write_audit
 RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 
 
-def run(only: str | None, broken: bool, seconds: float, confidence: float, out: str | None, page: str | None) -> None:
+def run(
+    only: str | None,
+    broken: bool,
+    seconds: float,
+    confidence: float,
+    out: str | None,
+    page: str | None,
+    force: bool = False,
+) -> None:
     """Audit what is built in, or what is known to be broken; a status of 1 if anything is not as it should be."""
     chosen = [subject for subject in (_known_broken() if broken else subjects()) if _wanted(subject, only)]
     if not chosen:
         raise InvalidArgument(message("--only", "part of a subject's name", repr(only), "run dither audit to see them"))
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("auditing", total=len(chosen))
-        found = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
-    _finish(found, out, page)
+    with _outputs(out, page, force) as outputs:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("auditing", total=len(chosen))
+            found = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
+        _show(found)
+        _write(found, outputs, out, page)
+    wrong = [row.name for row in found.rows if row.refuted != (row.kind == "broken")]
+    if wrong:
+        echo("not as it should be: " + "; ".join(wrong))
+        raise typer.Exit(1)
 
 
 def own(
@@ -51,6 +67,7 @@ def own(
     confidence: float,
     out: str | None,
     page: str | None,
+    force: bool = False,
 ) -> None:
     """Audit one function of a file."""
     function, made = _load(target, pairs)
@@ -72,19 +89,19 @@ def own(
         triples = _called("--pairs", lambda: [tuple(each) for each in made()])
     else:
         triples = [tuple(each) for each in catalogue(bounds, RELATIONS[neighbors])]  # type: ignore[arg-type]
-    console = _console()
-    found = search(function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True)
-    notes = {each.measured.note for each in found.tried if each.measured is not None}
-    if "" not in notes:
-        raise InvalidArgument(
-            message("target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs")
-        )
-    console.print(str(found))
-    leaks = _replayed(function, triples, claim)
-    for name, findings in leaks.items():
-        console.print(f"replay, {name}: {'; '.join(findings)}")
-    row = _row(target, found, claim, leaks)
-    _write(Audit((row,), found.confidence, row.seconds), out, page, console)
+    with _outputs(out, page, force, target.rpartition(":")[0]) as outputs:
+        found = search(function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True)
+        notes = {each.measured.note for each in found.tried if each.measured is not None}
+        if "" not in notes:
+            raise InvalidArgument(
+                message("target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs")
+            )
+        echo(found)
+        leaks = _replayed(function, triples, claim)
+        for name, findings in leaks.items():
+            echo(f"replay, {name}: {'; '.join(findings)}")
+        row = _row(target, found, claim, leaks)
+        _write(Audit((row,), found.confidence, row.seconds), outputs, out, page)
     if row.refuted:
         raise typer.Exit(1)
 
@@ -117,37 +134,34 @@ def _row(target: str, found: Any, claim: Guarantee | None, leaks: dict[str, list
     )
 
 
-def _finish(found: Audit, out: str | None, page: str | None) -> None:
-    console = _console()
-    table = Table(*COLUMNS)
-    for row in found.rows:
-        table.add_row(*cells(row))
-    console.print(table)
+def _show(found: Audit) -> None:
+    printing.table(COLUMNS, [cells(row) for row in found.rows])
     for row in found.rows:
         for finding in (row.replayed or {}).get("findings", ()):
-            console.print(f"{row.name}: {finding}")
+            echo(f"{row.name}: {finding}")
     refuted = sum(row.refuted for row in found.rows)
-    console.print(f"{len(found.rows)} subjects in {found.seconds:.0f} s; {refuted or 'none'} refuted")
-    _write(found, out, page, console)
-    wrong = [row.name for row in found.rows if row.refuted != (row.kind == "broken")]
-    if wrong:
-        console.print("not as it should be: " + "; ".join(wrong))
-        raise typer.Exit(1)
+    echo(f"{len(found.rows)} subjects in {found.seconds:.0f} s; {refuted or 'none'} refuted")
 
 
-def _console() -> Console:
-    """Where nobody sees the edge of a terminal, lines are as long as they need to be."""
-    told = Console(soft_wrap=True, highlight=False, markup=False)
-    return told if told.is_terminal else Console(soft_wrap=True, highlight=False, markup=False, width=140)
+def _outputs(out: str | None, page: str | None, force: bool, target: str | None = None) -> Outputs:
+    """The files to write, checked before anything takes its time."""
+    outputs = Outputs(force=force, protected=[Path(target)] if target else [])
+    try:
+        outputs.add("--json", out)
+        outputs.add("--html", page)
+    except BaseException:
+        outputs.__exit__()
+        raise
+    return outputs
 
 
-def _write(found: Audit, out: str | None, page: str | None, console: Console) -> None:
-    if out is not None:
-        Path(out).write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
-        console.print(f"findings written to {out}")
-    if page is not None:
-        write_audit(page, found)
-        console.print(f"page written to {page}")
+def _write(found: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
+    text = json.dumps(found.to_dict(), indent=1) + "\n"
+    outputs.write("--json", lambda room: Path(room).write_text(text, encoding="utf-8"))
+    outputs.write("--html", lambda room: write_audit(room, found))
+    for what, path in (("findings", out), ("page", page)):
+        if path is not None:
+            echo(f"{what} written to {path}")
 
 
 def _wanted(subject: Subject, only: str | None) -> bool:

@@ -2,91 +2,273 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import dither
-from dither.cli import plots
-from dither.errors import InvalidArgument, message
-from dither.ledger import Account, Entry, Ledger, Receipt
-from dither.terminal import printable
+from dither.cli import plots, printing
+from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
+from dither.cli.opening import explained, read_card
+from dither.cli.printing import echo
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
+from dither.ledger.accounts import promised
+from dither.tables.card import Card
+
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
 
 
-def run(
-    place: str,
-    dataset: str | None,
-    history: bool,
-    verify: bool,
-    receipt: str | None,
-    export: str | None,
-    plot: str | None,
-) -> None:
-    """Print the accounts, and whatever else was asked for."""
-    plots.check(plot)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    if place.endswith(".toml"):
-        from dither.tables import cards
+@dataclass(frozen=True)
+class Wanted:
+    """What to show of a ledger, and what to write."""
 
-        card = cards.read(place)
-        place, dataset = card.ledger or place, dataset or card.name
-    kept = None if receipt is None else Receipt.read(receipt)
-    with dither.ledger.open(place, receipt=kept, create=False) as ledger:
-        console.print(_accounts(ledger.accounts(dataset)))
-        if history:
-            console.print(_history(ledger, dataset))
-        if verify:
-            found = ledger.verify(kept)
-            people = "" if found.people else "; people's accounts not, without their secret"
-            console.print(f"verified: {found.entries} entries, every account{people}")
-        if export is not None:
-            ledger.export(export, dataset)
-            console.print(f"history written to {export}")
-        if plot is not None:
-            _plot(ledger, dataset, plot)
-            console.print(f"plot written to {plot}")
-        console.print(f"receipt {ledger.head}")
+    history: bool = False
+    verify: bool = False
+    receipt: str | None = None
+    export: str | None = None
+    plot: str | None = None
+    force: bool = False
 
 
-def _accounts(found: list[Account]) -> Table:
-    table = Table("account", "limit", "spent", "left", "")
+@dataclass(frozen=True)
+class Change:
+    """A change of a limit, or a reopening: signed, and with a reason."""
+
+    limit: str | None = None
+    analyst: str | None = None
+    each_person: bool = False
+    reopen: bool = False
+    signed_by: str | None = None
+    reason: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is to change."""
+        return self.limit is not None or self.reopen
+
+
+@dataclass(frozen=True)
+class Place:
+    """A ledger, the dataset in it that is meant, and its card, if it was named by one."""
+
+    ledger: str
+    dataset: str | None
+    path: str | None = None
+    card: Card | None = None
+
+    @property
+    def files(self) -> set[Path]:
+        """What belongs to it and is never written over."""
+        if self.card is not None and self.path is not None:
+            return of_card(self.path, self.card)
+        return set() if "://" in self.ledger else {Path(self.ledger + ending) for ending in LEDGER_ENDINGS}
+
+    @property
+    def receipt(self) -> Path | None:
+        """Where the last receipt is kept."""
+        return receipt_file(self.path, self.card) if self.card is not None and self.path is not None else None
+
+
+def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None:
+    """Print the accounts, and whatever else was asked for; change first what is to change."""
+    plots.check(wanted.plot)
+    where = _where(place, dataset)
+    if wanted.plot is not None and where.dataset is None:
+        raise InvalidArgument(message("--plot", "a dataset to plot", "none", "pass --dataset NAME as well"))
+    with Outputs(force=wanted.force, protected=where.files) as outputs:
+        outputs.add("--export", wanted.export, ("json", "csv"))
+        outputs.add("--plot", wanted.plot, plots.ENDINGS)
+        _change(where, wanted.receipt, change)
+        with _open(where, wanted.receipt, read_only=True) as ledger:
+            _show(ledger, where, wanted, outputs)
+
+
+def _show(ledger: Ledger, where: Place, wanted: Wanted, outputs: Outputs) -> None:
+    dataset = where.dataset
+    accounts = ledger.accounts(dataset)
+    _accounts(accounts)
+    _incidents(accounts, where)
+    if wanted.history:
+        _history(ledger, dataset, accounts)
+    if wanted.verify:
+        found = ledger.verify()
+        people = "" if found.people else "; people's accounts not, without their secret"
+        echo(f"verified: {found.entries} entries, every account{people}")
+    outputs.write("--export", lambda room: ledger.export(room, dataset))
+    if wanted.export is not None:
+        echo(f"history written to {wanted.export}")
+    if wanted.plot is not None and dataset is not None:
+        outputs.write("--plot", lambda room: plots.save(room, lambda axes: ledger.plot(dataset, axes=axes)))
+        echo(f"plot written to {wanted.plot}")
+    echo(f"receipt {ledger.head}")
+
+
+def _where(place: str, dataset: str | None) -> Place:
+    if not place.endswith(".toml"):
+        return Place(place, dataset)
+    card = read_card(place)
+    if card.ledger is None:
+        raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
+    return Place(card.ledger, dataset or card.name, place, card)
+
+
+def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
+    """The ledger, if it holds the receipt that is given and the one that was kept."""
+    given = None if receipt is None else Receipt.read(receipt)
+    kept = None if where.receipt is None else receipts.read(where.receipt)
+    try:
+        if where.card is not None and "://" not in where.ledger and not Path(where.ledger).exists():
+            raise _no_ledger(kept)
+        ledger = dither.ledger.open(where.ledger, receipt=given, create=False, read_only=read_only)
+        try:
+            if kept is not None:
+                ledger.expect(kept)
+        except BaseException:
+            ledger.close()
+            raise
+    except LedgerError as error:
+        if where.card is None or where.path is None:
+            raise
+        raise explained(error, where.path, where.card, kept) from error
+    return ledger
+
+
+def _no_ledger(kept: Receipt | None) -> LedgerError:
+    if kept is not None:
+        expected, got, fix = "the one that the receipt was given for", "none", "restore it from its latest copy"
+    else:
+        expected, got, fix = "a ledger", "none yet", "ask a first question with dither query, which starts it"
+    return LedgerError(message("ledger", expected, got, fix))
+
+
+def _change(where: Place, receipt: str | None, change: Change) -> None:
+    """Change a limit or reopen a dataset."""
+    if not change.any:
+        for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
+                              ("--signed-by", change.signed_by), ("--reason", change.reason)):  # fmt: skip
+            if given is not None:
+                raise InvalidArgument(message(option, "--set or --reopen beside it", "neither", f"leave {option} out"))
+        return
+    if where.dataset is None:
+        raise InvalidArgument(message("--dataset", "the dataset to change", "none", "pass --dataset NAME"))
+    if change.signed_by is None or change.reason is None:
+        raise InvalidArgument(
+            message("--signed-by", "who is responsible and why", "not both", "pass --signed-by NAME --reason WHY")
+        )
+    if change.analyst is not None and change.each_person:
+        raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
+    limit = None if change.limit is None else _limit(change.limit)
+    with _open(where, receipt, read_only=False) as ledger:
+        signed = {"signed_by": change.signed_by, "reason": change.reason}
+        if limit is not None:
+            ledger.change_limit(where.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
+            whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
+            echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
+            _remind(where, limit, change)
+        if change.reopen:
+            ledger.reopen(where.dataset, **signed)
+            echo(f"{where.dataset} takes questions again; the incidents stay in the history")
+        if where.card is not None and where.card.receipt is not None:
+            receipts.keep(where.card.receipt, ledger.head)
+
+
+def _remind(where: Place, limit: Guarantee, change: Change) -> None:
+    """A card that says another budget than the ledger is refused."""
+    card = where.card
+    if card is None or change.analyst is not None:
+        return
+    stated = card.each_person if change.each_person else card.budget
+    if stated is not None and stated != limit:
+        echo(f"now let [budget] in {where.path} say the same: it still says {stated}, and is refused until it does")
+
+
+def _limit(text: str) -> Guarantee:
+    """A limit from what was typed.
+
+    >>> _limit("epsilon=2"), _limit("epsilon=2, delta=1e-6"), _limit("rho=0.5")
+    (PureDP(2), ApproxDP(2, 1e-06), ZCDP(0.5))
+    """
+    said: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name in said or not _NUMBER.fullmatch(value):
+            raise _not_a_limit()
+        said[name] = float(value)
+    kinds = {("epsilon",): PureDP, ("delta", "epsilon"): ApproxDP, ("rho",): ZCDP}
+    kind: Any = kinds.get(tuple(sorted(said)))
+    if kind is None:
+        raise _not_a_limit()
+    found: Guarantee = kind(**said)
+    return found
+
+
+def _not_a_limit() -> InvalidArgument:
+    return InvalidArgument(
+        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "something else", "pass --set epsilon=2")
+    )
+
+
+def _incidents(accounts: list[Account], where: Place) -> None:
+    """Say which datasets had errors while rows were read, and which are closed for it."""
+    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT
+    for account in accounts:
+        if account.kind == "dataset" and account.incidents >= most:
+            named = where.path or f"{where.ledger} --dataset {account.owner}"
+            echo(
+                f"{account.owner} is closed after {account.incidents} incidents (errors while rows were read). "
+                f"Look into the incident log, then: dither budget {named} --reopen --signed-by NAME --reason WHY"
+            )
+        elif account.kind == "dataset" and account.incidents:
+            echo(f"{account.owner}: {account.incidents} incident(s) while rows were read; closed at {most}")
+
+
+def _accounts(found: list[Account]) -> None:
+    rows = []
     for account in found:
         share = account.share
         private = account.kind == "people"
-        table.add_row(
-            "every analyst" if account.kind == "analyst" and not account.name else printable(str(account)),
-            "none" if account.limit is None else str(account.limit),
-            "private" if private else str(account.spent or "nothing"),
-            "private" if private else "no limit" if share is None else str(account.left or "nothing"),
-            "" if share is None else f"{share:.1%}",
+        rows.append(
+            (
+                "every analyst" if account.kind == "analyst" and not account.name else str(account),
+                "none" if account.limit is None else str(account.limit),
+                "private" if private else str(account.spent or "nothing"),
+                "private" if private else "no limit" if share is None else str(account.left or "nothing"),
+                "" if share is None or private else f"{share:.1%}",
+            )
         )
-    return table
+    printing.table(("account", "limit", "spent", "left", "used"), rows)
 
 
-def _history(ledger: Ledger, dataset: str | None) -> Table:
-    table = Table("entry", "time", "what", "dataset", "key", "details")
-    for entry in ledger.history(dataset):
-        cells = (str(entry.seq), entry.at[:19], entry.kind, entry.dataset, entry.key or "", _details(entry))
-        table.add_row(*map(printable, cells))
-    return table
+def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
+    """Every entry, a line each, printed as it is read."""
+    names = max((len(account.owner) for account in accounts), default=0)
+    rows = (
+        (entry.seq, entry.at[:19].replace("T", " "), entry.kind, entry.dataset, _details(entry), entry.key or "")
+        for entry in ledger.history(dataset)
+    )
+    header = ("entry", "time (UTC)", "what", "dataset", "details", "key")
+    printing.stream(header, rows, (6, 19, 8, max(7, names), 30, 0))
+
+
+@lru_cache
+def _cost(stated: str) -> str:
+    """A cost in words; many entries have the same."""
+    return str(promised(json.loads(stated)))
 
 
 def _details(entry: Entry) -> str:
     body = entry.body
     if entry.kind == "charge":
-        cost = body["cost"]
-        return f"{cost['kind']}({', '.join(cost['numbers'])})"
+        return _cost(json.dumps(body["cost"]))
     if entry.kind == "answer":
-        return f"of entry {entry.charge}"
-    if entry.kind == "limit":
+        return f"answers entry {entry.charge}"
+    if "signed_by" in body:
         return f"signed by {body['signed_by']}: {body['reason']}"
-    return ", ".join(" ".join(part for part in told["account"] if part) for told in body["accounts"])
-
-
-def _plot(ledger: Ledger, dataset: str | None, path: str) -> None:
-    if dataset is None:
-        raise InvalidArgument(message("--plot", "a dataset to plot", "none", "pass --dataset NAME as well"))
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    ledger.plot(dataset, axes=figure.subplots())
-    figure.savefig(path)
+    if entry.kind == "open":
+        return ", ".join(" ".join(part for part in told["account"] if part) for told in body["accounts"])
+    return "" if entry.charge is None else f"of entry {entry.charge}"

@@ -1,6 +1,7 @@
 """A made-up shop, from its card to the page about an answer, each step with the command it stands for.
 
-Everything is in one folder and made anew each time, the ledger too. That is for show: a real ledger is never remade.
+Everything is in one folder of its own and made anew each time, the ledger too. That is for show: a real ledger is
+never remade.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-import typer
 from numpy.typing import NDArray
 
+from dither.cli import printing
+from dither.cli.files import LEDGER_ENDINGS
 from dither.errors import BudgetExceeded, InvalidArgument, message
 from dither.tables import session
 
@@ -25,6 +27,9 @@ REGIONS = ("north", "northeast", "east", "southeast", "south", "southwest", "wes
 PRODUCTS = 400
 FILES = ("visits.parquet", "visits.toml", "regions.svg", "regions.html")
 LEDGER = "visits.ledger.sqlite"
+RECEIPTS = ("visits.toml.receipt",)
+MARKER = ".dither-demo"
+MARK = "Made by dither demo. Its files in this folder are deleted whenever the demo runs here again.\n"
 
 CARD = f"""\
 name = "visits"
@@ -167,11 +172,27 @@ def run(rows: int, folder: str) -> None:
 
 
 def _clear(place: Path) -> None:
-    """A folder without what an earlier demo has left in it; nothing else is touched."""
+    """A folder of the demo's own: new, empty, or marked by an earlier demo, and then without what that left in it.
+
+    A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could
+    have the same names.
+    """
+    own = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for name in (*FILES, *(f"{LEDGER}{end}" for end in ("", "-wal", "-shm", "-journal", ".key"))):
-            (place / name).unlink(missing_ok=True)
+        there = {each.name for each in place.iterdir()}
+        if there and (MARKER not in there or there - own):
+            raise InvalidArgument(
+                message(
+                    "--folder",
+                    "a new or empty folder, or one that a demo has made",
+                    "one with other things in it",
+                    "pass --folder with another name, or move them away yourself",
+                )
+            )
+        (place / MARKER).write_text(MARK, encoding="utf-8")
+        for name in there - {MARKER}:
+            (place / name).unlink()
     except OSError:
         raise InvalidArgument(
             message("--folder", "a folder that can be written", "another", "pass --folder out/demo")
@@ -179,7 +200,7 @@ def _clear(place: Path) -> None:
 
 
 def _say(text: str, end: str = "\n") -> None:
-    typer.echo(text + end, nl=False)
+    printing.echo(text, end=end)
 
 
 def _step(number: int, text: str) -> None:

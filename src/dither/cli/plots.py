@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from collections.abc import Callable
+from typing import Any
 
 from dither.errors import InvalidArgument, message
+from dither.extras import need
+from dither.tables.plan import Plan
+from dither.tables.tree import Column
+
+ENDINGS = ("png", "svg", "pdf", "jpg", "webp")
 
 
 def check(path: str | None) -> None:
@@ -12,7 +18,32 @@ def check(path: str | None) -> None:
 
     >>> check(None)
     """
-    if path is not None and find_spec("matplotlib") is None:
-        raise InvalidArgument(
-            message("--plot", "matplotlib, which draws it", "none installed", "run pip install 'dither[plot]'")
+    if path is not None:
+        need("matplotlib.figure", "plot")
+
+
+def column(path: str | None, plan: Plan) -> str | None:
+    """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
+    if path is None:
+        return None
+    aggregates = plan.query.aggregates
+    shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
+    for name, source in shown.items():
+        aggregate = aggregates.get(source.name) if isinstance(source, Column) else None
+        if aggregate is not None and aggregate.kind not in ("histogram", "mode"):
+            return name
+    raise InvalidArgument(
+        message(
+            "--plot", "an answer with a column of noisy numbers", "none", "ask for a count, a sum or a mean as well"
         )
+    )
+
+
+def save(path: str, draw: Callable[[Any], object], width: float = 7.0) -> None:
+    """Draw on new axes and write them to a file."""
+    figure = need("matplotlib.figure", "plot").Figure(figsize=(width, 4.0), layout="constrained")
+    draw(figure.subplots())
+    figure.savefig(path)
+
+
+__all__ = ["ENDINGS", "check", "column", "save"]

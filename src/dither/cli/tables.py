@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from dither.cli import plots
+from dither.cli import charges, plots
+from dither.cli.files import Outputs, of_card, source_files
+from dither.cli.opening import open_table, read_card
+from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
-from dither.tables import cards, drafts, session
+from dither.tables import cards, drafts
+
+_WHOLE = re.compile("[0-9]{1,18}")
 
 
 def init(source: str, unit: str | None, name: str | None, output: str | None, force: bool) -> None:
     """Write a draft card."""
     text = drafts.draft(source, unit, name)
-    path = Path(output) if output is not None else Path(f"{_stem(source)}.toml")
-    _check_ending("--output", str(path), ())
-    if path.exists() and not force:
-        raise InvalidArgument(message("card", "a new file", "one that exists", "pass --output, or --force"))
-    path.write_text(text, encoding="utf-8")
-    typer.echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
+    path = output if output is not None else f"{_stem(source)}.toml"
+    with Outputs(force=force, protected=source_files(source)) as outputs:
+        outputs.add("--output", path)
+        outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
+    echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
 
 
 def _stem(source: str) -> str:
@@ -31,15 +35,12 @@ def _stem(source: str) -> str:
 
 def check(path: str) -> None:
     """Say what is missing."""
-    card = cards.read(path)
-    gaps = cards.gaps(card)
+    gaps = cards.gaps(cards.read(path))
     for gap in gaps:
-        typer.echo(f"- {gap}")
-    with session.open(path) as table:
+        echo(f"- {gap}")
+    with open_table(path, read_only=True) as table:
         table.engine.check()
-    typer.echo(
-        f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree"
-    )
+    echo(f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree")
 
 
 def options(
@@ -55,7 +56,7 @@ def options(
     """What was asked for, as a question takes it."""
     groups: object = max_groups
     if max_groups is not None and max_groups != "auto":
-        if not max_groups.isdigit():
+        if not _WHOLE.fullmatch(max_groups):
             raise InvalidArgument(message("--max-groups", "a whole number, or auto", "something else", "pass 3"))
         groups = int(max_groups)
     return {
@@ -72,63 +73,77 @@ def options(
 
 def explain(path: str, sql: str, how: dict[str, Any]) -> None:
     """Print the plan."""
-    with session.open(path) as table:
-        typer.echo(str(table.sql(sql).explain(**how)))
+    with open_table(path, read_only=True) as table:
+        echo(table.sql(sql).explain(**how))
 
 
-def query(
-    path: str,
-    sql: str,
-    how: dict[str, Any],
-    after: dict[str, Any],
-    format: str | None,
-    output: str | None,
-    plot: str | None,
-    report: str | None = None,
-) -> None:
-    """Print, write or plot the answer, or make a page of it."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is to become of an answer: printed in a format, written, plotted, made a page of."""
+
+    format: str | None = None
+    output: str | None = None
+    plot: str | None = None
+    report: str | None = None
+    force: bool = False
+    receipt: str | None = None
+
+
+def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wanted: Wanted) -> None:
+    """Ask, and print, write or plot the answer, or make a page of it. Whatever can fail without the answer is tried
+    before the question is charged.
+    """
+    format = wanted.format
     if format not in (None, "json", "csv", "parquet"):
         raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
-    if format == "parquet" and output is None:
+    if format == "parquet" and wanted.output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
-    _check_ending("--output", output, ("json", "csv", "parquet") if format is None else ())
-    _check_ending("--plot", plot, ("png", "svg", "pdf", "jpg", "webp"))
-    plots.check(plot)
-    with session.open(path) as table:
-        question = table.sql(sql)
-        with _busy():
-            answer = question.release(**how, **after)
-        if report is not None:  # what was chosen privately is in the answer's notes, and no explanation knows it
-            told = question.explain(**how) if question.plan(**how).automatic is None else None
-            history = list(table.ledger.history(table.card.name))
-    if output is not None:
-        answer.write(output, format)
-    elif format is not None:
-        typer.echo(answer.to_json() if format == "json" else answer.to_csv(), nl=format == "json")
-    else:
-        typer.echo(str(answer))
-    if plot is not None:
-        from matplotlib.figure import Figure
+    plots.check(wanted.plot)
+    card = read_card(path)
+    with Outputs(force=wanted.force, protected=of_card(path, card)) as outputs:
+        outputs.add("--output", wanted.output, ("json", "csv", "parquet") if format is None else ())
+        outputs.add("--plot", wanted.plot, plots.ENDINGS)
+        outputs.add("--report", wanted.report, ("html", "htm"))
+        with open_table(path, receipt=wanted.receipt) as table:
+            question = table.sql(sql)
+            plan = question.plan(**how)
+            plotted = plots.column(wanted.plot, plan)
+            # what is chosen privately is in the answer's notes, and no explanation knows it
+            explanation = question.explain(**how) if wanted.report and plan.automatic is None else None
+            with charges.told(str(card.ledger), card.name, sql):
+                with _busy():
+                    answer = question.release(**how, **after)
+                _write(outputs, wanted, answer, plotted, explanation, table, sql)
 
-        figure = Figure(figsize=(max(6.0, 0.3 * len(answer)), 4.0), layout="constrained")
-        answer.plot(axes=figure.subplots())
-        figure.savefig(plot)
-    if report is not None:
+
+def _write(
+    outputs: Outputs, wanted: Wanted, answer: Any, plotted: str | None, explanation: Any, table: Any, sql: str
+) -> None:
+    """Print the answer and write the files that were asked for."""
+    if table.new_ledger and (wanted.output is not None or wanted.format == "csv"):  # else the answer's notes say so
+        echo(f"dither: a new ledger was started: {table.card.ledger}", err=True)
+    outputs.write("--output", lambda room: answer.write(room, wanted.format))
+    if wanted.output is None:
+        if wanted.format is None:
+            echo(answer)
+        elif wanted.format == "json":
+            echo(answer.to_json())
+        elif is_terminal():
+            echo(answer.to_csv().replace("\r\n", "\n"), end="")
+        else:
+            sys.stdout.write(answer.to_csv())  # as it is: whoever reads a pipe wants the keys themselves
+    outputs.write(
+        "--plot",
+        lambda room: plots.save(
+            room, lambda axes: answer.plot(plotted, axes=axes), width=min(100.0, max(6.0, 0.3 * len(answer)))
+        ),
+    )
+    if wanted.report is not None:
         from dither.report import write_html
 
-        write_html(report, answer, told, history, f"A private answer about {table.card.name}", question=sql)
-
-
-def _check_ending(name: str, path: str | None, endings: tuple[str, ...]) -> None:
-    """Refuse a file that could not be written before anything is charged for it."""
-    if path is None:
-        return
-    if endings and Path(path).suffix.lower().lstrip(".") not in endings:
-        raise InvalidArgument(
-            message(name, f"a file that ends in .{', .'.join(endings)}", "another", f"pass {name} answer.{endings[0]}")
-        )
-    if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
-        raise InvalidArgument(message(name, "a file in a folder that exists", "another", "make the folder first"))
+        history = table.ledger.history(table.card.name)
+        title = f"A private answer about {table.card.name}"
+        outputs.write("--report", lambda room: write_html(room, answer, explanation, history, title, question=sql))
 
 
 def _busy() -> Any:
@@ -140,3 +155,6 @@ def _busy() -> Any:
     from rich.console import Console
 
     return Console(stderr=True).status("asking…")
+
+
+__all__ = ["Wanted", "check", "explain", "init", "options", "query"]

@@ -15,14 +15,6 @@ ApproxDP(1, 1e-05)
 
 from __future__ import annotations
 
-from importlib.util import find_spec as _find_spec
-
-from dither.errors import DitherError as _DitherError
-from dither.errors import message as _message
-
-if _find_spec("sklearn") is None:
-    raise _DitherError(_message("dither.learn", "scikit-learn", "no such package", "pip install 'dither[learn]'"))
-
 from dither.learn.base import NonPrivate
 from dither.learn.compare import Comparison, compare
 from dither.learn.descent import NoisyDescent, noise_for, noisy_descent

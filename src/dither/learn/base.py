@@ -24,7 +24,7 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData, MissingPackage, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn.sums import Budget, Floats
 from dither.neighbors import AddRemove, Neighbors, relation
@@ -41,8 +41,9 @@ try:
     )
     from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
 except ImportError as missing:
-    raise ImportError(
-        message("scikit-learn", "scikit-learn, for dither.learn", "none", "pip install 'dither[learn]'")
+    raise MissingPackage(
+        message("scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'"),
+        name="sklearn",
     ) from missing
 
 try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dither.errors import InvalidArgument, LedgerError, message
+from dither.extras import need
 from dither.ledger.accounts import Account
 from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry
@@ -131,9 +132,7 @@ def plot(entries: Iterable[Entry], account: Account, axes: Any = None) -> Any:
     from datetime import datetime
 
     if axes is None:
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots()[1]
+        axes = need("matplotlib.pyplot", "plot").subplots()[1]
     _, times, totals = spending(entries, account)
     # clocks may go backwards; the order of the entries does not
     shown: list[datetime] = []

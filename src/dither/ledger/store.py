@@ -228,7 +228,9 @@ class Store:
         for sign, (got, fix) in _SIGNS.items():
             if sign in text:
                 return _unusable("a ledger that can be written", got, fix)
-        return _unusable("a ledger that answers", f"{type(error).__name__} from the database", "see its cause, above")
+        return _unusable(
+            "a ledger that answers", _cause(error), "mend what the database complains about, and ask again"
+        )
 
     def _forget(self) -> None:
         """Drop the connection, whose state is unknown after an error; the next statement opens another."""
@@ -283,10 +285,10 @@ if hasattr(os, "register_at_fork"):
 
 
 _SIGNS = {
-    "readonly": ("one that is read-only", "make it, its -journal, and the folder writable; nothing was charged"),
-    "read-only": ("one that is read-only", "connect to a server that accepts writes; nothing was charged"),
-    "disk is full": ("a full disk", "make room and ask again; nothing was charged"),
-    "no space": ("a full disk", "make room and ask again; nothing was charged"),
+    "readonly": ("one that is read-only", "make it, its -journal, and the folder writable"),
+    "read-only": ("one that is read-only", "connect to a server that accepts writes"),
+    "disk is full": ("a full disk", "make room; the ledger says what was charged"),
+    "no space": ("a full disk", "make room; the ledger says what was charged"),
     "disk i/o": ("a disk that fails", "check the disk and ask again with the same key"),
     "locked": ("one that somebody else holds", "ask again with the same key"),
     "unable to open": ("a file that cannot be opened", "check that its folder exists and is yours"),
@@ -296,6 +298,13 @@ _SIGNS = {
     "no such table": ("a file without its tables", "restore the ledger from a copy"),
     "append": ("a history that was to be changed", "leave it as it is"),
 }
+
+
+def _cause(error: BaseException) -> str:
+    """What the database says, in its own first line; the statement and its values are not part of it."""
+    origin = getattr(error, "orig", None) or error
+    lines = " ".join(str(origin).split("\n", 1)[0].split())
+    return f"{type(origin).__name__} from the database" + (f": {lines[:200]}" if lines else "")
 
 
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:

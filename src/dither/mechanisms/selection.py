@@ -137,8 +137,11 @@ class Selection:
 
     @property
     def scale(self) -> float:
-        """The size of the noise on a score, 1 / rate."""
-        return float(1 / self.rate)
+        """The size of the noise on a score, 1 / rate; infinite where no float holds it."""
+        try:
+            return float(1 / self.rate)
+        except OverflowError:
+            return math.inf
 
     def gap(self, candidates: int, ties: int, confidence: float | None = None) -> float:
         """``(ln(candidates / ties) + ln(1/tail)) / rate``; without a confidence, without its term."""
@@ -148,4 +151,4 @@ class Selection:
                 message("ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top")
             )
         more = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
-        return (math.log(d / r) + more) / float(self.rate) * (1 + 2.0**-50)
+        return (math.log(d / r) + more) * self.scale * (1 + 2.0**-50)

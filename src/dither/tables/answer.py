@@ -12,6 +12,7 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import InvalidArgument, message
+from dither.extras import need
 from dither.ledger.report import safe
 from dither.tables.card import Type
 from dither.terminal import printable
@@ -135,9 +136,7 @@ class Answer:
             expected = f"one of {', '.join(noisy)}" if noisy else "an answer with a column of noisy numbers"
             raise InvalidArgument(message("column", expected, name or "none", "name a column of noisy numbers"))
         if axes is None:
-            import matplotlib.pyplot as plt
-
-            axes = plt.subplots(layout="constrained")[1]
+            axes = need("matplotlib.pyplot", "plot").subplots(layout="constrained")[1]
         keys = [name for name in self.columns if name not in self.errors]
         labels = [", ".join(shown(row[self.columns.index(key)]) for key in keys) or column for row in self.rows]
         widths = [0.0 if error is None else error for error in self.error(column)]

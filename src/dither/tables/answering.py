@@ -25,6 +25,7 @@ from dither.tables.tree import Aggregate, Expression
 
 MOST_GROUPS = 1_000_000
 _EDGE = math.log(1e6)
+_FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
 _LARGEST = (1 << 63) - 1
 
 OTHER = None
@@ -181,7 +182,7 @@ def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
         return aggregate.keys[int(choice.mechanism.select_index(found))]
     up_to = np.cumsum(found)
     # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
-    inside = min(math.ceil(2 * plan.limit * _EDGE / choice.mechanism.epsilon), 1 << 62)
+    inside = math.ceil(min(2 * plan.limit * _EDGE / choice.mechanism.epsilon, _FAR))
     wanted = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
     misses = np.maximum(0, np.maximum(up_to - found - wanted, wanted - up_to))
     return _middle(aggregate, int(choice.mechanism.select_index(-misses)))

@@ -78,7 +78,9 @@ def read(path: str | os.PathLike[str]) -> Card:
         given = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise _wrong("card", "a file in UTF-8", "another encoding", "save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise _wrong("card", "a file in TOML", "lists or tables nested too deep", "write them flat") from None
+    except ValueError as error:  # TOMLDecodeError, and numbers too long to be read
         raise _wrong("card", "a file in TOML", f"a mistake: {error}", "correct that line") from None
     return parse(given, place.absolute().parent)
 

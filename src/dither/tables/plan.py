@@ -366,7 +366,8 @@ def _noises(
         round_[measure] = _normal(reach, ratio * root_up(whole / share, _BITS))
     if noise == "gaussian":
         return round_
-    better = math.fsum(math.log(_variance(round_[m]) / _variance(flat[m])) for m in shares)
+    # logarithms one by one: variances at a tiny epsilon are beyond what a float holds, and their ratio is nothing
+    better = sum(math.log(_variance(round_[m])) - math.log(_variance(flat[m])) for m in shares)
     return round_ if better < 0 else flat
 
 

@@ -252,7 +252,9 @@ def _arithmetic(call: Call, find: Lookup) -> Typed:
     op, parts = call.op, [number(argument, find) for argument in call.args]
     if op in ("neg", "abs"):
         one, known = parts[0], _range(parts[0])
-        return Typed(f"(-{one.sql})", "number", -known) if op == "neg" else Typed(f"ABS({one.sql})", "number", abs(known))
+        return (
+            Typed(f"(-{one.sql})", "number", -known) if op == "neg" else Typed(f"ABS({one.sql})", "number", abs(known))
+        )
     left, right = parts
     known = _OPERATORS[op](_range(left), _range(right)).checked()
     if op == "/":

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
+from dither.extras import need
 from dither.tables.card import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 
@@ -86,6 +87,7 @@ def _named(source: str, card: Card | None) -> Engine:
             raise InvalidArgument(
                 message("source", "postgresql://…::table", "no table", "add ::table after the database")
             )
+        need("psycopg", "postgresql")
         from dither.tables.engines.postgres import Postgres
 
         return Postgres(place, table, card)

@@ -23,6 +23,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, WrongType, message
+from dither.extras import need
 from dither.tables import dialect as say
 from dither.tables.card import TYPES, Card, PublicTable, Type
 from dither.tables.engines import same_place
@@ -63,12 +64,9 @@ class Spark(Engine):
     def __init__(self, source: Any, card: Card | None) -> None:
         super().__init__(card)
         _java()
-        try:
-            from pyspark.sql import DataFrame, SparkSession
-        except ImportError:
-            raise InvalidArgument(
-                message("source", "Spark with pyspark", "no pyspark", "pip install 'pyspark>=3.5'")
-            ) from None
+        need("pyspark", "spark")
+        from pyspark.sql import DataFrame, SparkSession
+
         if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
             raise WrongType(
                 message("source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect")

@@ -1,0 +1,118 @@
+"""The edge of the command line: whatever happens inside ends as one line and a status, never as a traceback.
+
+========  ============================================================
+status    meaning
+========  ============================================================
+0         done
+1         done, and ``audit`` has refuted a claim
+2         refused or failed; the line on stderr says why
+130       interrupted
+========  ============================================================
+
+A traceback would show local variables and messages of libraries, and both can hold data. Of an error that nobody
+foresaw only its type and its place in the code are shown, and after a charge, when rows have been read, not even these.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import dither
+from dither.cli import printing
+from dither.cli.charges import QuestionFailed
+from dither.errors import DitherError
+
+_USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
+_REPORT = "please report it, with the command and without any data"
+
+
+def run(command: Callable[[], object]) -> int:
+    """Run a command; the status to exit with."""
+    try:
+        found = command()
+        sys.stdout.flush()
+        return found if isinstance(found, int) else 0
+    except SystemExit as stopped:
+        return stopped.code if isinstance(stopped.code, int) else 0 if stopped.code is None else 2
+    except BrokenPipeError:  # whoever was reading has seen enough
+        _forget_output()
+        return 2
+    except BaseException as error:
+        said, status = explained(error)
+        if said:
+            _say(f"dither: {said}")
+        return status
+
+
+def explained(error: BaseException) -> tuple[str, int]:
+    """A line that says what happened, and the status; no line where there is nothing to say."""
+    if isinstance(error, QuestionFailed):
+        cause = error.__cause__
+        assert cause is not None
+        if interrupted(cause):
+            return (f"interrupted. {error.charged}" if error.after_charge else ""), 130
+        if not isinstance(cause, (DitherError, OSError)) and error.after_charge:
+            return f"this is a bug in dither: {_REPORT}. {error.charged}", 2
+        said, status = explained(cause)
+        return f"{said.rstrip('.')}. {error.charged}", status
+    if interrupted(error):
+        return "", 130
+    if isinstance(error, DitherError):
+        return printing.cell(error), 2
+    if isinstance(error, _USAGE):
+        return printing.cell(error.format_message()), error.exit_code
+    if isinstance(error, OSError):
+        return f"{printing.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
+    if isinstance(error, MemoryError):
+        return "out of memory", 2
+    return f"this is a bug in dither ({type(error).__name__} at {_place(error)}): {_REPORT}", 2
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind it, also where a library has made another error of it."""
+    return any(
+        isinstance(each, (KeyboardInterrupt, typer.Abort))
+        or (isinstance(each, RuntimeError) and str(each) == "Query interrupted")  # what DuckDB makes of it
+        for each in _chain(error)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _place(error: BaseException) -> str:
+    """The last line of dither's own code that it went through."""
+    home = Path(dither.__file__).parent
+    lines = [
+        f"{Path(frame.filename).relative_to(home).as_posix()}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(home)
+    ]
+    return lines[-1] if lines else "an unknown place"
+
+
+def _say(line: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # nobody is there to read it
+        printing.echo(line, err=True)
+
+
+def _forget_output() -> None:
+    """Let nothing be written when the interpreter ends, which would fail again."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+__all__ = ["explained", "interrupted", "run"]

@@ -1,0 +1,125 @@
+"""Everything that a command prints: as plain text, complete, and in whatever encoding the terminal has.
+
+Names and keys come from tables, and messages quote what was typed. None of them may move the cursor, turn the line
+around or end it: :func:`plain` shows such characters by their number. An encoding without ε or ± gets words instead,
+so printing never fails, least of all after a question was charged.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from dither.terminal import printable
+
+_WORDS = {
+    "±": "+/-", "ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "…": "...", "×": "x", "≤": "<=", "≥": ">=",
+    "–": "-", "—": "-", "─": "-", "━": "-", "│": "|", "┃": "|", "█": "#", "→": "->", "√": "sqrt", "∞": "infinity",
+    "‘": "'", "’": "'", "“": '"', "”": '"', "²": "^2", "³": "^3", "·": "*", "µ": "mu",
+}  # fmt: skip
+_BREAKS = re.compile("([\n\t])")
+_HANDLER = "dither.words"
+
+
+def _encodable(error: UnicodeError) -> tuple[str, int]:
+    """What to print for characters that an encoding does not have: a word, a line of a box, or their number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_word, error.object[error.start : error.end])), error.end
+
+
+def _word(sign: str) -> str:
+    if sign in _WORDS:
+        return _WORDS[sign]
+    return "+" if "\u2500" <= sign <= "\u259f" else _number(sign)
+
+
+def _number(sign: str) -> str:
+    return sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+codecs.register_error(_HANDLER, _encodable)
+
+
+def prepare() -> None:
+    """Let whatever is printed from here on, by anybody, be printable in the streams' encodings."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors=_HANDLER)
+
+
+def plain(text: object) -> str:
+    """Text in which nothing is a command to a terminal; lines and tabs stay.
+
+    >>> plain("north\\x1b[2J")
+    'north\\\\x1b[2J'
+    """
+    told = str(text)
+    if told.isprintable():
+        return told
+    return "".join(part if part in ("\n", "\t") else printable(part) for part in _BREAKS.split(told))
+
+
+def cell(text: object) -> str:
+    """The same, on one line and without tabs.
+
+    >>> cell("a\\nb\\tc")
+    'a b c'
+    """
+    told = str(text)
+    return told if told.isprintable() else plain(" ".join(told.replace("\t", " ").splitlines()))
+
+
+def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
+    """Print text."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(plain(text) + end)
+    stream.flush()
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks at a screen, whose lines have an end."""
+    return sys.stdout.isatty()
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a small table: folded to the width of a terminal, as wide as it is where there is none."""
+    lines = [[cell(part) for part in row] for row in rows]
+    widths = [max(len(line[j]) for line in [list(header), *lines]) for j in range(len(header))]
+    if is_terminal():
+        from rich.console import Console
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        console = Console(highlight=False, markup=False)
+        if sum(widths) + 2 * len(widths) > console.width:
+            shown = Table(*(Column(name, overflow="fold") for name in header), show_lines=True)
+            for line in lines:
+                shown.add_row(*map(Text, line))
+            console.print(shown)
+            return
+    for line in [list(header), ["─" * width for width in widths], *lines]:
+        echo("  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip())
+
+
+def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
+    """Print a long table line by line: in columns on a terminal, separated by tabs where there is none."""
+    wide = is_terminal()
+    out = sys.stdout
+    out.write(_line(header, widths, wide))
+    for row in rows:
+        out.write(_line(row, widths, wide))
+    out.flush()
+
+
+def _line(row: Sequence[object], widths: Sequence[int], wide: bool) -> str:
+    cells = [cell(part) for part in row]
+    if not wide:
+        return "\t".join(cells) + "\n"
+    return "  ".join(part.ljust(width) for part, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+
+
+__all__ = ["cell", "echo", "is_terminal", "plain", "prepare", "stream", "table"]

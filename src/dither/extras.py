@@ -1,0 +1,33 @@
+"""Packages that only a part of dither needs: imported where they are used, and named where they are missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from dither.errors import MissingPackage, message
+
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+def need(module: str, extra: str) -> Any:
+    """A module of an extra, or an error that names the extra to install.
+
+    >>> need("numpy", "test").__name__
+    'numpy'
+    >>> need("nowhere", "plot")
+    Traceback (most recent call last):
+    dither.errors.MissingPackage: nowhere: expected the package to be installed, got none. Fix: run pip install
+    'dither[plot]'.
+    """
+    try:
+        return import_module(module)
+    except ImportError as missing:
+        top = module.partition(".")[0]
+        said = message(
+            _PACKAGES.get(top, top), "the package to be installed", "none", f"run pip install 'dither[{extra}]'"
+        )
+        raise MissingPackage(said, name=top) from missing
+
+
+__all__ = ["need"]

@@ -1,0 +1,77 @@
+"""The command line as a test calls it, and a table to ask."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pytest
+
+from dither.cli.app import main
+
+
+@pytest.fixture
+def dither(monkeypatch, capsys):
+    """``dither("query", …)``: the status, what was printed, and what was said on stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dither", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def visits(tmp_path, monkeypatch, dither):
+    """A table, and its card as a steward would leave it."""
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table(
+        {
+            "who": [i % 500 for i in range(3000)],
+            "region": [("north", "south")[i % 2] for i in range(3000)],
+            "amount": [float(i % 40) for i in range(3000)],
+            "day": [date(2024, 1 + i % 12, 1) for i in range(3000)],
+        }
+    )
+    pc.write_csv(rows, tmp_path / "visits.csv")
+    code, out, err = dither("init", "visits.csv", "--unit", "who")
+    assert (code, err) == (0, "")
+    assert "visits.toml" in out
+    told = Path("visits.toml").read_text(encoding="utf-8")
+    return edit(told)
+
+
+def edit(_draft: str) -> Path:
+    """Fill in what the draft leaves open."""
+    Path("visits.toml").write_text(
+        """
+name = "visits"
+source = "visits.csv"
+unit = "who"
+max_groups = 2
+max_rows = 6
+ledger = "visits.ledger"
+delta = 1e-6
+[budget]
+epsilon = 20
+delta = 1e-3
+[columns.who]
+type = "integer"
+[columns.region]
+type = "text"
+keys = ["north", "south"]
+[columns.amount]
+type = "number"
+bounds = [0, 40]
+[columns.day]
+type = "date"
+""",
+        encoding="utf-8",
+    )
+    return Path("visits.toml")

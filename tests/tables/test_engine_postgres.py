@@ -228,3 +228,14 @@ except KeyboardInterrupt:
         )
         == []
     )
+
+
+def test_a_database_in_another_encoding_is_refused(postgres: str) -> None:
+    make(postgres, "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    try:
+        place = psycopg.conninfo.make_conninfo(postgres, dbname="bytes")
+        make(place, "CREATE TABLE t (x text)", "INSERT INTO t VALUES (E'\\xff')")
+        with pytest.raises(InvalidData, match="SQL_ASCII"):
+            connect(f"{postgres.replace('/tables', '/bytes')}::t")
+    finally:
+        make(postgres, "DROP DATABASE bytes")

@@ -142,3 +142,13 @@ def test_stopping(spark: Any) -> None:
         assert time.monotonic() - start < 60
         waiting.join()
         assert engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist() == [{"n": 3_000_000}]
+
+
+def test_text_that_is_not_utf8_is_null(spark: Any, tmp_path: Path) -> None:
+    raw = pa.array([b"ok", b"\xff\xfe", b"caf\xe9", None, "é".encode()])
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    pq.write_table(pa.table({"t": text}), tmp_path / "t.parquet")
+    with connect(f"spark::{tmp_path}/t.parquet", Card("t", "…", {"t": ColumnCard("text")})) as engine:
+        found = engine.run("SELECT t, LOWER(t) AS low, MD5(t) AS m FROM dither_rows").to_pylist()
+        assert [row["t"] for row in found] == ["ok", None, None, None, "é"]
+        assert engine.run("SELECT t, COUNT(*) AS n FROM dither_rows GROUP BY t").num_rows == 3

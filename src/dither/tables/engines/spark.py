@@ -124,8 +124,18 @@ class Spark(Engine):
         x: exp.Expression = say.column(name)
         if found.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
+        if type == "text":
+            x = self._valid(x)
         x = say.cast(x, type)
         return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+
+    def _valid(self, x: exp.Expression) -> exp.Expression:
+        """Text, NULL where its bytes are not UTF-8: Spark keeps whatever a file holds."""
+        if self._user.version >= "4":
+            return exp.func("TRY_VALIDATE_UTF8", x)
+        raw, utf8 = exp.cast(x.copy(), "BINARY"), exp.Literal.string("UTF-8")
+        again = exp.func("ENCODE", exp.func("DECODE", raw, utf8), utf8)  # an invalid byte is replaced on the way
+        return exp.Case().when(exp.EQ(this=again, expression=raw.copy()), x)
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
         self._session.sql(say.render(query, "spark")).createOrReplaceTempView(view)

@@ -149,3 +149,13 @@ def test_text_that_is_not_utf8_is_null(spark: Any) -> None:
     frame = spark.sql("SELECT CAST(x AS STRING) AS t FROM VALUES (X'FF'), (X'C3A9'), (X'EDA080') AS v(x)")
     with connect(frame) as engine:
         assert engine.run("SELECT t FROM dither_rows").column("t").to_pylist() == [None, "é", None]
+
+
+def test_text_of_a_file_that_is_not_utf8_is_null(spark: Any, tmp_path: Path) -> None:
+    raw = pa.array([b"ok", b"\xff\xfe", b"caf\xe9", None, "é".encode()])
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    pq.write_table(pa.table({"t": text}), tmp_path / "t.parquet")
+    with connect(f"spark::{tmp_path}/t.parquet", Card("t", "…", {"t": ColumnCard("text")})) as engine:
+        found = engine.run("SELECT t, LOWER(t) AS low, MD5(t) AS m FROM dither_rows").to_pylist()
+        assert [row["t"] for row in found] == ["ok", None, None, None, "é"]
+        assert engine.run("SELECT t, COUNT(*) AS n FROM dither_rows GROUP BY t").num_rows == 3

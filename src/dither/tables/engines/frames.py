@@ -31,11 +31,14 @@ _EXACT = 1 << 53
 """Up to here every whole number is a double of its own."""
 _SECONDS = (-62135596800, 253402300799)
 """The years 1 to 9999."""
-_PER_SECOND = {"s": 1, "ms": 1000}
 
 
 class Objects(list[Any]):
     """A column of Python objects, which has no type of its own."""
+
+
+class Foreign(Objects):
+    """A column of a type that Arrow does not have; usable only as a declared one."""
 
 
 def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> tuple[Any, list[str]]:
@@ -58,6 +61,9 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
     for name, values in zip(names, columns, strict=True):
         declared = types.get(name)
         if declared is None and only_declared:
+            continue
+        if isinstance(values, Foreign) and declared is None:
+            unusable.append(name)
             continue
         if isinstance(values, Objects) and declared is None:
             raise InvalidData(
@@ -125,9 +131,9 @@ def _of_pandas(series: Any) -> Any:
     try:
         return pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError):
-        # text that is not Unicode, or an extension of pandas that Arrow does not know: each value by itself
+        # text that is not Unicode is read value by value; else it is an extension of pandas that Arrow does not know
         text = getattr(dtype, "name", "").startswith(("str", "string"))
-        return _convert(series, "text") if text else pa.nulls(0, pa.binary())
+        return _convert(series, "text") if text else Foreign(series)
 
 
 def _of_polars(series: Any) -> Any:
@@ -136,7 +142,7 @@ def _of_polars(series: Any) -> Any:
     try:
         return series.to_arrow()
     except Exception:  # polars raises its own kinds; a type that Arrow lacks, whatever the values
-        return pa.nulls(0, pa.binary())
+        return Foreign(series)
 
 
 # -- one column as its declared type ----------------------------------------------------------------------------------
@@ -154,7 +160,7 @@ def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
         return column
     if column is not None and declared == "number" and pa.types.is_integer(column.type):
         return column
-    if column is not None and declared == "integer" and pa.types.is_floating(column.type):
+    if column is not None and declared == "integer" and _family(column.type) == "number":
         return _whole(column)
     return _convert(values.to_pylist(), declared) if inferred else column
 
@@ -182,8 +188,8 @@ def _plain(values: Any) -> Any | None:
         return values.cast(pa.float32())
     if pa.types.is_date64(kind):
         return values.cast(pa.timestamp("ms"), safe=False).cast(pa.date32(), safe=False)
-    if pa.types.is_timestamp(kind) and kind.unit in _PER_SECOND:
-        return _microseconds(values, kind)
+    if pa.types.is_timestamp(kind):
+        return _utc(values, kind)
     if pa.types.is_null(kind) or _family(kind) is not None:
         return values if getattr(kind, "bit_width", 0) <= 128 else None
     return None
@@ -212,16 +218,21 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _microseconds(values: Any, kind: Any) -> Any:
-    """Times in microseconds; NULL outside the years 1 to 9999, which more digits could not hold."""
-    scale = _PER_SECOND[kind.unit]
+def _utc(values: Any, kind: Any) -> Any:
+    """Times in UTC without a zone; NULL outside the years 1 to 9999, which microseconds may not hold."""
+    if kind.unit == "ns":
+        return values.cast(pa.timestamp("ns"))
+    scale = {"s": 1, "ms": 1000, "us": 1000000}[kind.unit]
     count = values.cast(pa.int64())
     inside = pc.and_(pc.greater_equal(count, _SECONDS[0] * scale), pc.less(count, (_SECONDS[1] + 1) * scale))
-    return pc.if_else(inside, count, pa.scalar(None, pa.int64())).cast(kind).cast(pa.timestamp("us", kind.tz))
+    plain = pc.if_else(inside, count, pa.scalar(None, pa.int64()))
+    return plain.cast(pa.timestamp(kind.unit)).cast(pa.timestamp("us"))
 
 
 def _whole(values: Any) -> Any:
-    """Doubles as whole numbers; NULL where they are none, or too large to be sure which."""
+    """Numbers as whole numbers; NULL where they are none, or too large for a double to be sure which."""
+    if pa.types.is_decimal(values.type):
+        return values if values.type.scale == 0 else _convert(values.to_pylist(), "integer")
     exact = pc.and_(pc.less_equal(pc.abs(values), _EXACT), pc.equal(pc.floor(values), values))
     return pc.if_else(exact, values, pa.scalar(None, values.type)).cast(pa.int64())
 
@@ -260,6 +271,8 @@ def _number(value: object) -> int | float | Decimal | None:
         return None if value != value else float(value)
     if isinstance(value, Decimal):
         return None if value.is_nan() else value
+    if isinstance(value, (complex, np.complexfloating)):  # what pandas makes of numbers beside a complex one
+        return _number(float(value.real)) if value.imag == 0 else None
     return None
 
 

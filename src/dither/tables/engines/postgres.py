@@ -66,14 +66,20 @@ class Postgres(Engine):
         self._url = url
         self._connection = _connected(url)
         try:
+            self._check_encoding()
             self._safely(lambda: [self._connection.execute(statement) for statement in _SESSION])
-            if self._safely(lambda: self._connection.execute("SHOW server_encoding").fetchone()) != ("UTF8",):
-                # in others a text may have no UTF-8, and reading it would be an error
-                raise broken("a database in UTF-8", "another encoding", "create it with ENCODING 'UTF8'")
             self._relation = self._resolved(self._parts)
         except BaseException:
             self.close()
             raise
+
+    def _check_encoding(self) -> None:
+        """Text of another encoding may have no UTF-8: SQL_ASCII holds any bytes, and reading them would fail."""
+        encoding = self._connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise broken(
+                "a database in UTF8", encoding or "an unknown encoding", "copy it to one made with ENCODING 'UTF8'"
+            )
 
     def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
         """The table itself, with its schema, so that it stays the same whatever the search path."""

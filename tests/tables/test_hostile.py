@@ -104,9 +104,7 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
         sql = [rows.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
         for edge, found in zip(edges, evaluated(loaded, sql), strict=True):
             assert found == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
-    within = [
-        rows.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges
-    ]
+    within = [rows.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges]
     for edge, found in zip(edges, evaluated(loaded, within), strict=True):
         assert found == [repr(value in (edge, 0)) for value in edges]
 

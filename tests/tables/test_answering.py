@@ -368,7 +368,7 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
     lines = [("a", 3, 40), ("b", 2, 7)]
     asked = {"n": Aggregate("people"), "s": Aggregate("sum", AMOUNT)}
 
-    def wide(self, values, **_):
+    def wide(_self, values, **_):
         return drawn if isinstance(values, int) else np.full_like(values, max(min(drawn, (1 << 63) - 1), -(1 << 63)))
 
     private = plan.make(
@@ -387,7 +387,7 @@ def test_keys_that_are_alike_share_no_line():
     """Were a key listed twice, a line would still count once: groups are told apart by the numbers of their keys."""
     made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
     made = replace(made, keys=(("a", "a", "a"),))
-    with patch.object(Laplace, "release", lambda self, values, **_: values):
+    with patch.object(Laplace, "release", lambda _self, values, **_: values):
         found = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _: [(0, 7)])
     assert found.keys == [("a",)] * 3
     assert found.answers["n"] == [7, 0, 0]

@@ -235,7 +235,8 @@ def test_a_numeric_that_no_whole_number_can_be_is_null(postgres: str) -> None:
         postgres,
         "CREATE TABLE odd (w numeric(18, 0), n numeric, d date, s timestamp, z timestamptz)",
         "INSERT INTO odd VALUES ('NaN', 'NaN', 'infinity', '-infinity', 'infinity'), "
-        "(7, 1e340, '4714-01-01 BC', '294276-12-31', '-infinity'), (-7, -1e-340, '5874897-12-31', NULL, '294276-01-01')",
+        "(7, 1e340, '4713-01-01 BC', '294276-12-31', '-infinity'), "
+        "(-7, -1e-340, '5874897-12-31', NULL, '294276-01-01')",
     )
     with connect(f"{postgres}::odd") as engine:
         found = rows(engine)

@@ -41,7 +41,7 @@ def load(engine, kind, unit=None):
     return engine("duckdb", data, whole), engine(kind, data, whole)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("postgres", 6), pytest.param("spark", 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kind", "count"), [("postgres", 4), pytest.param("spark", 1, marks=pytest.mark.slow)])
 def test_every_operation_is_total(engine, kind, count):
     duck, other = load(engine, kind)
     found = hostile.expressions(count)
@@ -54,7 +54,7 @@ def test_every_operation_is_total(engine, kind, count):
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("duckdb", 60), ("postgres", 100), pytest.param("spark", 15, marks=pytest.mark.slow)]
+    ("kind", "count"), [("duckdb", 20), ("postgres", 40), pytest.param("spark", 3, marks=pytest.mark.slow)]
 )
 def test_every_statement_is_total(engine, kind, count):
     """Sums, quantiles, extremes and histograms of hostile values within hostile bounds; known holes first."""
@@ -79,7 +79,7 @@ def test_every_statement_is_total(engine, kind, count):
         frame = made.frame(Phrases(loaded.dialect), {"": loaded.table.sql("duckdb")}, 7)
         for sql in statements(made, frame):
             loaded.run(sql)
-    assert 2 < refused < len(asked) - 2
+    assert 0 < refused < len(asked)
 
 
 def statements(made, frame):

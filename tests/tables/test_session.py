@@ -509,7 +509,7 @@ def test_what_cannot_be_compiled_is_refused_before_it_is_paid_for(visits, monkey
     before = visits.left
     with pytest.raises(InvalidArgument, match="inside each other"):
         visits.agg(s=dp.sum(nested(70), (0, 1))).release(1)
-    monkeypatch.setattr(visits.engine, "rehearse", lambda sql: visits.engine.run("SELECT nothing FROM nowhere"))
+    monkeypatch.setattr(visits.engine, "rehearse", lambda _: visits.engine.run("SELECT nothing FROM nowhere"))
     with pytest.raises(InvalidData):  # an engine may refuse what was rendered: a depth, a length, a type
         visits.sql(COUNT).release(1)
     assert visits.left == before

@@ -210,10 +210,9 @@ def number(expression: Expression, find: Lookup) -> Typed:
                 Range.whole(low, high).checked(),
             )
         scale = scale_of(low, high)
-        ends = (math.floor(bound * scale + 0.5) / scale for bound in bounded(low, high))
-        return Typed(
-            f"({held(sql, low, high, scale)} / {double(scale)})", "number", Range.of(*ends, quantum=1 / scale).checked()
-        )
+        least, most = (math.floor(bound * scale + 0.5) / scale for bound in bounded(low, high))
+        known = Range.of(least, most, 1 / scale).checked()
+        return Typed(f"({held(sql, low, high, scale)} / {double(scale)})", "number", known)
     if isinstance(expression, Call) and expression.op in ("case", "coalesce"):
         found = (_case if expression.op == "case" else _coalesce)(expression, find, numeric=True)
     else:
@@ -251,10 +250,8 @@ def held(sql: str, low: float, high: float, scale: float, known: Range | None = 
 def _arithmetic(call: Call, find: Lookup) -> Typed:
     op, parts = call.op, [number(argument, find) for argument in call.args]
     if op in ("neg", "abs"):
-        one, known = parts[0], _range(parts[0])
-        return (
-            Typed(f"(-{one.sql})", "number", -known) if op == "neg" else Typed(f"ABS({one.sql})", "number", abs(known))
-        )
+        one, known = parts[0].sql, _range(parts[0])
+        return Typed(f"(-{one})", "number", -known) if op == "neg" else Typed(f"ABS({one})", "number", abs(known))
     left, right = parts
     known = _OPERATORS[op](_range(left), _range(right)).checked()
     if op == "/":

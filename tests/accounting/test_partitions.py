@@ -1,4 +1,4 @@
-"""Releases about groups, repeated and nested, against an adversary who puts a person into the worst group every time."""
+"""Releases about groups, repeated and nested, against an adversary who picks the worst group of a person each time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def law(leaf: Event, *, adding: bool) -> Atoms:
     delta = float(leaf.own_delta)
     low = (1 - delta) / (math.exp(e) + 1 + others)
     found = [(e, low * math.exp(e), low), (-e, low, low * math.exp(e)), (0.0, others * low, others * low)]
-    return found + [(math.inf, delta, 0.0), (-math.inf, 0.0, delta)]
+    return [*found, (math.inf, delta, 0.0), (-math.inf, 0.0, delta)]
 
 
 def worst_delta(tree: Event, epsilon: float) -> float:

@@ -31,11 +31,12 @@ from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import decimal
 from dither.guarantees import PureDP
+from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
 from dither.spending import spends_arguments
-from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read
+from dither.stats.column import Grid, NanPolicy, Values, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile
 
@@ -354,14 +355,10 @@ def mode(
     mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
-    column = listed(x)
-    if getattr(column, "ndim", 1) != 1 or hasattr(column, "columns"):
-        raise InvalidArgument(message("x", "one dimension", "a table", "pass one column"))
-    for item in column.tolist() if hasattr(column, "tolist") else column:
-        with contextlib.suppress(TypeError):  # what has no hash is no category
-            place = index.get(item)
-            if place is not None:
-                counts[place] += 1
+    for item in as_values(x, "label").values.tolist():
+        place = index.get(item)
+        if place is not None:
+            counts[place] += 1
     return mechanism.select(labels, counts, source=source)
 
 

@@ -93,7 +93,9 @@ def release(
     if any(abs(end) > _LARGEST for pair in limits for end in pair):
         raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
     shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)
-    edges = tuple(np.linspace(low, high, cells + 1) for (low, high), cells in zip(limits, shape, strict=True))
+    edges = tuple(
+        np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
+    )
     if any(np.any(np.diff(line) <= 0) for line in edges):
         raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)

@@ -43,7 +43,6 @@ from dither.stats.smooth import smooth_quantile
 _BITS = 30
 _EDGE = math.log(1e6)
 _RARE = 28.0
-_LEAST = Fraction(1, 10**100)
 
 Selected = EstimateInt | EstimateFloat
 
@@ -163,8 +162,6 @@ class _Column:
     ) -> _Column:
         lower, upper = arguments.bounds(bounds)
         loss, words = arguments.epsilon(epsilon), resolve(source)
-        if loss < _LEAST:
-            raise InvalidArgument(message("epsilon", "at least 1e-100", epsilon, "pass a larger epsilon"))
         values = read(x, relation(neighbors), nan, lower)
         if neighbors is ReplaceOne:
             known_size(values.size)

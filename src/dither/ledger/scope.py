@@ -18,12 +18,13 @@ from dither.ledger.answers import encode
 from dither.ledger.charging import Charge
 from dither.ledger.units import Price, Unit, exact_cost
 from dither.spending import Spender, keeper, kept_by
+from dither.stateful import Stateful
 
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger
 
 
-class Scope:
+class Scope(Stateful):
     """What ``with ledger.scope(dataset)`` opens: it charges each release inside before it is computed."""
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
@@ -58,7 +59,7 @@ class Scope:
         return self._ledger.record(paid, encode(found)).value
 
 
-class Allowance:
+class Allowance(Stateful):
     """What was charged already: the releases of one computation may not cost more in all.
 
     That is checked in the unit of every account that was charged, and in that of the cost as it was stated. A release

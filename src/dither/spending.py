@@ -60,6 +60,15 @@ def kept_by(spender: Spender | None) -> AbstractContextManager[None]:
     return _present(spender, (_PRESENT.get() or (None, None))[1])
 
 
+def is_charged() -> bool:
+    """Whether releases made here are reported to somebody who charges for them.
+
+    >>> is_charged()
+    False
+    """
+    return (_PRESENT.get() or (None, None))[0] is not None
+
+
 def watched_by(witness: Witness | None) -> AbstractContextManager[None]:
     """Every release inside is shown to ``witness``; with None, to nobody."""
     return _present((_PRESENT.get() or (None, None))[0], witness)

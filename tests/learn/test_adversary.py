@@ -13,7 +13,7 @@ from dither import learn
 from dither.exact import exactly
 from dither.learn import selection
 from dither.learn.descent import NoisyDescent
-from dither.learn.rows import apart
+
 from dither.learn.sums import Budget, noisy_ceiling
 
 RNG = np.random.default_rng(5)

@@ -38,6 +38,7 @@ from dither.learn.selection import Choice, select_model
 from dither.learn.sgd import gradient_variance, stochastic_bound
 from dither.learn.sgd import offline as offline_sgd
 from dither.learn.sgd import online as online_sgd
+from dither.learn.spent import PrivacyWarning, total_spent
 from dither.learn.theorem import TheoremSGD, private_bound
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Multinomial",
     "NoisyDescent",
     "NonPrivate",
+    "PrivacyWarning",
     "Ridge",
     "Schedule",
     "SmoothHinge",
@@ -75,5 +77,6 @@ __all__ = [
     "ridge_line",
     "select_model",
     "stochastic_bound",
+    "total_spent",
     "utility_bound",
 ]

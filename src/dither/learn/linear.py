@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from dither import arguments
+from dither.learn import inputs
 from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
 from dither.learn.descent import GRADIENT_BITS, REACH, Factors
 from dither.learn.rows import lengths, turned
@@ -182,7 +183,8 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
-        return self._fit_rows(X, y, labelled=True)
+        self._fit_rows(X, y, labelled=True)
+        return self
 
     def predict(self, X: Any) -> Floats:
         """The label of each row, by the linear model, also beyond the bounds."""
@@ -199,8 +201,11 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         low, high = limits_of(arguments.bounds(stated, "label_bounds"), 1, "label_bounds")
         return float(low[0]), float(high[0])
 
-    def _labels(self, y: Any) -> Floats:
-        return np.clip(np.asarray(y, dtype=np.float64), *self._label_limits())
+    def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
+        low, high = self._label_limits()
+        found = inputs.filled(inputs.numbers(y), (low + high) / 2)
+        inputs.check_lengths(len(found), rows)
+        return (np.clip(found, low, high),)
 
     def _alpha(self) -> float:
         return 0.0

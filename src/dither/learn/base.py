@@ -184,7 +184,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         """What that one is fitted to."""
-        return (rows,) if y is None else (rows, self._labels(y, len(rows))[0])
+        return (rows,)
 
     def non_private(self) -> NonPrivate:
         """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds.
@@ -204,7 +204,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if reset:
             self.n_features_in_ = rows.shape[1]
         elif rows.shape[1] != self.n_features_in_:
-            got = f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            got = (
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            )
             raise InvalidArgument(message("X", "the columns of the fit", f"{got} as input", "pass the same columns"))
         return inputs.filled(rows, _middle(self.bounds, rows.shape[1]))
 

@@ -207,6 +207,9 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         inputs.check_lengths(len(found), rows)
         return (np.clip(found, low, high),)
 
+    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        return rows, *self._labels(y, len(rows))
+
     def _alpha(self) -> float:
         return 0.0
 

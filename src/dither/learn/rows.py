@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import math
+
 import numpy as np
 from numpy.typing import NDArray
 

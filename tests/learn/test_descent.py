@@ -219,7 +219,7 @@ def test_samples_need_a_delta():
         _ = NoisyDescent(**PLAIN, sampling_rate=0.5).guarantee
 
 
-@pytest.mark.parametrize("X", [[[math.nan]], [[math.inf]], [1.0], [[1.0, 2.0]], [[1.0], [1.0]]], ids=str)
+@pytest.mark.parametrize("X", [[1.0], [[1.0, 2.0]], [[1.0], [1.0]]], ids=str)
 def test_data_out_of_shape_are_refused(X):
     with pytest.raises(InvalidData):
         NoisyDescent(**PLAIN).run(Squared(), np.array(X), np.ones(1), start=0.0)

@@ -21,7 +21,10 @@ from dither.learn.naive_bayes import GaussianNB, moments
 from dither.learn.sums import Budget
 from dither.randomness import SeededSource
 from dither.spending import kept_by
+from learn.conformance import failed
 from learn.keeper import charged
+
+pytestmark = pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")  # fitted again and again
 
 RNG = np.random.default_rng(7)
 LABELS = RNG.integers(0, 3, 6000)
@@ -35,7 +38,10 @@ def model(**changed):
 def test_scikit_learn_accepts_it():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that are skipped warn
-        check_estimator(model(epsilon=5, bounds=(-20, 20), classes="observed", source=SeededSource(1)))
+        found = check_estimator(
+            model(epsilon=5, bounds=(-20, 20), classes="observed", source=SeededSource(1)), on_fail=None
+        )
+    assert failed(found) == []
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
@@ -161,12 +167,11 @@ def test_parameters_are_refused(changed, error):
 @pytest.mark.parametrize(
     ("X", "y"),
     [
-        (np.full((5, 2), math.nan), np.zeros(5)),
-        (np.full((5, 2), math.inf), np.zeros(5)),
         (ROWS[:5], np.zeros(4)),
-        (ROWS[:5], np.array([0, 1, math.nan, 0, 1])),
+        (ROWS[:5], np.zeros((5, 2))),
+        (ROWS[:5], np.full(5, 1j)),
+        (ROWS[:5], None),
         (np.array([["secret", "b"]] * 5), np.zeros(5)),
-        (np.zeros((0, 2)), np.zeros(0)),
     ],
 )
 def test_data_are_refused_before_anything_is_charged(X, y):

@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 import dither as dp
 from dither.audit import replay
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
-from dither.learn import GaussianNB, LogisticRegression, StandardScaler
-from dither.learn.selection import _STEPS, _added, _steps, select_model
+from dither.learn import GaussianNB, LogisticRegression, StandardScaler, inputs
+from dither.learn.selection import _STEPS, _scores, _steps, select_model
 from dither.randomness import SeededSource
 from dither.spending import kept_by
 
@@ -45,6 +45,13 @@ class Looks:
         if np.max(np.asarray(X)[:, 1]) > 9:
             raise RuntimeError("9.7 is too much")
         return np.asarray(X)[:, 0]
+
+
+def score(model, X, y, together=False):
+    """How many records a model predicts."""
+    _, rows = inputs.together(X) if together else inputs.records(X)
+    [steps] = _scores([model], rows, inputs.shown(list(y)), None, together)
+    return steps / _STEPS
 
 
 def test_the_best_is_chosen_where_it_is_clear():
@@ -101,7 +108,7 @@ def test_an_error_of_a_candidate_is_a_miss_and_tells_nothing():
     """A row that a candidate fails on moves its score by that row alone."""
     rows = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 9.9]])
     labels = np.array([1.0, 1.0, 1.0])
-    assert _added(Looks(), rows, labels, None, False) == [_STEPS, 0, 0]
+    assert score(Looks(), rows, labels) == 1
     select_model([Looks(), Always(1.0)], rows, labels, epsilon=1, public=True)
 
 
@@ -140,7 +147,7 @@ def test_the_replay_sees_a_candidate_that_looks_at_all_rows_together():
 
 def test_together_is_the_same_for_candidates_that_look_at_single_rows():
     tree = DecisionTreeClassifier(max_depth=2).fit(ROWS, LABELS)
-    assert _added(tree, ROWS, LABELS, None, True) == _added(tree, ROWS, LABELS, None, False)
+    assert score(tree, ROWS, LABELS, together=True) == score(tree, ROWS, LABELS) > 60
     with pytest.raises(InvalidData, match="one prediction"):
         select_model([DummyClassifierOfOne()], ROWS, LABELS, epsilon=1, public=True, together=True)
 
@@ -153,7 +160,8 @@ class DummyClassifierOfOne:
 def test_data_frames_are_shown_as_such():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
     model = DecisionTreeClassifier().fit(frame, [0, 1, 1])
-    assert _added(model, frame, np.array([0, 1, 0]), None, False) == [_STEPS, _STEPS, 0]
+    for together in (False, True):
+        assert score(model, frame, [0, 1, 0], together) == 2
 
 
 def test_candidates_fitted_without_privacy_are_refused():
@@ -229,7 +237,10 @@ def test_a_ledger_is_charged_once_and_first(tmp_path):
         ({"y": LABELS[:5]}, InvalidData),
         ({"y": ROWS}, InvalidData),
         ({"X": 3}, InvalidData),
-        ({"y": np.array(["a"] * 120), "within": 1}, WrongType),
+        ({"y": np.array(["a"] * 120), "within": 1}, InvalidData),
+        ({"X": ROWS.tolist(), "together": True}, WrongType),
+        ({"X": ROWS.astype(object), "together": True}, InvalidData),
+        ({"X": pd.DataFrame(ROWS).astype(object), "together": True}, WrongType),
     ],
 )
 def test_bad_requests_are_refused(changed, error):

@@ -30,6 +30,7 @@ from dither.learn.selection import Choice, select_model
 from dither.learn.sgd import gradient_variance, stochastic_bound
 from dither.learn.sgd import offline as offline_sgd
 from dither.learn.sgd import online as online_sgd
+from dither.learn.spent import PrivacyWarning, total_spent
 from dither.learn.theorem import TheoremSGD, private_bound
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Multinomial",
     "NoisyDescent",
     "NonPrivate",
+    "PrivacyWarning",
     "Ridge",
     "Schedule",
     "SmoothHinge",
@@ -67,5 +69,6 @@ __all__ = [
     "ridge_line",
     "select_model",
     "stochastic_bound",
+    "total_spent",
     "utility_bound",
 ]

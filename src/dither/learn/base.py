@@ -1,15 +1,16 @@
 """What every private estimator shares: public bounds, one budget, one charge, the guarantee it states.
 
-The order of a fit: parameters are checked, the data are checked (shape, type, no NaN or infinity), the ledger scope
-that is open, if any, is charged, and only then is anything computed that depends on a value in the data. What a fit
+The order of a fit: parameters are checked, the data enter through :mod:`dither.learn.inputs` (which looks at declared
+types and shapes alone), the ledger scope that is open, if any, is charged, and only then is anything computed that
+depends on a value in the data. What a fit
 computes it computes in :meth:`PrivateEstimator._released`, from rows clipped to the public bounds and a
 :class:`~dither.learn.sums.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
 estimator, so that a ledger can keep it and give it again. A scope holds for the thread that opened it: fits in other
 threads or processes (``n_jobs`` above 1 in scikit-learn) do not see it, and are not charged.
 
-NaN and infinity are refused, as in :mod:`dither.stats`, and so is a table without rows: an error that depends on the
-data, raised before anything is charged or released, and without a value in it. Where the presence of a NaN is itself a
-secret, replace it by a public number first; where the only record is, add one that is public.
+No outcome but the noisy one depends on a value, nor, where one record may be added or removed, on the number of rows:
+a cell that is missing (None, NaN, text) counts as the middle of its bounds, and a table without rows is fitted like any
+other. Impute by a public rule of your own before, if the middle is not what you want.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
-from dither.errors import InvalidArgument, InvalidData, MissingPackage, message
+from dither.errors import InvalidArgument, MissingPackage, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.learn import inputs
+from dither.learn.spent import count_fit, shared_lineage, total_of
 from dither.learn.sums import Budget, Floats
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
-from dither.spending import spends
+from dither.spending import keeper, spends
 
 try:
     from sklearn.base import (  # type: ignore[import-untyped]
@@ -39,7 +42,7 @@ try:
         RegressorMixin,
         TransformerMixin,
     )
-    from sklearn.utils.validation import check_array, check_is_fitted  # type: ignore[import-untyped]
+    from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ImportError as missing:
     raise MissingPackage(
         message("scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'"),
@@ -47,17 +50,16 @@ except ImportError as missing:
     ) from missing
 
 try:
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import _check_feature_names
 except ImportError:  # before 1.6 it was a method
 
-    def validate_data(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+    def _check_feature_names(estimator: Any, X: Any, *, reset: bool) -> None:
         """The same, of earlier versions."""
-        return estimator._validate_data(*args, **kwargs)
+        estimator._check_feature_names(X, reset=reset)
 
 
 Released = dict[str, Any]
 
-_TEXT, _TABLE, _COMPLEX = "could not convert", "Expected 2D array", "Complex data not supported"
 _LARGEST = 1e90
 _WIDE = 64
 
@@ -78,7 +80,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     event_: Event
     n_features_in_: int
 
-    _numeric_labels = True
     _needs_delta = False
 
     def __init__(
@@ -104,20 +105,22 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Release what this estimator is of the rows, clipped to the bounds; an open ledger scope is charged once."""
-        return self._fit_rows(X)
+        self._fit_rows(X)
+        return self
 
-    def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> Self:
-        """Check everything, pay, compute, and keep what was released as attributes."""
+    def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> tuple[Any, ...]:
+        """Check everything, pay, compute, and keep what was released as attributes; returns the prepared labels."""
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
         if self.delta is None and self._needs_delta:
             raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
         self._check_parameters()
-        rows, labels = self._read(X, y, reset=True, labelled=labelled)
+        rows = self._read(X, reset=True)
         limits = limits_of(self.bounds, rows.shape[1])
         self._check_columns(rows.shape[1])
         budget = Budget(guarantee, neighbors, _words(self.source))
-        prepared = () if not labelled else (self._labels(labels),)
+        prepared = self._labels(y, len(rows)) if labelled else ()
+        charged = keeper() is not None
 
         def compute() -> Released:
             with _threads(rows.shape[1]):
@@ -126,9 +129,35 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         for name, value in _Fit(self._request(rows.shape[1]), guarantee).release(compute, source=self.source).items():
             setattr(self, name, value)
         self.guarantee_ = guarantee
-        self.event_ = budget.event if budget.left < 1 else _whole(guarantee)
+        computed = budget.left < 1  # or a ledger gave what it had recorded
+        self.event_ = budget.event if computed else _whole(guarantee)
         self.private_ = budget.source.private
-        return self
+        if computed:
+            count_fit(self, guarantee, charged=charged)
+        return prepared
+
+    @property
+    def total_guarantee(self) -> Guarantee | None:
+        """What all fits so far of this estimator, of those it was cloned from and of its clones cost together, if they
+        were fitted to the same records; None before the first. ``guarantee_`` is about a single fit.
+
+        Searches and cross-validation of scikit-learn fit clones. Fits in other processes are not counted.
+
+        >>> from dither.learn.linear import Mean
+        >>> from dither.learn.spent import total_spent
+        >>> from sklearn.base import clone
+        >>> model = Mean(epsilon=1, bounds=(0, 1))
+        >>> with total_spent():
+        ...     _ = [clone(model).fit(np.zeros((9, 1))) for _ in range(3)]
+        >>> model.total_guarantee
+        ApproxDP(3, 3e-05)
+        """
+        return total_of(self)
+
+    def __sklearn_clone__(self) -> Self:
+        twin: Self = super().__sklearn_clone__()
+        shared_lineage(self, twin)
+        return twin
 
     def _request(self, columns: int) -> str:
         """The parameters and the number of features in words: what makes two requests the same."""
@@ -142,9 +171,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_columns(self, columns: int) -> None:
         """The same for what depends on the number of features."""
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
         """Labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
-        return y
+        raise AssertionError("an estimator with labels reads them")
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         """Everything that is released, by name of the attribute; rows are inside the bounds."""
@@ -153,6 +182,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _plain(self) -> Any:
         """The estimator of scikit-learn that does the same without privacy."""
         raise AssertionError("each estimator has a twin")
+
+    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        """What that one is fitted to."""
+        return (rows,)
 
     def non_private(self) -> NonPrivate:
         """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds.
@@ -164,23 +197,24 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """
         return NonPrivate(self)
 
-    def _read(self, X: Any, y: Any = None, *, reset: bool, labelled: bool = False) -> tuple[Floats, Any]:
-        """Rows as finite floats, and labels."""
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
-                if not labelled:
-                    return validate_data(self, X, dtype=np.float64, reset=reset), None
-                rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=self._numeric_labels, reset=reset)
-                if self._numeric_labels:  # text may have been let through, and "nan" with it
-                    labels = check_array(labels, dtype=np.float64, ensure_2d=False, input_name="y")
-                return rows, labels
-        except (ValueError, OverflowError) as error:
-            raise _without_values(error) from None
+    def _read(self, X: Any, *, reset: bool) -> Floats:
+        """Rows as finite floats; what is missing counts as the middle of its bounds."""
+        declared = len(self.bounds) if _several(self.bounds) else None
+        rows = inputs.table(X, declared)
+        _check_feature_names(self, X, reset=reset)
+        if reset:
+            self.n_features_in_ = rows.shape[1]
+        elif rows.shape[1] != self.n_features_in_:
+            got = (
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            )
+            raise InvalidArgument(message("X", "the columns of the fit", f"{got} as input", "pass the same columns"))
+        return inputs.filled(rows, _middle(self.bounds, rows.shape[1]))
 
     def _new_rows(self, X: Any) -> Floats:
         """Rows to predict from, after a fit."""
         check_is_fitted(self)
-        return self._read(X, reset=False)[0]
+        return self._read(X, reset=False)
 
     def _rows(self, X: Any) -> Floats:
         """The same, clipped to the bounds."""
@@ -189,22 +223,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
         return tags
-
-
-def _without_values(error: ValueError | OverflowError) -> ValueError:
-    """The error of scikit-learn or NumPy, or another one if it may show values, which are somebody's."""
-    said = str(error)
-    if _TABLE in said:
-        fix = "Reshape your data: X.reshape(-1, 1) has one feature, X.reshape(1, -1) one row"
-        return InvalidData(message("X", "rows and columns", "no table", fix))
-    if _COMPLEX in said:
-        return InvalidData(message("X, y", "real numbers", "others", f"{_COMPLEX}, pass two columns"))
-    if _TEXT in said:
-        return InvalidData(message("X, y", "numbers", "text", "encode text by public numbers"))
-    if isinstance(error, OverflowError):
-        return InvalidData(message("X, y", "numbers that floats can hold", "others", "replace them first"))
-    return error
 
 
 def _words(source: Source | None) -> Source:
@@ -257,10 +277,10 @@ class NonPrivate(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scikit-learn's estimator."""
         private = self.estimator
-        rows, labels = private._read(X, y, reset=True, labelled=y is not None)
+        rows = private._read(X, reset=True)
         kept = clip(rows, limits_of(private.bounds, rows.shape[1]))
         self.model_ = private._plain()
-        self.model_.fit(kept, *(() if labels is None else (private._labels(labels),)))
+        self.model_.fit(*private._plain_data(kept, y))
         self.n_features_in_ = rows.shape[1]
         self.private_ = False
         return self
@@ -270,11 +290,12 @@ class NonPrivate(BaseEstimator):  # type: ignore[misc]
             if "model_" not in vars(self):
                 raise AttributeError(f"{name} is there after fit")
             method = getattr(self.model_, name)
-            limits = limits_of(self.estimator.bounds, self.n_features_in_)
+            bounds = self.estimator.bounds
+            limits, middle = limits_of(bounds, self.n_features_in_), _middle(bounds, self.n_features_in_)
 
             @wraps(method)  # scikit-learn's scorers look at the name
             def clipped(X: Any, *more: Any) -> Any:
-                return method(clip(check_array(X, dtype=np.float64), limits), *more)
+                return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *more)
 
             return clipped
         if name.endswith("_") and not name.startswith("_") and "model_" in vars(self):
@@ -305,6 +326,12 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
     if (upper - lower).min() < 1 / _LARGEST:
         raise InvalidArgument(message(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units"))
     return lower, upper
+
+
+def _middle(bounds: Any, columns: int) -> Floats:
+    """What a missing cell of each column counts as."""
+    lower, upper = limits_of(bounds, columns)
+    return (lower + upper) / 2
 
 
 def _several(bounds: Any) -> bool:

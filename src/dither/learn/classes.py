@@ -6,23 +6,21 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import column_or_1d  # type: ignore[import-untyped]
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.learn import inputs
 from dither.learn.base import ClassifierMixin, PrivateEstimator
-from dither.learn.rows import apart
+from dither.learn.sums import Floats
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
 OBSERVED = "observed"
+_LARGEST = 1 << 53
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Base of the classifiers. ``classes`` is the public list of labels; ``"observed"`` takes those that occur, for
     data where *that a label occurs* is public."""
-
-    _numeric_labels = False
 
     def __init__(
         self,
@@ -45,8 +43,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
-        self._fit_rows(X, y if self._by_observation() else apart(y), labelled=True)
-        self.classes_ = self._known(column_or_1d(y))
+        _, self.classes_ = self._fit_rows(X, y, labelled=True)
         return self
 
     def _check_parameters(self) -> None:
@@ -56,14 +53,14 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def _by_observation(self) -> bool:
         return isinstance(self.classes, str) and self.classes == OBSERVED
 
-    def _known(self, labels: Any) -> NDArray[Any]:
+    def _known(self, y: Any) -> NDArray[Any]:
         """The classes in order."""
         fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
         if self._by_observation():
-            found = np.unique(labels)
+            found = inputs.observed(y)
             if len(found) < 2:
                 raise InvalidData(message("y", "labels of at least two classes", "one class", "pass classes=[...]"))
-            return np.asarray(found)
+            return found
         if self.classes is None:
             raise InvalidArgument(message("classes", "the public list of labels", "none", fix))
         if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
@@ -76,13 +73,21 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
             raise WrongType(message("classes", "labels that have an order", "others", fix)) from None
         if len(found) < 2 or len(found) != len(self.classes):
             raise InvalidArgument(message("classes", "at least two labels, all different", "others", fix))
+        # one missing label makes floats of a column of integers: up to here that changes none of them
+        if found.dtype.kind not in "biufUS" or (found.dtype.kind in "iuf" and not np.all(np.abs(found) < _LARGEST)):
+            raise InvalidArgument(message("classes", "text, or numbers below 2^53", "others", fix))
         return np.asarray(found)
 
-    def _labels(self, y: Any) -> Any:
-        if self._by_observation():
-            check_classification_targets(y)
-            self._known(y)
-        return y
+    def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
+        """The place of each label among the classes, -1 if it is none of them; and the classes."""
+        classes = self._known(y)
+        places = inputs.codes(y, classes)
+        inputs.check_lengths(len(places), rows)
+        return places, classes
+
+    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        places, classes = self._labels(y, len(rows))
+        return rows[places >= 0], classes[places[places >= 0]]
 
 
 __all__ = ["OBSERVED", "PrivateClassifier"]

@@ -35,7 +35,7 @@ from dither.accounting.search import crossing
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, root_up, up
 from dither.guarantees import ApproxDP, Guarantee
-from dither.learn.gd import Schedule, Trace, check_targets, start_of
+from dither.learn.gd import Schedule, Trace, read_records, start_of
 from dither.learn.losses import Floats, Loss
 from dither.learn.rows import lengths, whole_product
 from dither.learn.sums import quantised
@@ -102,7 +102,7 @@ class Factors:
         directions, lengths = self.directions, self.lengths
         if len(lengths) >= _MOST_ROWS:
             raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
-        parts = residuals.reshape(len(lengths), -1)
+        parts = residuals if residuals.ndim == 2 else residuals[:, np.newaxis]
         if chosen is not None:
             directions, lengths, parts = directions[chosen], lengths[chosen], parts[chosen]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -258,7 +258,8 @@ class NoisyDescent:
         (1,)
         """
         words, mechanism = resolve(source), self.mechanism
-        rows, targets, beta = _checked(X, y, start)
+        beta = start_of(start)
+        rows, targets = read_records(X, y, beta)
         steps = self.step.steps(self.steps) if isinstance(self.step, Schedule) else np.full(self.steps, self.step)
 
         def release(sums: Integers) -> Floats:
@@ -354,12 +355,6 @@ def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> fl
     while renyi.guarantee(event(near / 1.25), delta) <= goal:
         near /= 1.25
     return crossing(excess, near / 2, near, 1e-5)
-
-
-def _checked(X: Floats, y: Floats, start: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    rows, targets, beta = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), start_of(start)
-    check_targets(rows, targets, beta)
-    return rows, targets, beta
 
 
 __all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, message
+from dither.learn import inputs
 from dither.learn.losses import Floats, Loss
 
 Gradient = Callable[[Floats, int], Floats]
@@ -125,17 +126,23 @@ def start_of(start: ArrayLike) -> Floats:
     return beta
 
 
-def check_targets(X: Floats, y: Floats, beta: Floats) -> None:
-    """Refuse targets that are not one for each score of each row: broadcasting would mix those of several records.
+def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
+    """Rows and targets for a private descent. A record with a cell that is no finite number becomes zeros, and has no
+    gradient. Targets that are not one for each score of each row are refused: broadcasting would mix those of several
+    records.
 
-    >>> check_targets(np.ones((3, 2)), np.ones(3), np.zeros(2))
+    >>> read_records([[1.0, None], [1.0, 2.0]], [3.0, 4.0], np.zeros(2))
+    (array([[0., 0.],
+           [1., 2.]]), array([0., 4.]))
     """
+    X = inputs.table(X, len(beta))
+    y = inputs.numbers(y) if beta.ndim == 1 else inputs.table(y, beta.shape[-1])
     if X.ndim != 2 or beta.ndim > 2 or beta.shape[0] != X.shape[1] or y.shape != (len(X), *beta.shape[1:]):
         fix = "see X.shape, y.shape and start.shape"
         expected = "rows, one coordinate of start for each column, and a target for each row and score"
         raise InvalidData(message("X, y", expected, "other shapes", fix))
-    if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
-        raise InvalidData(message("X, y", "finite numbers", "NaN or infinity", "replace them by public numbers first"))
+    usable = np.isfinite(X).all(axis=1) & (np.isfinite(y) if y.ndim == 1 else np.isfinite(y).all(axis=1))
+    return np.where(usable[:, np.newaxis], X, 0.0), np.where(usable if y.ndim == 1 else usable[:, np.newaxis], y, 0.0)
 
 
 def gradient_descent(

@@ -23,8 +23,10 @@ from typing import Any, Self
 import numpy as np
 
 from dither import arguments
+from dither.learn import inputs
 from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
 from dither.learn.descent import GRADIENT_BITS, REACH, Factors
+from dither.learn.groups import without_noise
 from dither.learn.rows import lengths, turned
 from dither.learn.sums import (
     Budget,
@@ -40,15 +42,19 @@ from dither.learn.sums import (
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT = 0.02
+_COUNT, _AGAIN = 0.02, 0.03
 _BLOCK = 1 << 14  # rows at a time, to stay in the cache
 _SHORTEST = 1e-100
-_ENOUGH = 30.0
+_LARGEST = 1e30
+_ENOUGH, _LEAST_ENOUGH = 30.0, 10.0
 
 _GRADIENT = 0.2  # the longest gradient of one record, by descent
 _LENGTH = 0.2  # how far, in units of 1 / (r * _GRADIENT), the steps go in all
 _INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
+_LEAST_CONSTANT = 0.5
 _STEPS = (10, 500)
+_TOO_WEAK, _MEAN_RATE, _USUAL = 0.06, 3.0, 0.3  # the mean of the labels
+_TO_GO = 10.0
 
 _MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
 _LEAST_VARIANCE = 0.02
@@ -94,15 +100,18 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: Budget) -> tuple[float,
     (True, 'newton')
     """
     count = noisy_count(x, budget, _COUNT)
-    if count < _ENOUGH * budget.ratio(1) * (x.shape[1] + 1) ** 1.5:
+    if count < _ENOUGH * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _LEAST_ENOUGH):
+        count = (_COUNT * count + _AGAIN * noisy_count(x, budget, _AGAIN)) / (_COUNT + _AGAIN)
         return (*_descent(x, v, penalty, count, budget), "descent")
     return (*_newton(x, v, penalty, count, budget), "newton")
 
 
 def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
+    middle = _likely_mean(v, count, budget)
+    v = v - middle
     features = x.shape[1]
-    constant = math.sqrt(_INTERCEPT * features)
-    smoothness = (_INTERCEPT + 1) * features / 2  # the largest eigenvalue is below twice this
+    constant = max(math.sqrt(_INTERCEPT * features), _LEAST_CONSTANT)
+    smoothness = (constant * constant + features) / 2  # the largest eigenvalue is below twice this
     length = _LENGTH / (_GRADIENT * budget.ratio(budget.left))
     steps = min(max(math.ceil(length * smoothness * count), _STEPS[0]), _STEPS[1])
     step = min(length / steps, 1 / (smoothness * count))
@@ -115,7 +124,37 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget
         beta = shrink * (beta + step * sums.gradient(sums.residuals(beta), _GRADIENT, share))
         if h >= steps // 2:
             later += beta / (steps - steps // 2)
-    return float(later[0] * constant), later[1:]
+    return float(middle + later[0] * constant), _likely_weights(later[1:], count / budget.ratio(1), steps)
+
+
+def _likely_mean(v: Floats, count: float, budget: Budget) -> float:
+    """The mean of the labels as far as a noisy sum tells it; the middle of the bounds where it does not.
+
+    It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
+    """
+    weakness = budget.ratio(1) / count
+    if weakness > _TOO_WEAK:
+        return 0.0
+    share = Fraction(_MEAN_RATE * weakness).limit_denominator(1000)
+    noise = budget.ratio(share) / count
+    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    return known * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
+
+
+def _likely_weights(found: Floats, strength: float, steps: int) -> Floats:
+    """The weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
+
+    If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
+    steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
+    where there are enough of them. With S the mean square of the weights less that of the noise, and g the part of
+    their way that they have gone in so few steps, the best multiple of them is ``S / (S + noise^2)``, over g; it is
+    taken where it is below 1.
+    """
+    free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
+    noise = free / math.hypot(1.0, free * strength / (len(found) + 1) ** 0.25)
+    signal = without_noise(found, noise)
+    gone = 1 / (1 + _TO_GO / strength)
+    return np.asarray(np.where(np.abs(signal) < gone * np.abs(found), signal / gone, found))
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
@@ -140,10 +179,11 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
     gram = noisy_gram(both, norm, budget, _GRAM, within=True) / count
     noise = norm * norm * budget.ratio(_GRAM, aligned=True) * math.sqrt(size) / count
     ridge = np.concatenate([[0.0], penalty / (scale * scale)]) / count
-    values, vectors = np.linalg.eigh(gram[:-1, :-1] + np.diag(ridge))
+    shorter = 1 / np.sqrt(1 + ridge)  # a weight with a large penalty in units of its own: all numbers are near 1
+    values, vectors = np.linalg.eigh(shorter[:, np.newaxis] * (gram[:-1, :-1] + np.diag(ridge)) * shorter)
     rounds = _FEW_STEPS if values[0] > _FILTER * noise else _MANY_STEPS
     values = np.maximum(values, noise)
-    whitening = vectors / np.sqrt(values)
+    whitening = shorter[:, np.newaxis] * vectors / np.sqrt(values)
     beta = values * values / (values * values + (_FILTER * noise) ** 2) * (whitening.T @ gram[:-1, -1])
     ridge_here = whitening.T @ (ridge[:, np.newaxis] * whitening)
 
@@ -182,7 +222,8 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
-        return self._fit_rows(X, y, labelled=True)
+        self._fit_rows(X, y, labelled=True)
+        return self
 
     def predict(self, X: Any) -> Floats:
         """The label of each row, by the linear model, also beyond the bounds."""
@@ -199,18 +240,28 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         low, high = limits_of(arguments.bounds(stated, "label_bounds"), 1, "label_bounds")
         return float(low[0]), float(high[0])
 
-    def _labels(self, y: Any) -> Floats:
-        return np.clip(np.asarray(y, dtype=np.float64), *self._label_limits())
+    def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
+        low, high = self._label_limits()
+        found = inputs.filled(inputs.numbers(y), (low + high) / 2)
+        inputs.check_lengths(len(found), rows)
+        return (np.clip(found, low, high),)
+
+    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:
         return 0.0
+
+    def _penalty(self, half: Floats) -> Floats:
+        """That of a weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
+        return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         low, high = self._label_limits()
         half, reach = (upper - lower) / 2, (high - low) / 2
         v = np.clip((labels[0] - (low + high) / 2) / reach, -1.0, 1.0)  # the middle of close bounds is rounded
-        intercept, weights, way = solve(centred(rows, (lower, upper)), v, self._alpha() / (half * half), budget)
+        intercept, weights, way = solve(centred(rows, (lower, upper)), v, self._penalty(half), budget)
         coefficients = weights * reach / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
         return {

@@ -96,7 +96,7 @@ class LogisticRegression(PrivateClassifier):
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         limits = limits_of(self.bounds, rows.shape[1])
-        classes = self._known(labels[0])
+        codes, classes = labels
         places = centred(rows, limits)
         size = _size(places, budget)
         middle, scale = _standard(places, size, budget)
@@ -106,7 +106,7 @@ class LogisticRegression(PrivateClassifier):
         turn = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
         one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
         features = np.column_stack([turned(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
-        weights = _descended(features, labels[0], classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
+        weights = _descended(features, codes, classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
         lower, upper = limits
         coef = (turn @ weights[:-1]).T * (scale * 2 / (upper - lower))
         origin = (lower + upper) / 2 + middle * (upper - lower) / 2
@@ -178,10 +178,10 @@ def _decorrelation(rows: Floats, size: float, budget: Budget) -> Floats:
 
 
 def _descended(
-    features: Floats, labels: Any, classes: NDArray[Any], size: float, budget: Budget, noise: float
+    features: Floats, codes: NDArray[np.int64], classes: NDArray[Any], size: float, budget: Budget, noise: float
 ) -> Floats:
     """Coefficients, one column for each score: k of them, or one if there are two classes."""
-    chosen = np.asarray(labels)[:, np.newaxis] == classes
+    chosen = codes[:, np.newaxis] == np.arange(len(classes))
     features = features * chosen.any(axis=1)[:, np.newaxis]  # a row of zeros has no gradient
     scores = 1 if len(classes) == 2 else len(classes)
     targets = chosen.astype(np.float64)

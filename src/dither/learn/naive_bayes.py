@@ -84,10 +84,10 @@ class GaussianNB(PrivateClassifier):
 
     def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
-        classes, half = self._known(labels[0]), (upper - lower) / 2
-        members = np.asarray(labels[0])[:, np.newaxis] == classes
-        known = members.any(axis=1)
-        groups = members[known].argmax(axis=1)
+        half = (upper - lower) / 2
+        codes, classes = labels
+        known = codes >= 0
+        groups = codes[known]
         counts, means, variances = moments(centred(rows[known], (lower, upper)), groups, len(classes), budget)
         return {
             "theta_": (lower + upper) / 2 + means * half,

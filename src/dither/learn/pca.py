@@ -10,6 +10,7 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.learn.base import PrivateEstimator, Released, TransformerMixin, limits_of
+from dither.learn.inputs import filled, table
 from dither.learn.rows import lengths
 from dither.learn.sums import Budget, Floats, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.neighbors import Neighbors
@@ -108,7 +109,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def inverse_transform(self, X: Any) -> Floats:
         """The rows that have these components."""
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+        return np.asarray(filled(table(X, len(self.components_)), 0.0) @ self.components_ + self.mean_)
 
     @property
     def _n_features_out(self) -> int:

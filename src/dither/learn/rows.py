@@ -13,7 +13,6 @@ True
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,17 +50,6 @@ def across(values: Floats) -> Floats:
     return found
 
 
-def apart(values: Any) -> Any:
-    """The labels of a list as they are, in an array: NumPy would make text of all if one is text.
-
-    >>> apart([0, 1, "x"])
-    array([0, 1, 'x'], dtype=object)
-    """
-    if not isinstance(values, (list, tuple)) or any(np.ndim(one) for one in values):
-        return values
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
 def turned(rows: Floats, matrix: Floats, largest: float) -> Floats:
     """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
     2^-22; the matrix is good to about 2^-23 of its largest entry.
@@ -86,4 +74,4 @@ def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     return found
 
 
-__all__ = ["across", "apart", "lengths", "turned", "whole_product"]
+__all__ = ["across", "lengths", "turned", "whole_product"]

@@ -4,7 +4,8 @@
 
 *Why.* Every record adds to the score of every candidate a whole number of steps between 0 and 2^20: all or nothing for
 a label that is predicted or missed, for a number the more the nearer it is. What a record adds depends on that record
-alone: each is shown to a candidate by itself. So when a record is added no score falls and none rises by more
+alone: it is shown to a candidate by itself, its cells as floats or text by their own values, whatever the column that
+they came in is of. So when a record is added no score falls and none rises by more
 than 2^20 steps, which is what :class:`~dither.mechanisms.Exponential` calls monotone, and its full epsilon goes into
 the exponent; when one is replaced scores move by at most as much in either direction, and half of it does.
 
@@ -26,9 +27,9 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.guarantees import Guarantee, PureDP
-from dither.learn.rows import apart
+from dither.learn import inputs
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import Source
@@ -84,7 +85,8 @@ def select_model(
     candidates
         Fitted models with ``predict``.
     X, y
-        The private records: rows, as an array or data frame, and labels.
+        The private records: rows, as a list, an array or a data frame, and labels. Candidates see numbers as floats,
+        text as text and anything else as NaN, in a frame where X is one.
     epsilon
         The guarantee. An open ledger scope is charged once, before anything is predicted.
     within
@@ -95,7 +97,8 @@ def select_model(
         ``guarantee_`` of its own, or it would be published with the choice and without protection.
     together
         Predict all records in one call instead of one by one: faster, and then it is for the candidates to see to it
-        that a prediction depends on its own row alone, to the last bit, and that none is an error.
+        that a prediction depends on its own row alone, to the last bit, and that none is an error. X has to declare the
+        types of its columns then: a list, and dtype object, are refused.
     neighbors
         ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
     source
@@ -127,17 +130,14 @@ def select_model(
                 "fit private estimators, or pass public=True if these records had no part in them",
             )
         )
-    rows = X if hasattr(X, "iloc") or isinstance(X, (list, tuple)) else np.asarray(X)  # a list: see apart
-    labels = np.asarray(apart(y))
-    if labels.ndim != 1 or getattr(rows, "shape", None) == () or len(rows) != len(labels):
-        raise InvalidData(message("X, y", "as many rows as labels, in one column", "others", "see len(X), len(y)"))
-    if width is not None and labels.dtype.kind not in "biufO":
-        raise WrongType(message("y", "numbers, with within", f"dtype {labels.dtype}", "leave within out for labels"))
+    labels = inputs.shown(inputs.labels(y).tolist()) if width is None else inputs.numbers(y).tolist()
+    count, rows = inputs.together(X) if together else inputs.records(X)
+    inputs.check_lengths(len(labels), count)
 
     def compute() -> int:
         with np.errstate(all="ignore"), catch_warnings():  # a warning would tell of a record
             simplefilter("ignore")
-            scores = [sum(_added(model, rows, labels, width, together)) for model in models]
+            scores = _scores(models, rows, labels, width, together)
         return mechanism.select_index(scores, source=source)
 
     index = _Selected(len(models), mechanism).release(compute, source=source)
@@ -168,20 +168,25 @@ def _states_guarantee(model: Any) -> bool:
     return isinstance(getattr(model, "guarantee_", None), Guarantee) and getattr(model, "private_", True) is True
 
 
-def _added(model: Any, rows: Any, labels: Any, width: float | None, together: bool) -> list[int]:
-    """What each record adds to the score of a model, in steps."""
+def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None, together: bool) -> list[int]:
+    """What all records add to the score of each model, in steps; rows are one table, or what shows each by itself."""
     if together:
-        predicted = list(model.predict(rows))
-        if len(predicted) != len(labels):
+        predicted = [list(model.predict(rows)) for model in models]
+        if any(len(one) != len(labels) for one in predicted):
             raise InvalidData(message("candidates", "one prediction for each row", "others", "leave together out"))
-        return [_steps(one, label, width) for one, label in zip(predicted, labels, strict=True)]
-    return [_steps(_predicted(model, rows, i), label, width) for i, label in enumerate(labels)]
+        return [sum(_steps(one, label, width) for one, label in zip(found, labels, strict=True)) for found in predicted]
+    scores = [0] * len(models)
+    for i, label in enumerate(labels):
+        row = rows(i)
+        for place, model in enumerate(models):
+            scores[place] += _steps(_predicted(model, row), label, width)
+    return scores
 
 
-def _predicted(model: Any, rows: Any, i: int) -> Any:
+def _predicted(model: Any, row: Any) -> Any:
     """The prediction for one row shown by itself, or None."""
     try:
-        [found] = model.predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1])
+        [found] = model.predict(row)
     except Exception:  # an error would tell that such a record is there
         return None
     return found
@@ -195,7 +200,8 @@ def _steps(predicted: Any, label: Any, width: float | None) -> int:
     """
     try:
         if width is None:
-            return _STEPS if bool(predicted == label) else 0
+            [one] = inputs.shown([predicted])
+            return _STEPS if bool(one == label) else 0
         near = 1.0 - abs(float(predicted) - float(label)) / width
         return int(near * _STEPS) if 0.0 < near <= 1.0 else 0
     except (TypeError, ValueError, OverflowError):

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import PureDP
-from dither.learn.gd import Schedule, check_targets, start_of, utility_bound
+from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
 from dither.randomness import MAX_SCALE, Source, resolve, uniform_integer
@@ -155,9 +155,8 @@ class TheoremSGD:
         A penalty counts as part of every record's loss, and is clipped with it.
         """
         words = resolve(source)
-        rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         place = np.rint(start_of(start) / self._step)
-        check_targets(rows, targets, place)
+        rows, targets = read_records(X, y, place)
         if len(rows) == 0:
             raise InvalidData(message("X, y", "at least one row", "none", "pass some"))
         if np.abs(place).max() > _LARGEST / 2**20:

@@ -1,0 +1,278 @@
+"""How records enter an estimator: through :mod:`dither.intake`, value by value, and typed by what the caller declares.
+
+Features and the targets of a regression are numbers, because ``bounds`` say so; labels are those of ``classes``. A cell
+that is none of that is *missing*, whatever it is instead (None, NaN, text, a date), and a missing cell is replaced by a
+public number: it is no error, and no reason to see the cells of other records otherwise. A table is refused for its
+declared dtype and for its shape alone, and no message says how many rows there are.
+
+>>> table([[1, 2.5], [None, True]])
+array([[1. , 2.5],
+       [nan, 1. ]])
+>>> codes([0, "1", 1.0, None], np.array([0, 1])).tolist()
+[0, -1, 1, -1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidData, WrongType, message
+from dither.intake import as_table, as_values
+
+Floats = NDArray[np.float64]
+
+LARGEST = 1e100
+"""Cells beyond are taken to be this large: outside of all bounds, and small enough to compute with."""
+
+_NUMERIC = "biuf"
+_RESHAPE = "Reshape your data: X.reshape(-1, 1) has one feature, X.reshape(1, -1) one row"
+_ENCODE = "encode text by public numbers; declare numbers by astype(float) or pd.to_numeric(column, errors='coerce')"
+
+
+def table(X: Any, columns: int | None = None) -> Floats:
+    """Rows of floats, with NaN for every cell that is no number.
+
+    ``columns`` is how many the caller declared, if he did: a list of rows says so otherwise by the first of its rows. A
+    row of a list that is no row, or one of another length, is missing altogether.
+    """
+    if is_frame(X):
+        rows = as_table(X)
+    elif isinstance(X, (list, tuple)):
+        rows = as_table(X, columns=_columns(X, columns))
+    else:
+        rows = _numeric(_array(X), "X")
+    if rows.ndim != 2:
+        raise InvalidData(message("X", "rows and columns", "no table", _RESHAPE))
+    if rows.shape[1] == 0:  # in the words of scikit-learn, but for the number of rows
+        got = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+        raise InvalidData(message("X", "at least one column", got, "pass a table with columns"))
+    return rows
+
+
+def filled(rows: Floats, missing: Floats | float) -> Floats:
+    """The rows, finite: each missing cell is replaced by a public number, one for all or one for each column.
+
+    >>> filled(np.array([[np.nan, np.inf]]), 0.5)
+    array([[5.e-001, 1.e+100]])
+    """
+    found = np.clip(rows, -LARGEST, LARGEST)
+    return np.asarray(np.where(np.isnan(found), missing, found))
+
+
+def numbers(y: Any) -> Floats:
+    """One float for each record, with NaN for every cell that is no number."""
+    column = _one_column(y)
+    return _numeric(column, "y") if isinstance(column, np.ndarray) else as_values(column, name="y").floats()
+
+
+def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each label among the sorted classes, and -1 for a label that is none of them."""
+    given = labels(y)
+    if given.dtype.kind in _NUMERIC:
+        if classes.dtype.kind not in _NUMERIC:
+            return np.full(len(given), -1)
+        wanted, values = classes.astype(np.float64), given.astype(np.float64)
+        places = np.searchsorted(wanted, values).clip(max=len(wanted) - 1)
+        return np.where(wanted[places] == values, places, -1)
+    known = {one: place for place, one in enumerate(classes.tolist())}
+    return np.array([-1 if label is None else known.get(label, -1) for label in given], dtype=np.int64)
+
+
+def observed(y: Any) -> NDArray[Any]:
+    """The sorted labels that occur, for data where that is public: text, or whole numbers."""
+    given = labels(y)
+    distinct = {one for one in given.tolist() if one is not None and one == one}
+    found = np.asarray(sorted(distinct, key=str))
+    if len({isinstance(one, str) for one in distinct}) > 1 or found.dtype.kind not in "biufU":
+        raise InvalidData(message("y", "text or numbers", "others", "pass classes=[...]"))
+    if found.dtype.kind == "f" and np.any(found != np.trunc(found)):
+        got = "fractions (Unknown label type: continuous)"
+        raise InvalidData(message("y", "labels of classes", got, "pass classes=[...], or use a regression"))
+    return np.unique(found.astype(given.dtype) if given.dtype.kind in _NUMERIC else found)
+
+
+def labels(y: Any) -> NDArray[Any]:
+    """Labels as numbers of NumPy, where they are declared so, or as plain values, None for those that are missing."""
+    column = _one_column(y)
+    if isinstance(column, np.ndarray) and column.dtype.kind in _NUMERIC:
+        return column
+    if isinstance(column, np.ndarray) and column.dtype.kind in "cmMV":
+        raise InvalidData(message("y", "text or whole numbers", f"dtype {column.dtype}", "encode labels by numbers"))
+    return as_values(column, "label", name="y").values
+
+
+def shown(cells: Sequence[Any]) -> list[Any]:
+    """Cells as floats and text, each by its own value; NaN for anything else.
+
+    >>> shown([1, "a", None, True])
+    [1.0, 'a', nan, 1.0]
+    """
+    floats = as_values(list(cells)).values.tolist()
+    return [str(cell) if isinstance(cell, str) else value for cell, value in zip(cells, floats, strict=True)]
+
+
+def check_lengths(labels: int, rows: int) -> None:
+    """Refuse labels that are not as many as the rows, without saying how many there are.
+
+    >>> check_lengths(3, 3)
+    """
+    if labels != rows:
+        raise InvalidData(message("X, y", "as many labels as rows", "others", "see len(X), len(y)"))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a table of named columns: of pandas, Polars or Arrow."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def _array(X: Any) -> NDArray[Any]:
+    if hasattr(X, "toarray"):
+        raise WrongType(message("X", "dense rows", "a sparse matrix", "pass X.toarray()"))
+    return np.asarray(X)
+
+
+def _numeric(array: NDArray[Any], name: str) -> Floats:
+    kind = array.dtype.kind
+    if kind == "c":
+        raise InvalidData(message(name, "real numbers", "others", "Complex data not supported, pass two columns"))
+    if kind not in _NUMERIC:
+        what = "text" if kind in "UST" else f"dtype {array.dtype}"
+        raise InvalidData(message(name, "numbers", what, _ENCODE))
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+        return np.asarray(array, dtype=np.float64)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim == 1)
+
+
+def _columns(rows: Sequence[Any], columns: int | None) -> int:
+    """How many columns a list of rows has."""
+    if not rows and columns is None:
+        fix = "pass numpy.empty((0, columns)), or bounds with a pair for each column"
+        raise InvalidData(message("X", "a table that says how many columns it has", "an empty list", fix))
+    lengths = [len(row) for row in rows if _is_row(row)]
+    if rows and not lengths:
+        raise InvalidData(message("X", "rows and columns", "no table", _RESHAPE))
+    return lengths[0] if columns is None else columns
+
+
+def _one_column(y: Any) -> Any:
+    """Labels as an array of NumPy, a list of cells, or a column of another library."""
+    if y is None:
+        got = "none (it requires y to be passed, but the target y is None)"
+        raise InvalidData(message("y", "a label for each row", got, "pass y"))
+    if isinstance(y, (list, tuple)):  # a row of one is its cell
+        return [one[0] if _is_row(one) and len(one) == 1 else one for one in y]
+    if is_frame(y):
+        if y.shape[1] != 1:
+            raise InvalidData(message("y", "one column", "others (y should be a 1d array)", "pass one of them"))
+        return y.iloc[:, 0] if hasattr(y, "iloc") else y[y.columns[0]] if hasattr(y, "get_columns") else y.column(0)
+    if type(y).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
+        return y
+    array = _array(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning  # type: ignore[import-untyped]
+
+        warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=2)
+        return array[:, 0]
+    if array.ndim != 1:
+        raise InvalidData(message("y", "one column", "another shape (y should be a 1d array)", "pass y[:, 0]"))
+    return array
+
+
+Show = Callable[[int], Any]
+
+
+def records(X: Any) -> tuple[int, Show]:
+    """How many records there are, and what shows one of them by itself, as a table of one row.
+
+    Its cells are floats or text, by their own values alone, so that no other record has a part in it; a frame is shown
+    as a frame of the same library, with the same names.
+    """
+    if is_frame(X):
+        rows = as_table(X, "label")
+        return len(rows), lambda i: _framed(X, [np.array([cell]) for cell in shown(rows[i])])
+    if not isinstance(X, (list, tuple)):
+        X = as_values(X, "label").values.tolist() if _is_series(X) else _array(X).tolist()
+        if not isinstance(X, list):
+            raise InvalidData(message("X", "rows", "a single value", _RESHAPE))
+    return len(X), lambda i: _as_row(X[i])
+
+
+def together(X: Any) -> tuple[int, Any]:
+    """How many records there are, and all of them as one table, whose columns are floats or text by declared dtype."""
+    if is_frame(X):
+        parts = [_declared_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name]) for i, name in enumerate(_names(X))]
+        return len(parts[0]) if parts else 0, _framed(X, parts)
+    if isinstance(X, (list, tuple)):
+        fix = "pass numpy.array(X, dtype=float), or leave together out"
+        raise WrongType(message("X", "an array or a frame, with together", "a list", fix))
+    array = _array(X)
+    rows = array.astype(object) if array.dtype.kind == "U" else _numeric(array, "X")
+    return len(rows), rows
+
+
+def _is_series(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+
+
+def _names(X: Any) -> list[Any]:
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)
+
+
+def _as_row(row: Any) -> NDArray[Any]:
+    cells = shown(row if _is_row(row) else [row])
+    text = any(isinstance(cell, str) for cell in cells)
+    found = np.empty(len(cells), dtype=object if text else np.float64)
+    found[:] = cells
+    return found[np.newaxis] if _is_row(row) else found
+
+
+def _declared_column(column: Any) -> NDArray[Any]:
+    """A column of text or of numbers, by its dtype; any other is refused."""
+    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    kinds = getattr(dtype, "categories", None)
+    if str(dtype).lower().startswith(("str", "utf8", "large_string")) or (
+        kinds is not None and all(isinstance(one, str) for one in kinds)
+    ):
+        return np.array([one if isinstance(one, str) else None for one in as_values(column, "label").values], object)
+    return as_values(column, name="X").floats()
+
+
+def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
+    """A frame of the same library as X, with the same names and these columns."""
+    if type(X).__module__.partition(".")[0] == "pandas":
+        import pandas as pd  # type: ignore[import-untyped]
+
+        frame = pd.DataFrame(dict(enumerate(parts)))
+        frame.columns = X.columns
+        return frame
+    if type(X).__module__.partition(".")[0] == "polars":
+        import polars as pl
+
+        return pl.DataFrame({name: pl.Series(name, part.tolist()) for name, part in zip(_names(X), parts, strict=True)})
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    return pa.table({name: part.tolist() for name, part in zip(_names(X), parts, strict=True)})
+
+
+__all__ = [
+    "LARGEST",
+    "check_lengths",
+    "codes",
+    "filled",
+    "is_frame",
+    "labels",
+    "numbers",
+    "observed",
+    "records",
+    "shown",
+    "table",
+    "together",
+]

@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Set
 from functools import cached_property
@@ -23,6 +24,8 @@ import numpy as np
 
 Part = tuple[Any, Any, str]
 Seen = dict[tuple[int, int], tuple[Any, Any]]
+
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 
 def difference(one: Any, other: Any) -> str | None:
@@ -105,7 +108,7 @@ def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
             return None
         kept = one.__reduce_ex__(4), other.__reduce_ex__(4)
     except Exception:  # neither to be compared nor pickled: a lock, a connection, a generator
-        return None if repr(one) == repr(other) else told
+        return None if _ADDRESS.sub("", repr(one)) == _ADDRESS.sub("", repr(other)) else told
     return told if own is not object.__eq__ or _difference(*kept, "", seen) is not None else None
 
 

@@ -19,7 +19,7 @@ A session that has answered cannot be told from one whose count was set back, so
 >>> require_genuine(laplace)
 Traceback (most recent call last):
 dither.errors.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
-Laplace._scales. Fix: build it anew and leave its attributes alone.
+Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
 
 def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     told = where and f" at {where}"
-    for parts_of in (_pandas, _arrow, _function, _inside):
+    for parts_of in (_pandas, _arrow, _function, attributes):
         parts = parts_of(one), parts_of(other)
         if any(parts):
             return _named(*parts, where, seen)
@@ -145,7 +145,7 @@ def _function(thing: Any) -> dict[str, Any]:
 
 
 def _attributes(one: Any, other: Any, where: str, seen: Seen) -> str | None:
-    return _named(_inside(one), _inside(other), where, seen)
+    return _named(attributes(one), attributes(other), where, seen)
 
 
 def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) -> str | None:
@@ -154,7 +154,8 @@ def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) 
     return _first(((here[name], there[name], f"{where}.{name}".lstrip(".")) for name in here), seen)
 
 
-def _inside(thing: Any) -> dict[str, Any]:
+def attributes(thing: Any) -> dict[str, Any]:
+    """Everything that is stored with a thing: its slots and its dict, without what was computed once and kept."""
     if isinstance(thing, type):
         return {}
     found = {"args": thing.args} if isinstance(thing, BaseException) else {}
@@ -181,4 +182,4 @@ def _first(parts: Iterable[Part], seen: Seen) -> str | None:
     return None
 
 
-__all__ = ["difference"]
+__all__ = ["attributes", "difference"]

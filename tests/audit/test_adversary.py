@@ -220,6 +220,7 @@ OUTPUTS = [
 def test_an_output_looks_the_same_whatever_it_is_gathered_with(most, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
     monkeypatch.setattr(features, "MOST_COLUMNS", most)
+    monkeypatch.setattr(features, "MOST_CELLS", most)
     for _ in range(600):
         kinds = CHOICE.sample(OUTPUTS, CHOICE.randrange(1, 4))
         outputs = [CHOICE.choice(kinds)() for _ in range(CHOICE.randrange(2, 9))]

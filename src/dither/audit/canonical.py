@@ -24,7 +24,7 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,7 @@ class Raised:
         return cls(type(error).__qualname__, words)
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A kind, and a number (int, float) or a vector (64-bit integers or floats) if it has one.
 
     >>> Leaf("float32", 0.5)
@@ -91,18 +90,25 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
     inside: dict[int, int] = {}  # containers that are open, with their depth
     while stack:
         path, thing = stack.pop()
-        if type(thing) is Leaf:
+        kind = type(thing)
+        if kind is Leaf:
             yield path, thing
-        elif type(thing) is _Leave:
+        elif kind is float:
+            yield path, Leaf("float", thing)
+        elif kind is _Leave:
             del inside[id(thing.thing)]
         elif id(thing) in inside:
             yield path, Leaf(f"itself, {len(inside) - inside[id(thing)]} up")
         else:
             children = _parts(thing)
-            if len(children) > 1 or not isinstance(children[0][1], Leaf):
+            done = 0
+            while done < len(children) and type(children[done][1]) is Leaf:
+                yield path + children[done][0], children[done][1]
+                done += 1
+            if done < len(children):
                 inside[id(thing)] = len(inside)
                 stack.append((path, _Leave(thing)))
-            stack.extend((path + name, child) for name, child in reversed(children))
+                stack.extend([(path + name, child) for name, child in reversed(children[done:])])
 
 
 def digest(output: Any) -> bytes:
@@ -127,7 +133,8 @@ def name_of(key: Any) -> str:
 
 def _parts(thing: Any) -> list[Child]:
     """A leaf, or what a thing consists of."""
-    for open_it in (_scalar, _number, _array, _table, _container, _callable):
+    own = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
+    for open_it in own:
         found = open_it(thing)
         if found is not None:
             return found
@@ -255,7 +262,7 @@ def _keyed(thing: Any) -> list[Child]:
 
 def _container(thing: Any) -> list[Child] | None:
     kind = type(thing).__qualname__
-    more = _more(thing) if type(thing) not in (dict, list, tuple, set, frozenset, deque) else []
+    more = [] if type(thing) in _BUILT_IN else _more(thing)
     if isinstance(thing, Mapping):
         names = [name_of(key) for key in thing]
         values = [(f"[{name}]", value) for name, value in zip(names, thing.values(), strict=True)]
@@ -265,7 +272,8 @@ def _container(thing: Any) -> list[Child] | None:
         found = [(f" has {name}", Leaf("present")) for name in names]
         return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *found, *more]
     if isinstance(thing, (list, tuple, deque)):
-        return [*_sequence(thing, kind), *_keyed(thing), *more]
+        rows = _keyed(thing) if thing and isinstance(thing[0], Mapping) else []
+        return [*_sequence(thing, kind), *rows, *more]
     return None
 
 
@@ -302,6 +310,11 @@ def _callable(thing: Any) -> list[Child] | None:
     if isinstance(thing, CellType):
         return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
     return None
+
+
+_BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque})
+_CONTAINERS = (_container,)
+_OTHERS = (_scalar, _number, _array, _table, _container, _callable)
 
 
 def _object(thing: Any) -> list[Child]:

@@ -190,7 +190,8 @@ def _as_columns(path: str, column: dict[int, Leaf], size: int, fixed: dict[str, 
         for run, leaf in column.items():
             labels[run] = leaf.kind
         yield f"{path} kind", labels
-    numbers = _numbers({run: leaf.value for run, leaf in column.items() if leaf.value is not None}, size)
+    held = {run: leaf.value for run, leaf in column.items() if leaf.value is not None}
+    numbers = _numbers({run: value for run, value in held.items() if np.size(value)}, size)
     if numbers is not None:
         yield path, numbers
 
@@ -210,8 +211,6 @@ def _numbers(values: dict[int, Any], size: int) -> Array | None:
         column[list(values)] = list(values.values())
         return column
     width = max(value.size for value in vectors.values())
-    if not width:
-        return None
     if whole and len(vectors) == size and all(value.size == width for value in vectors.values()):
         return _numeric(np.stack([vectors[run] for run in range(size)]))
     matrix = np.full((size, width), np.nan)

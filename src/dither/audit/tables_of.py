@@ -71,7 +71,7 @@ def keyed_rows(thing: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
     count, seen = 0, dict[str, int]()
     for row in rows:
         count += 1
-        key = ", ".join(name_of(value) for value in row if not _is_number(value))
+        key = ", ".join([name_of(value) for value in row if not _is_number(value)])
         seen[key] = seen.get(key, 0) + 1
         key = key if seen[key] == 1 else f"{key} ({seen[key]})"
         yield f" has row {key}", ...

@@ -17,6 +17,7 @@ import pytest
 
 import dither as dp
 from dither.audit import certify, features, measure, replay
+from dither.audit.certify import certificate_of_law
 from dither.audit.features import Raised, gather, join
 from dither.audit.same import difference
 from dither.cli import audit as command
@@ -219,6 +220,7 @@ OUTPUTS = [
 def test_an_output_looks_the_same_whatever_it_is_gathered_with(most, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
     monkeypatch.setattr(features, "MOST_COLUMNS", most)
+    monkeypatch.setattr(features, "MOST_CELLS", most)
     for _ in range(600):
         kinds = CHOICE.sample(OUTPUTS, CHOICE.randrange(1, 4))
         outputs = [CHOICE.choice(kinds)() for _ in range(CHOICE.randrange(2, 9))]
@@ -334,12 +336,12 @@ def tampered(mechanism, **fields):
 )
 def test_laws_that_are_not_known(mechanism):
     with pytest.raises(NotPrivate):
-        certify(mechanism)
+        certificate_of_law(mechanism)
 
 
 def test_limits_closer_than_the_sensitivity():
     """Answers 0 and 1/2, scale 1/10: the loss is 5, by hand."""
-    found = certify(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
+    found = certificate_of_law(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
     assert found.refuted
     assert found.epsilon_low == pytest.approx(5, rel=1e-3)
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import dither as dp
-from dither.audit.certify import certify
+from dither.audit.certify import certificate_of_law as certify
 from dither.audit.choices import concentrated_delta, two_sided
 from dither.audit.shifts import staircase_shift
 from dither.audit.threshold import above_threshold, exceeds

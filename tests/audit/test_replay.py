@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ import dither as dp
 from dither.audit.distance import moved
 from dither.audit.replay import replay
 from dither.audit.same import difference
+from dither.mechanisms import SparseVectorSession
 from dither.randomness import bernoulli, resolve
 
 X = np.linspace(0, 9, 40)
@@ -340,3 +342,25 @@ def test_differences():
 def test_an_unknown_thing_has_no_distance():
     with pytest.raises(AssertionError):
         moved(object(), {}, {})
+
+
+def test_sessions_are_never_copied(monkeypatch):
+    def refuse(self, *_):
+        raise TypeError("a session is not to be copied")
+
+    for name in ("__copy__", "__deepcopy__", "__reduce_ex__"):
+        monkeypatch.setattr(SparseVectorSession, name, refuse, raising=False)
+
+    def several(x):
+        session = dp.SparseVector(1, 1, limit=2, numeric=True).start(0)
+        return [session.ask(float(x.sum())), session.ask(-1e9), session.ask(1e9)]
+
+    assert replay(several, np.array([1.0]), np.array([1.5]), rounds=4).passed
+    assert not replay(lambda x: [*several(x), len(x)], np.array([1.0]), np.array([1.0, 0.0])).passed
+
+
+def test_locks_do_not_differ_by_their_addresses():
+    assert difference([threading.Lock()], [threading.Lock()]) is None
+    held = threading.Lock()
+    held.acquire()
+    assert difference(held, threading.Lock()) is not None

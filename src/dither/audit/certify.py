@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from types import FunctionType
 from typing import Any
 
 from dither import arguments
@@ -18,6 +17,7 @@ from dither.audit.added import added_noise
 from dither.audit.certificate import Certificate
 from dither.audit.choices import exponential_choice, noisy_choice, reach, response, top_choices
 from dither.audit.evidence import BITS, EVERYTHING, Evidence, Interval, repeated, together
+from dither.audit.genuine import require_genuine
 from dither.audit.shifts import below
 from dither.audit.stretched import smooth_noise
 from dither.audit.threshold import above_threshold
@@ -49,14 +49,17 @@ from dither.randomness.discrete import DiscreteLaplace
 
 _SCORES = "one candidate far behind, moved against all others as far as the contract allows"
 _MOST_LOSS = 2.0**14
-_NOT_DRAWN = {"error", "privacy_curve", "event_for", "gap", "std", "certificate", "chance", "probabilities"}
 
 
 def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
     """The worst-case loss, and the privacy curve, of a mechanism over all neighbours that its contract allows.
 
-    Computed from the law that is drawn, not from the mechanism's own formula: a mechanism that holds the wrong scale is
-    refuted. ``at`` is the epsilon for which delta is shown, by default that of the claim.
+    Computed from the law that is drawn, not from the mechanism's own formula. ``at`` is the epsilon for which delta is
+    shown, by default that of the claim.
+
+    A certificate is about this object, so the object must be what its constructor builds from its parameters, of a
+    class of dither itself: a subclass, an instance or a class that was changed, and a session that was asked already
+    are refused (:mod:`dither.audit.genuine`).
 
     Why the pairs that are looked at are the worst is said in the modules that look at them: ``shifts`` (added noise),
     ``stretched`` (smooth sensitivity), ``truncated`` (limits), ``choices`` (scores, categories) and ``threshold``
@@ -65,22 +68,39 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
     >>> import dither as dp
     >>> certify(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)).holds
     True
-    >>> half = dp.Laplace(sensitivity=1, epsilon=1)
-    >>> object.__setattr__(half, "_scales", (0.5,))
-    >>> found = certify(half)
-    >>> found.epsilon, found.refuted
-    (2.0, True)
     >>> certify(dp.SampleAndAggregate(min, blocks=5, bounds=(0, 1)))
     Traceback (most recent call last):
     dither.errors.NotPrivate: mechanism: expected one that draws noise, got SampleAndAggregate, whose results are not
     private by themselves. Fix: certify the mechanism that aggregates the results.
     """
+    _proof_of(mechanism)
+    require_genuine(mechanism)
+    return certificate_of_law(mechanism, at=at)
+
+
+def certificate_of_law(mechanism: Any, *, at: float | None = None) -> Certificate:
+    """What the numbers that a mechanism holds prove, whether or not its constructor computed them.
+
+    The half of :func:`certify` that computes. By itself it is no statement about what the object does; it shows that
+    wrong numbers are found out.
+
+    >>> import dither as dp
+    >>> half = dp.Laplace(sensitivity=1, epsilon=1)
+    >>> object.__setattr__(half, "_scales", (0.5,))
+    >>> found = certificate_of_law(half)
+    >>> found.epsilon, found.refuted
+    (2.0, True)
+    """
+    prove = _proof_of(mechanism)
+    epsilon = None if at is None else arguments.loss(at, "at")
+    claim: Guarantee = mechanism.guarantee
+    return Certificate.of(_name(mechanism), claim, prove(mechanism), epsilon)
+
+
+def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
     for kind, prove in _PROOFS.items():
         if isinstance(mechanism, kind):
-            _refuse_overridden(mechanism, kind)
-            epsilon = None if at is None else arguments.loss(at, "at")
-            claim: Guarantee = mechanism.guarantee  # type: ignore[attr-defined]
-            return Certificate.of(_name(mechanism), claim, prove(mechanism), epsilon)
+            return prove
     if isinstance(mechanism, SampleAndAggregate):
         raise NotPrivate(
             message(
@@ -106,42 +126,12 @@ def _name(mechanism: Any) -> str:
     return repr(mechanism)
 
 
-def _refuse_overridden(mechanism: Any, kind: type) -> None:
-    """A subclass, or an instance, that draws in its own way has a law that cannot be read from its fields."""
-    if not isinstance(mechanism, kind):
-        raise NotPrivate(
-            message(
-                "mechanism", f"a {kind.__name__} inside", type(mechanism).__name__, "certify the parts by themselves"
-            )
-        )
-    bases = type(mechanism).__mro__
-    spaces = [vars(each) for each in bases[: bases.index(kind)]]
-    changed = {
-        name
-        for space in [*spaces, getattr(mechanism, "__dict__", {})]
-        for name in space
-        if isinstance(getattr(kind, name, None), FunctionType) and not name.startswith("__")
-    }
-    changed -= {*_NOT_DRAWN, "_truth"}
-    changed |= {name for space in spaces for name in ("__getattribute__", "__getattr__") if name in space}
-    if changed:
-        raise NotPrivate(
-            message(
-                "mechanism",
-                f"a {kind.__name__} that draws as the built-in one does",
-                f"one with {', '.join(sorted(changed))} of its own",
-                "measure it with dither.audit.measure",
-            )
-        )
-
-
 def _additive(mechanism: Laplace | Gaussian | Staircase) -> Evidence:
     return added_noise(mechanism, coordinates_of(mechanism.sensitivity))
 
 
 def _mixed(mechanism: MixedNoise) -> Evidence:
     chosen = mechanism.mechanism
-    _refuse_overridden(chosen, Laplace if isinstance(chosen, Laplace) else Gaussian)
     l2 = mechanism.l2_sensitivity is not None and isinstance(chosen, Gaussian)
     return added_noise(chosen, coordinates_of(mechanism.l2_sensitivity if l2 else mechanism.sensitivity))
 
@@ -158,7 +148,6 @@ def _noisy_max(mechanism: NoisyMax) -> Evidence:
 
 
 def _top_k(mechanism: TopK) -> Evidence:
-    _refuse_overridden(mechanism.each, Exponential)
     moved = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.each.rate)
     return top_choices(arguments.whole(mechanism.k, "k"), moved if mechanism.monotone else 2 * moved)
 
@@ -183,7 +172,6 @@ def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None)
     )
     if mechanism.answer is None:
         return compared
-    _refuse_overridden(mechanism.answer, Laplace)
     answered = repeated(added_noise(mechanism.answer, (part,)), mechanism.limit)
     return together(compared, answered, pair=compared.pair, method=compared.method + ", plus the noisy answers")
 

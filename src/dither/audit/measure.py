@@ -20,6 +20,7 @@ from dither.guarantees import ApproxDP, Guarantee, PureDP
 
 _FIRST_LOOK = 250
 _LAST_SHARE = 0.8
+_RARE_SHARE = 0.1
 _POINTS = 64
 _PLOTTED = 200_000
 _MODES = ("region", "gaussian")
@@ -100,9 +101,10 @@ def measure(
     the measured epsilon is above e with probability at most ``1 - confidence``, whatever ``fn`` returns and
     whatever was learned about it; so a claim is refuted wrongly at most that often.
 
-    *Why.* A first part of the rounds teaches a region (:mod:`dither.audit.region`). It is then fixed, the other rounds
-    are independent of it, and :func:`dither.audit.bounds.loss` proves the bound for them, used once. With a claim
-    there are several looks, at 250, 500, 1,000, ... runs a side and at the last one. Each look by itself is such a
+    *Why.* A first part of the rounds teaches one or two regions (:mod:`dither.audit.region`). They are then fixed, the
+    other rounds are independent of them, and :func:`dither.audit.bounds.loss` proves a bound for each; of two, the first
+    has nine tenths of the failure probability and the second, which may be a rare event, one tenth. With a claim there
+    are several looks, at 250, 500, 1,000, ... runs a side and at the last one. Each look by itself is such a
     held-out bound, on the first part and the rest of what was drawn so far, with a failure probability of its own: four
     fifths of ``1 - confidence`` for the last and an equal share of the rest for each of the others. The looks are
     not independent and need not be: by the union bound all of them hold together with probability ``confidence``, so
@@ -217,9 +219,30 @@ def _first_part(runs: int) -> float:
 def _look(
     runs: Runs, trials: int, failure: float, level: float, delta: float, claim: float | None, mode: str
 ) -> Measurement:
-    """Learn on the first part, state what the rest shows."""
+    """Learn regions on the first part, and state the most that one of them shows on the rest: each has its own share of
+    the failure probability, fixed before the rest is looked at."""
     taught, fresh = runs.split(round(runs.labels.size * _first_part(trials)))
-    region = learn(taught.outputs, taught.labels, failure, delta, mode)
+    more = fresh.labels.size / max(1, taught.labels.size)
+    regions = learn(taught.outputs, taught.labels, failure, delta, mode, more)
+    spent = [failure] if len(regions) == 1 else [failure * (1 - _RARE_SHARE), failure * _RARE_SHARE * (1 - 1e-12)]
+    stated = [
+        _stated(region, fresh, trials, share, level, delta, claim, mode)
+        for region, share in zip(regions, spent, strict=True)
+    ]
+    return replace(max(stated, key=lambda each: each.epsilon), note=_note(runs.outputs))
+
+
+def _stated(
+    region: Region,
+    fresh: Runs,
+    trials: int,
+    failure: float,
+    level: float,
+    delta: float,
+    claim: float | None,
+    mode: str,
+) -> Measurement:
+    """What fresh runs show by a region that was fixed before."""
     scores = region.score(fresh.outputs)
     guesses = region.guesses(fresh.outputs, scores)
     labels, total = fresh.labels, fresh.labels.size
@@ -251,7 +274,6 @@ def _look(
         mode=mode,
         mu=mu,
         points=_points(scores, labels),
-        note=_note(runs.outputs),
     )
 
 
@@ -270,7 +292,7 @@ def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tup
 
 def _note(outputs: Outputs) -> str:
     """A word of warning if there was nothing to measure."""
-    kinds = set(outputs.columns[" kind"].tolist()) if set(outputs.columns) <= {" kind", " message kind"} else set()
+    kinds = set(outputs.column(" kind").tolist())
     if len(kinds) == 1 and str(*kinds).startswith("raised"):
         return f"every run {kinds.pop()}: nothing was measured"
     return ""

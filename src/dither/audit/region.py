@@ -1,29 +1,35 @@
 """Learning where the outputs on two data sets differ: a score for outputs, and where to guess by it.
 
 A score is learned on every look at the outputs (:mod:`dither.audit.views`): the look itself, where large means the
-one data set and small the other; the log-likelihood ratio on its atoms and on quantile bins; and a blend of the
-best of these. Each is judged on the half of the sample that it was not learned on. All of this may go wrong without
-harm: what is stated later rests on fresh outputs only.
+one data set and small the other; the log-likelihood ratio on its atoms and on quantile bins; that of every single value
+that came more than once, however rare; and a blend of the best of these. Each is judged on the half of the sample that
+it was not learned on. All of this may go wrong without harm: what is stated later rests on fresh outputs only.
+
+Two regions are learned: the one with the largest bound on a sample like this, and the one with the largest bound to be
+expected on as many fresh runs as there will be, which may rest on events too rare to show here.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.audit.bits import hash_of
 from dither.audit.bounds import wilson
 from dither.audit.features import Array, Outputs, gather
+from dither.audit.joint import Joint
 from dither.audit.tight import wilson_mu
 from dither.audit.views import View, views
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
+Look = View | Joint
 
 _PRIOR = 1.0
 _MOST_BINS = 128
@@ -34,6 +40,7 @@ _BLENDED = 12
 _BLEND_ROWS = 40_000
 _OTHER = "…"
 _CAUTION = 1e-3  # of the failure probability: the best of a thousand cuts looks better than it is
+_RARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,8 @@ class Bins:
     def of(cls, column: Array) -> Bins:
         """Bins that hold about as much each; a value that fills a good part of one is a bin of its own."""
         if column.dtype == object:
-            names, counts = np.unique(column.astype(str), return_counts=True)
-            return cls(np.empty(0), tuple(names[np.argsort(-counts, kind="stable")][:_MOST_LABELS].tolist()))
+            counts = Counter(map(str, column))
+            return cls(np.empty(0), tuple(sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_LABELS]))
         numbers = column[~np.isnan(column)]
         count = min(_MOST_BINS, max(4, int(numbers.size**0.4)))
         values, counts = np.unique(numbers, return_counts=True)
@@ -89,7 +96,7 @@ class Bins:
 class Large:
     """Score by the size of a number itself; ``sign`` is -1 if small ones speak for the neighbour."""
 
-    view: View
+    view: Look
     sign: float
 
     def __call__(self, outputs: Outputs) -> Floats:
@@ -106,7 +113,7 @@ class Large:
 class Ratio:
     """Score by the log-likelihood ratio of the bin."""
 
-    view: View
+    view: Look
     bins: Bins
     ratios: Floats
 
@@ -122,6 +129,52 @@ class Ratio:
         names = [self.bins.name(place) for place in np.flatnonzero(chosen).tolist()]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         return f"{self.view.name} in {{{shown}}}"
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Score by the log-likelihood ratio of the very value, for those that came more than once; others score 0."""
+
+    view: Look
+    values: Array
+    ratios: Floats
+
+    @classmethod
+    def of(cls, view: Look, column: Array, labels: Labels) -> Atoms:
+        """Learn from values with their labels."""
+        values, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+        often = counts > 1
+        ours = np.bincount(codes[labels], minlength=values.size)
+        ratios = _ratios(ours, counts - ours)
+        return cls(view, values[often], ratios[often])
+
+    def __call__(self, outputs: Outputs) -> Floats:
+        """One score for each run."""
+        return self.of_values(exact_values(self.view(outputs)))
+
+    def of_values(self, column: Array) -> Floats:
+        """The scores of values."""
+        if not self.values.size:
+            return np.zeros(column.size)
+        places = np.minimum(np.searchsorted(self.values, column), self.values.size - 1)
+        return np.where(self.values[places] == column, self.ratios[places], 0.0)
+
+    def where(self, low: float, high: float) -> tuple[str, str]:
+        """For which outputs the score is at least ``high``, and for which at most ``low``."""
+        return self._words(self.ratios >= high), self._words(self.ratios <= low)
+
+    def _words(self, chosen: Labels) -> str:
+        values = self.values[chosen]
+        shown = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
+        return f"{self.view.name} is exactly one of {{{shown}{f' and {values.size - 4} more' * (values.size > 4)}}}"
+
+
+def exact_values(column: Array) -> Array:
+    """Values, or hashes of labels, that are equal where what they stand for is."""
+    if column.dtype != object:
+        with np.errstate(invalid="ignore"):
+            return column.astype(np.float64) if column.dtype.kind != "f" else column
+    return np.fromiter((hash_of(label) >> 11 for label in column), np.float64, column.size)
 
 
 @dataclass(frozen=True)
@@ -145,7 +198,7 @@ class Blend:
         return f"score of {names} >= {high:.3g}", f"score of {names} <= {low:.3g}"
 
 
-Score = Large | Ratio | Blend
+Score = Large | Ratio | Atoms | Blend
 
 
 @dataclass(frozen=True)
@@ -153,7 +206,7 @@ class Region:
     """Where to guess: the neighbour if the score is at least ``high``, x if it is at most ``low``, else not at all.
 
     >>> outputs = gather(np.concatenate([np.zeros(50), np.ones(50)]))
-    >>> region = learn(outputs, np.arange(100) >= 50, 0.01)
+    >>> region = learn(outputs, np.arange(100) >= 50, 0.01)[0]
     >>> region(1.0), region(0.0)
     ('x_neighbor', 'x')
     """
@@ -187,15 +240,48 @@ class Region:
         return "; ".join(parts) or "nowhere: no difference was seen"
 
 
-def learn(outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region") -> Region:
-    """The region that promises the largest bound; ``labels`` are True where the neighbour was run."""
-    cut = _one_cut if mode == "gaussian" else partial(_two_cuts, delta=delta)
-    best, region, judged = -math.inf, Region(Large(View(""), 1.0), -math.inf, math.inf), np.empty(0)
+@dataclass(frozen=True)
+class Goal:
+    """What a region is chosen for: the bound on ``fresh`` times as many runs, with the counts seen here taken to be
+    ``doubt`` deviations too good."""
+
+    failure: float
+    delta: float
+    fresh: float = 1.0
+    doubt: float = 0.0
+
+    def __call__(self, right: Any, wrong: Any, trials: int, sides: Any) -> Floats:
+        """About what the bound will be."""
+        right, wrong = right - self.doubt * np.sqrt(right), wrong + self.doubt * np.sqrt(wrong)
+        return wilson(self.fresh * right, self.fresh * wrong, self.fresh * trials, self.failure, self.delta, sides)
+
+
+def learn(
+    outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh: float = 1.0
+) -> list[Region]:
+    """The regions to try, best first, one or two; ``labels`` are True where the neighbour was run, and there will be
+    ``fresh`` times as many fresh runs as these.
+    """
+    goals: list[Goal] = [Goal(_CAUTION * failure, delta)]
+    if mode != "gaussian":
+        goals.append(Goal(_RARE * failure, delta, max(1.0, fresh), 1.0))
+    nothing = Region(Large(View(""), 1.0), -math.inf, math.inf)
+    best = [(-math.inf, nothing, np.empty(0))] * len(goals)
     for score, held_out in _candidates(outputs, labels):
-        value, low, high = cut(held_out, labels, _CAUTION * failure)
-        if value > best + 1e-9:
-            best, region, judged = value, Region(score, low, high), held_out
-    return region if isinstance(region.score, Large) else _carried_over(region, judged, region.score(outputs))
+        for place, (value, low, high) in enumerate(_cuts(held_out, labels, goals, mode)):
+            if value > best[place][0] + 1e-9:
+                best[place] = value, Region(score, low, high), held_out
+    regions: list[Region] = []
+    for _, region, judged in best:
+        if not isinstance(region.score, Large):
+            region = _carried_over(region, judged, region.score(outputs))
+        if not any(region is known or _alike(region, known) for known in regions):
+            regions.append(region)
+    return regions
+
+
+def _alike(one: Region, other: Region) -> bool:
+    return one.score is other.score and (one.low, one.high) == (other.low, other.high)
 
 
 def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
@@ -203,7 +289,8 @@ def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
     by, and then all that score the same.
     """
     ranked = np.sort(scores)
-    upper, lower = np.count_nonzero(judged >= region.high), np.count_nonzero(judged <= region.low)
+    share = ranked.size / max(1, np.count_nonzero(~np.isnan(judged)))
+    upper, lower = (round(share * np.count_nonzero(chosen)) for chosen in (judged >= region.high, judged <= region.low))
     high = float(ranked[ranked.size - upper]) if upper else math.inf
     low = float(ranked[lower - 1]) if lower else -math.inf
     if low >= high:
@@ -230,7 +317,11 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
                 continue
             if view.ordered and usable.mean() > 0.5 and column[usable].min() < column[usable].max():
                 apart = _rank_difference(column, labels, usable)
-                yield Large(view, 1.0 if apart >= 0 else -1.0), _finite(column * (1.0 if apart >= 0 else -1.0))
+                sign = 1.0 if apart >= 0 else -1.0
+                yield Large(view, sign), unseen(_finite(column * sign), view)
+        if view.only_atoms:
+            yield from _atoms(view, column, labels, even)
+            continue
         bins = Bins.of(column)
         places = bins(column)
         counts = [np.bincount(places[m], minlength=bins.count) for m in (even & labels, even & ~labels, ~even & labels)]
@@ -239,13 +330,31 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
             continue
         held_out = np.where(even, _ratios(counts[2], last)[places], _ratios(counts[0], counts[1])[places])
         ratio = Ratio(view, bins, _ratios(counts[0] + counts[2], counts[1] + last))
-        worth = float(np.where(labels, held_out, -held_out).mean())
-        ratios.append((worth, ratio, held_out))
-        yield ratio, held_out
+        judged = unseen(held_out, view)
+        known = np.nan_to_num(judged)
+        ratios.append((float(np.where(labels, known, -known).mean()), ratio, known))
+        yield ratio, judged
+        yield from _atoms(view, column, labels, even)
     ratios.sort(key=lambda found: -found[0])
     chosen = [found for found in ratios if found[0] > 0][:_BLENDED]
     if len(chosen) > 1:
         yield _blend([found[1] for found in chosen], np.stack([found[2] for found in chosen], axis=1), labels, even)
+
+
+def _atoms(view: Look, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
+    """Every value that came more than once, if there are any that bins do not hold apart already."""
+    values = exact_values(column)
+    atoms = Atoms.of(view, values, labels)
+    if atoms.values.size < (1 if view.only_atoms or column.dtype != object else _MOST_LABELS):
+        return
+    halves = [Atoms.of(view, values[half], labels[half]) for half in (even, ~even)]
+    held_out = np.where(even, halves[1].of_values(values), halves[0].of_values(values))
+    yield atoms, unseen(held_out, view)
+
+
+def unseen(scores: Floats, view: Look) -> Floats:
+    """Scores to judge a look by: not those of the runs that its weights were learned from."""
+    return np.where(np.arange(scores.size) < view.taught, np.nan, scores) if view.taught else scores
 
 
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
@@ -289,7 +398,10 @@ def _places(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.
     return inside[np.unique(np.concatenate([even, dense, inside.size - 1 - dense]).astype(np.intp))]
 
 
-def _sorted(scores: Floats, labels: Labels) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
+Ranking = tuple[Floats, NDArray[np.intp], NDArray[np.intp]]
+
+
+def _sorted(scores: Floats, labels: Labels) -> Ranking:
     """Sorted scores, the neighbour's runs before each place, and the places where the score changes (and both ends)."""
     usable = ~np.isnan(scores)
     order = np.argsort(scores[usable], kind="stable")
@@ -299,9 +411,17 @@ def _sorted(scores: Floats, labels: Labels) -> tuple[Floats, NDArray[np.intp], N
     return ranked, before, changes.astype(np.intp)
 
 
-def _two_cuts(scores: Floats, labels: Labels, failure: float, delta: float) -> tuple[float, float, float]:
+def _cuts(scores: Floats, labels: Labels, goals: list[Goal], mode: str) -> list[tuple[float, float, float]]:
+    """For each goal its value and the two cuts that reach it."""
+    ranking = _sorted(scores, labels)
+    if mode == "gaussian":
+        return [_one_cut(ranking, labels, goal.failure) for goal in goals]
+    return [_two_cuts(ranking, labels, goal) for goal in goals]
+
+
+def _two_cuts(ranking: Ranking, labels: Labels, goal: Goal) -> tuple[float, float, float]:
     """Guess x before one place of the sorted scores and the neighbour from another on: the best two places."""
-    ranked, before, changes = _sorted(scores, labels)
+    ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
     firsts = lasts = _places(changes, 0, size)
     best = -math.inf, 0, size
@@ -310,7 +430,7 @@ def _two_cuts(scores: Floats, labels: Labels, failure: float, delta: float) -> t
         right = (i - before[i]) + (total - before[j])
         wrong = before[i] + (size - j) - (total - before[j])
         sides = (i > 0).astype(int) + (j < size)
-        value = np.where((i <= j) & (sides > 0), wilson(right, wrong, labels.size, failure, delta, sides), -np.inf)
+        value = np.where((i <= j) & (sides > 0), goal(right, wrong, labels.size, sides), -np.inf)
         row, column = divmod(int(np.argmax(value)), lasts.size)
         if value[row, column] > best[0]:
             best = float(value[row, column]), int(firsts[row]), int(lasts[column])
@@ -329,9 +449,9 @@ def _around(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> ND
     return np.unique(np.append(_places(changes, start, stop), best))
 
 
-def _one_cut(scores: Floats, labels: Labels, failure: float) -> tuple[float, float, float]:
+def _one_cut(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
     """Guess the neighbour from one place on and x before it."""
-    ranked, before, changes = _sorted(scores, labels)
+    ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
     places = changes[(changes > 0) & (changes < size)]
     if not places.size:

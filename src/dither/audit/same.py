@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Set
 from functools import cached_property
@@ -23,6 +24,8 @@ import numpy as np
 
 Part = tuple[Any, Any, str]
 Seen = dict[tuple[int, int], tuple[Any, Any]]
+
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 
 def difference(one: Any, other: Any) -> str | None:
@@ -95,7 +98,7 @@ def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
 
 def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     told = where and f" at {where}"
-    for parts_of in (_pandas, _arrow, _function, _inside):
+    for parts_of in (_pandas, _arrow, _function, attributes):
         parts = parts_of(one), parts_of(other)
         if any(parts):
             return _named(*parts, where, seen)
@@ -105,7 +108,7 @@ def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
             return None
         kept = one.__reduce_ex__(4), other.__reduce_ex__(4)
     except Exception:  # neither to be compared nor pickled: a lock, a connection, a generator
-        return None if repr(one) == repr(other) else told
+        return None if _ADDRESS.sub("", repr(one)) == _ADDRESS.sub("", repr(other)) else told
     return told if own is not object.__eq__ or _difference(*kept, "", seen) is not None else None
 
 
@@ -142,7 +145,7 @@ def _function(thing: Any) -> dict[str, Any]:
 
 
 def _attributes(one: Any, other: Any, where: str, seen: Seen) -> str | None:
-    return _named(_inside(one), _inside(other), where, seen)
+    return _named(attributes(one), attributes(other), where, seen)
 
 
 def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) -> str | None:
@@ -151,7 +154,8 @@ def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) 
     return _first(((here[name], there[name], f"{where}.{name}".lstrip(".")) for name in here), seen)
 
 
-def _inside(thing: Any) -> dict[str, Any]:
+def attributes(thing: Any) -> dict[str, Any]:
+    """Everything that is stored with a thing: its slots and its dict, without what was computed once and kept."""
     if isinstance(thing, type):
         return {}
     found = {"args": thing.args} if isinstance(thing, BaseException) else {}
@@ -178,4 +182,4 @@ def _first(parts: Iterable[Part], seen: Seen) -> str | None:
     return None
 
 
-__all__ = ["difference"]
+__all__ = ["attributes", "difference"]

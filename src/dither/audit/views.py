@@ -1,18 +1,20 @@
-"""Looks at a column: the value, its lowest bit, its kind, the sum and the largest of a vector, a projection.
-
-A textbook sampler in floating point adds noise of the right law and still gives the data away in the last bits of
-the sum, a rounding in the fraction, a missing value in the kind: each is a look of its own.
+"""Looks at outputs, of which the learner picks: a number, one of its bits, its residue, a letter of a text, the sum of
+a vector, a projection; and several parts together (:mod:`dither.audit.joint`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.audit import bits
 from dither.audit.features import Array, Outputs
+from dither.audit.joint import Joint, joint_views
+from dither.audit.summaries import NUMBER, UNORDERED, VECTOR
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -20,98 +22,29 @@ Labels = NDArray[np.bool_]
 _FEW_COLUMNS = 12
 _MOST_COLUMNS = 60
 _MOST_COORDINATES = 24
-_FINE = 2.0**20
-_NO_BIT = 2000.0
-_UNORDERED = ("significant bits", "fraction", "kind of number", "place of the largest", "place of the smallest")
-
-
-def lowest_bit(values: Array) -> Floats:
-    """The exponent of the last binary digit that is not 0.
-
-    >>> lowest_bit(np.array([1.0, 0.75, 2.0**-60, 12.0, 0.0])).tolist()
-    [0.0, -2.0, -60.0, 2.0, 2000.0]
-    """
-    if values.dtype.kind in "iu":
-        whole = values.astype(np.int64)
-        low = (whole & -whole).view(np.uint64)
-        return np.where(whole == 0, _NO_BIT, np.frexp(low.astype(np.float64))[1] - 1.0)
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    exponent = (bits >> 52) & 0x7FF
-    mantissa = (bits & ((1 << 52) - 1)) | np.where(exponent > 0, np.int64(1 << 52), np.int64(0))
-    low = (mantissa & -mantissa).astype(np.float64)
-    place = np.maximum(exponent, 1) - 1075 + np.frexp(low)[1] - 1.0
-    return np.where((values == 0) | ~np.isfinite(values), _NO_BIT, place)
-
-
-def significant_bits(values: Array) -> Floats:
-    """How many binary digits a number needs.
-
-    >>> significant_bits(np.array([1.0, 0.75, 10.0])).tolist()
-    [1.0, 2.0, 3.0]
-    """
-    numbers = values.astype(np.float64)
-    return np.where(numbers == 0, 0.0, np.frexp(numbers)[1] - lowest_bit(values))
-
-
-def fraction(values: Array) -> Floats:
-    """What follows the point, to about a millionth: noise on whole numbers leaves it bare."""
-    with np.errstate(invalid="ignore"):
-        return np.rint((values - np.floor(values)) * _FINE) / _FINE % 1.0
-
-
-def kind(values: Array) -> Floats:
-    """A number for each kind of number: usual, NaN, the infinities, the two zeros, whole.
-
-    >>> kind(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 3.0])).tolist()
-    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    """
-    numbers = values.astype(np.float64)
-    zero = np.where(np.signbit(numbers), 5.0, 4.0)
-    endless = np.where(numbers > 0, 2.0, 3.0)
-    with np.errstate(invalid="ignore"):
-        found = np.where(numbers == np.rint(numbers), 6.0, 0.0)
-    found = np.where(numbers == 0, zero, found)
-    return np.where(np.isnan(numbers), 1.0, np.where(np.isinf(numbers), endless, found))
-
-
-def _quietly(summary: Callable[[Array], Array]) -> Callable[[Array], Floats]:
-    def made(matrix: Array) -> Floats:
-        with np.errstate(all="ignore"):
-            filled = np.where(np.isnan(matrix), 0.0, matrix) if matrix.dtype.kind == "f" else matrix.astype(np.float64)
-            return np.asarray(summary(filled), dtype=np.float64)
-
-    return made
-
-
-NUMBER: dict[str, Callable[[Array], Floats]] = {
-    "lowest bit": lowest_bit,
-    "significant bits": significant_bits,
-    "fraction": fraction,
-    "kind of number": kind,
-}
-VECTOR: dict[str, Callable[[Array], Floats]] = {
-    "sum": _quietly(lambda m: m.sum(axis=1)),
-    "largest": _quietly(lambda m: m.max(axis=1)),
-    "smallest": _quietly(lambda m: m.min(axis=1)),
-    "place of the largest": _quietly(lambda m: m.argmax(axis=1)),
-    "place of the smallest": _quietly(lambda m: m.argmin(axis=1)),
-    "l1 norm": _quietly(lambda m: np.abs(m).sum(axis=1)),
-    "l2 norm": _quietly(lambda m: np.sqrt((m * m).sum(axis=1))),
-    "number of zeros": _quietly(lambda m: (m == 0).sum(axis=1)),
-    "last coordinate": lambda m: m[:, -1].astype(np.float64),
-    "number of NaN": lambda m: np.isnan(m).sum(axis=1).astype(np.float64),
-    "lowest bit of all": lambda m: lowest_bit(m.ravel()).reshape(m.shape).min(axis=1),
-}
+_CLEAR = 3.5
+_SCREENED = 200_000
+_SCREENED_ROWS = 20_000
+_TEXTS = 2000
+_LETTERS = 1 << 13
+_TOKENS = 40
+_TOKEN = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d\s]")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class View:
-    """One look at one column; ``weights`` for a projection, ``place`` for a coordinate."""
+    """One look at one column; ``weights`` for a projection, ``place`` for a coordinate, ``number`` for a bit, a
+    modulus, or the place of a letter, a word or a number in a text."""
 
     column: str
     look: str = "value"
     place: int | None = None
     weights: tuple[float, ...] = ()
+    number: int = 0
+    only_atoms: bool = False
+    taught: int = 0
+    """From how many runs, the first ones, the weights were learned."""
 
     @property
     def name(self) -> str:
@@ -120,28 +53,61 @@ class View:
         if self.column.startswith(" "):
             column = f"output{self.column}"
         place = "" if self.place is None else f"[{self.place}]"
-        return f"{column}{place}" if self.look == "value" else f"{self.look} of {column}{place}"
+        look = f"{self.look} {self.number}" if self.look in _NUMBERED else self.look
+        return f"{column}{place}" if self.look == "value" else f"{look} of {column}{place}"
 
     @property
     def ordered(self) -> bool:
         """Whether it is to be expected that large and small speak for different data sets."""
-        return self.look not in _UNORDERED
+        return self.look not in UNORDERED
 
     def __call__(self, outputs: Outputs) -> Array:
         """One number or label for each run."""
         column = outputs.column(self.column)
         if self.column.endswith(" kind") and column.dtype == object:
-            return column
+            return _TEXT[self.look](column, self.number) if self.look in _TEXT else column
+        if self.look in _TEXT:
+            return np.full(outputs.size, np.nan)
         if self.look == "projection":
             return _projected(column, self.weights)
         if self.look in VECTOR:
             return VECTOR[self.look](column if column.ndim == 2 else column[:, None])
         if self.place is not None:
-            matrix = column if column.ndim == 2 else column[:, None]
-            column = matrix[:, self.place] if self.place < matrix.shape[1] else np.full(outputs.size, np.nan)
+            column = bits.coordinate(column, self.place)
         elif column.ndim == 2:  # a vector where a number was expected
             column = np.full(outputs.size, np.nan)
+        if self.look in ("bit", "stored bit"):
+            return bits.bit(column, self.number, stored=self.look == "stored bit").astype(np.float64)
+        if self.look == "residue":
+            return bits.residues(column, self.number).astype(np.float64)
         return NUMBER[self.look](column) if self.look in NUMBER else column.astype(np.float64)
+
+
+def _letter(column: Array, number: int) -> Array:
+    """The letter at a place, from the end if it is negative."""
+    reach = number + 1 if number >= 0 else -number
+    return np.array([float(ord(text[number])) if len(text) >= reach else -1.0 for text in column])
+
+
+def _word(column: Array, number: int) -> Array:
+    found = np.empty(column.size, dtype=object)
+    for place, text in enumerate(column):
+        words = _TOKEN.findall(text)
+        found[place] = words[number] if number < len(words) else ""
+    return found
+
+
+def _number_in(column: Array, number: int) -> Array:
+    found = np.full(column.size, np.nan)
+    for place, text in enumerate(column):
+        written = _NUMBER.findall(text)
+        if number < len(written):
+            found[place] = float(written[number])
+    return found
+
+
+_TEXT = {"letter": _letter, "word": _word, "number in the text": _number_in}
+_NUMBERED = {"bit", "stored bit", "residue", *_TEXT}
 
 
 def _projected(column: Array, weights: tuple[float, ...]) -> Floats:
@@ -150,41 +116,114 @@ def _projected(column: Array, weights: tuple[float, ...]) -> Floats:
     return np.asarray(matrix[:, :width] @ np.asarray(weights[:width]), dtype=np.float64)
 
 
-def views(outputs: Outputs, labels: Labels) -> list[View]:
+def views(outputs: Outputs, labels: Labels) -> Iterator[View | Joint]:
     """The looks worth trying, of which the learner picks; ``labels`` tell the two data sets apart."""
-    columns = list(outputs.columns.items())
+    columns = [(name, column) for name, column in outputs.columns.items() if _varies(column)]
     few = len(columns) <= _FEW_COLUMNS
+    ranked = columns
     if len(columns) > _MOST_COLUMNS:
-        columns.sort(key=lambda item: -float(_strength(item[1], labels).max(initial=0.0)))
-    found: list[View] = []
-    for name, column in columns[:_MOST_COLUMNS]:
+        ranked = sorted(columns, key=lambda item: -float(_strength(item[1], labels).max(initial=0.0)))
+    for name, column in ranked[:_MOST_COLUMNS]:
         if column.ndim == 2:
-            found += _of_vector(name, column, labels)
+            yield from _of_vector(name, column, labels)
             continue
-        found.append(View(name))
-        if column.dtype != object:
-            found += [View(name, look) for look in (NUMBER if few else ("kind of number",))]
-    return found
+        yield View(name)
+        if column.dtype == object:
+            yield from _of_texts(name, column, labels)
+        else:
+            yield from (View(name, look) for look in (NUMBER if few else ("kind of number",)))
+            yield from _fine(name, column, labels, [None])
+    yield from joint_views(outputs, labels, columns)
+
+
+def _varies(column: Array) -> bool:
+    if column.dtype == object:
+        first = column[0] if column.size else None
+        return any(label != first for label in column)
+    words = column if column.dtype.kind in "iu" else np.ascontiguousarray(column, dtype=np.float64).view(np.int64)
+    return bool(len(words)) and bool((words != words[0]).any())
 
 
 def _of_vector(name: str, column: Array, labels: Labels) -> Iterator[View]:
     yield from (View(name, look) for look in VECTOR)
-    numbers = np.nan_to_num(column.astype(np.float64), posinf=0.0, neginf=0.0)
+    taught = labels.size // 2
+    numbers, first = np.nan_to_num(column[:taught].astype(np.float64), posinf=0.0, neginf=0.0), labels[:taught]
     with np.errstate(all="ignore"):
-        apart = numbers[labels].mean(axis=0) - numbers[~labels].mean(axis=0)
+        apart = _mean(numbers[first]) - _mean(numbers[~first])
         weights = np.nan_to_num(apart / numbers.var(axis=0), posinf=0.0, neginf=0.0)
     if weights.any():
-        yield View(name, "projection", weights=tuple(weights.tolist()))
-    for place in np.argsort(-_strength(column, labels), kind="stable")[:_MOST_COORDINATES].tolist():
+        yield View(name, "projection", weights=tuple(weights.tolist()), taught=taught)
+    strongest = np.argsort(-_strength(column, labels), kind="stable")[:_MOST_COORDINATES].tolist()
+    for place in strongest:
         yield View(name, place=place)
         if column.shape[1] <= 4:
             yield from (View(name, look, place) for look in NUMBER)
+    yield from _fine(name, column, labels, strongest)
+
+
+def _mean(rows: Array) -> Floats:
+    return np.asarray(rows.sum(axis=0) / max(1, len(rows)), dtype=np.float64)
+
+
+def _fine(name: str, column: Array, labels: Labels, places: list[int | None]) -> Iterator[View]:
+    """The bits and residues in which the two data sets are clearly apart, in a part of the runs."""
+    rows = min(_SCREENED_ROWS, max(500, _SCREENED // max(1, len(places))))
+    found: list[tuple[float, View]] = []
+    part, chosen = column[:rows], labels[:rows]
+    for place in places:
+        values = bits.coordinate(part, place)
+        for look, raw in (("stored bit", True), ("bit", False)):
+            if look == "bit" or values.dtype.kind == "f":
+                clear = bits.bits_apart(values, chosen, raw=raw)
+                best = np.argsort(-clear, kind="stable")[:3].tolist()
+                found += [(float(clear[at]), View(name, look, place, number=at)) for at in best]
+        for modulus in bits.MODULI:
+            clear_by = bits.apart(bits.residues(values, modulus), chosen)
+            found.append((clear_by, View(name, "residue", place, number=modulus)))
+    found.sort(key=lambda each: -each[0])
+    for kind in ("stored bit", "bit", "residue"):
+        yield from [view for clear, view in found if clear > _CLEAR and view.look == kind][:3]
+
+
+def _of_texts(name: str, column: Array, labels: Labels) -> Iterator[View]:
+    """The letters, words and numbers of texts in which the two data sets are clearly apart, in a part of the runs."""
+    texts, chosen = [str(text) for text in column[:_TEXTS]], labels[:_TEXTS]
+    longest = min(_LETTERS, max(map(len, texts), default=0))
+    if longest < 4 or len(set(texts)) < 3:
+        return
+    found: list[tuple[float, View]] = []
+    for sign in (1, -1):
+        letters = np.array([text[:longest] if sign > 0 else text[: -longest - 1 : -1] for text in texts])
+        codes = letters.view(np.uint32).reshape(len(texts), -1).astype(np.int64)
+        for mix in (1, 0x2545F491):
+            clear = _shares_apart((codes * mix >> (0 if mix == 1 else 13)) & 1, chosen)
+            for at in np.argsort(-clear, kind="stable")[:2].tolist():
+                found.append((float(clear[at]), View(name, "letter", number=at if sign > 0 else -at - 1)))
+    words = [_TOKEN.findall(text) for text in texts]
+    for at in range(min(_TOKENS, max(map(len, words), default=0))):
+        codes = np.array([bits.hash_of(word[at]) & 31 if at < len(word) else 32 for word in words])
+        found.append((bits.apart(codes, chosen), View(name, "word", number=at)))
+    found.sort(key=lambda each: -each[0])
+    yield from [view for clear, view in found if clear > _CLEAR][:6]
+    count = max((len(_NUMBER.findall(text)) for text in texts[:50]), default=0)
+    yield from (View(name, "number in the text", number=at) for at in range(min(4, count)))
+
+
+def _shares_apart(ones: Array, labels: Labels) -> Floats:
+    """How many deviations the share of ones of each column is apart."""
+    ours, theirs = ones[labels], ones[~labels]
+    if not len(ours) or not len(theirs):
+        return np.zeros(ones.shape[1])
+    middle = ones.mean(axis=0)
+    spread = np.sqrt(middle * (1 - middle) * (1 / len(ours) + 1 / len(theirs)))
+    gap = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
+    return np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0)
 
 
 def _strength(column: Array, labels: Labels) -> Floats:
     """Roughly how far apart the two data sets are, in each coordinate: to leave out the ones that show least."""
     if column.dtype == object:
-        _, codes = np.unique(column.astype(str), return_inverse=True)
+        codes = np.fromiter((bits.hash_of(label) & 1023 for label in column), np.int64, column.size)
         ours, theirs = (np.bincount(codes[chosen], minlength=codes.max() + 1) for chosen in (labels, ~labels))
         return np.array([np.abs(ours / max(1, ours.sum()) - theirs / max(1, theirs.sum())).sum()])
     matrix = (column if column.ndim == 2 else column[:, None]).astype(np.float64)

@@ -9,7 +9,6 @@ import dither
 from dither.cli import plots
 from dither.errors import InvalidArgument, message
 from dither.ledger import Account, Entry, Ledger, Receipt
-from dither.terminal import printable
 
 
 def run(
@@ -53,7 +52,7 @@ def _accounts(found: list[Account]) -> Table:
         share = account.share
         private = account.kind == "people"
         table.add_row(
-            "every analyst" if account.kind == "analyst" and not account.name else printable(str(account)),
+            "every analyst" if account.kind == "analyst" and not account.name else str(account),
             "none" if account.limit is None else str(account.limit),
             "private" if private else str(account.spent or "nothing"),
             "private" if private else "no limit" if share is None else str(account.left or "nothing"),
@@ -65,8 +64,7 @@ def _accounts(found: list[Account]) -> Table:
 def _history(ledger: Ledger, dataset: str | None) -> Table:
     table = Table("entry", "time", "what", "dataset", "key", "details")
     for entry in ledger.history(dataset):
-        cells = (str(entry.seq), entry.at[:19], entry.kind, entry.dataset, entry.key or "", _details(entry))
-        table.add_row(*map(printable, cells))
+        table.add_row(str(entry.seq), entry.at[:19], entry.kind, entry.dataset, entry.key or "", _details(entry))
     return table
 
 

@@ -132,9 +132,10 @@ class Spark(Engine):
     def _valid(self, x: exp.Expression) -> exp.Expression:
         """Text, NULL where its bytes are not UTF-8: Spark keeps whatever a file holds."""
         if self._user.version >= "4":
-            return exp.func("TRY_VALIDATE_UTF8", x)
+            return exp.Anonymous(this="TRY_VALIDATE_UTF8", expressions=[x])
         raw, utf8 = exp.cast(x.copy(), "BINARY"), exp.Literal.string("UTF-8")
-        again = exp.func("ENCODE", exp.func("DECODE", raw, utf8), utf8)  # an invalid byte is replaced on the way
+        text = exp.Anonymous(this="DECODE", expressions=[raw, utf8])
+        again = exp.Anonymous(this="ENCODE", expressions=[text, utf8.copy()])  # an invalid byte was replaced
         return exp.Case().when(exp.EQ(this=again, expression=raw.copy()), x)
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:

@@ -22,10 +22,10 @@ FORMAT = CsvFormat(("id", "name", "n"))
 CARD = Card("t", "…", {"id": ColumnCard("text"), "name": ColumnCard("text"), "n": ColumnCard("text")})
 HOSTILE = [
     b'"', b'""', b'"""', b'"x', b'x"', b'"x"', b'"x""', b'"\n"', b'"\r\n', b"\r", b"\n", b"\r\n", b"\n\r", b"\\",
-    b'\\"', b",", b",,", b'",', b',"', b'","', b"\0", b'\0"', b"\xef\xbb\xbf", b'\xef\xbb\xbf"', b"\xff\xfe", b"\xc3", b"\xe9",
-    b"\xf0\x9f", b"\xed\xa0\x80", b"\xc0\xaf", b"\x1a", b"#", b"'", b";", b"\t", b"|", b"\x01", b"\x85",
-    b"\xe2\x80\xa8",    b'"\r"', b'a"b', b'"a"b', b'"a" ', b' "a"', b"x" * 70_000, b'"' * 4097, b"\n9,forged,9\n", b'"\n9,forged,9\n"',
-    b"\r9,forged,9\r",
+    b'\\"', b",", b",,", b'",', b',"', b'","', b"\0", b'\0"', b"\xef\xbb\xbf", b'\xef\xbb\xbf"', b"\xff\xfe",
+    b"\xc3", b"\xe9", b"\xf0\x9f", b"\xed\xa0\x80", b"\xc0\xaf", b"\x1a", b"#", b"'", b";", b"\t", b"|", b"\x01",
+    b"\x85", b"\xe2\x80\xa8", b'"\r"', b'a"b', b'"a"b', b'"a" ', b' "a"', b"x" * 70_000, b'"' * 4097, b"\n9,forged,9\n",
+    b'"\n9,forged,9\n"', b"\r9,forged,9\r",
 ]  # fmt: skip
 
 

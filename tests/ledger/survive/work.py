@@ -337,6 +337,8 @@ def forbidden(place: str, what: str, number: int) -> Any:
         return {"errors": errors}
     ledger = opened(place)
     ledger.close()
+    if what == "folder":
+        Path(place + "-journal").unlink()  # with it there, the ledger can be written even so
     file.chmod(0o644 if what == "folder" else 0o444)
     folder.chmod(0o755 if what == "file" else 0o555)
     for _ in range(2):

@@ -159,11 +159,30 @@ def test_bounds_that_are_none_are_one_clear_error(name, bounds):
         ESTIMATORS[name]().set_params(bounds=bounds).fit(np.ones((9, 2)), np.arange(9) % 2)
 
 
-@pytest.mark.parametrize("width", [1e-89, 1e89])
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_the_widest_and_the_narrowest_bounds_work(name, width):
-    model = ESTIMATORS[name]().set_params(bounds=(0, width)).fit(np.full((50, 4), width / 3), np.arange(50) % 2)
-    assert model.n_features_in_ == 4
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("width", [1e-89, 1e-80, 1e-20, 1e20, 1e89])
+@pytest.mark.parametrize("name", [*ESTIMATORS, "Ridge"])
+def test_the_widest_and_the_narrowest_bounds_give_numbers(name, width):
+    """Few records and many, one column of the width and one of an ordinary one, and all of the width."""
+    make = ESTIMATORS.get(name, lambda **given: learn.Ridge(label_bounds=(0, 1), **given))
+    for count in (50, 4000):
+        rows = RNG.uniform(0, 1, (count, 2))
+        for bounds in ((0, width), [(0, width), (0, 1)], [(-width, width), (width, 2 * width)]):
+            given = rows * np.array([width, 1.0 if bounds[1] == (0, 1) else width])
+            model = make(epsilon=20).set_params(bounds=bounds).fit(given, np.arange(count) % 2)
+            for found in (value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"):
+                if isinstance(found, (float, np.ndarray)) and np.asarray(found).dtype.kind == "f":
+                    assert np.isfinite(found).all()
+            used = getattr(model, "predict", getattr(model, "transform", None))
+            assert used is None or np.isfinite(used(given)).all()
+
+
+def test_a_penalty_of_one_weight_does_not_blur_the_others():
+    rows = RNG.uniform(-1, 1, (6000, 2)) * [1.0, 1e-12]
+    model = learn.Ridge(alpha=1, epsilon=5, bounds=[(-1, 1), (-1e-12, 1e-12)], label_bounds=(-1, 1))
+    found = model.fit(rows, 0.5 * rows[:, 0]).coef_
+    assert abs(found[0] - 0.5) < 0.1
+    assert abs(found[1]) < 1
 
 
 SECRET = 4321.0625

@@ -31,14 +31,14 @@ X = RNG.integers(0, 11, (COUNT, 2))
 Y = (X[:, 0] > 5).astype(int)
 
 ESTIMATORS = {
-    "Mean": lambda: learn.Mean(bounds=BOUNDS),
-    "StandardScaler": lambda: learn.StandardScaler(bounds=BOUNDS),
-    "PCA": lambda: learn.PCA(bounds=BOUNDS),
-    "KMeans": lambda: learn.KMeans(2, bounds=BOUNDS),
-    "LinearRegression": lambda: learn.LinearRegression(bounds=BOUNDS, label_bounds=(0, 1)),
-    "Ridge": lambda: learn.Ridge(bounds=BOUNDS, label_bounds=(0, 1)),
-    "LogisticRegression": lambda: learn.LogisticRegression(bounds=BOUNDS, classes=[0, 1]),
-    "GaussianNB": lambda: learn.GaussianNB(bounds=BOUNDS, classes=[0, 1]),
+    "Mean": partial(learn.Mean, bounds=BOUNDS),
+    "StandardScaler": partial(learn.StandardScaler, bounds=BOUNDS),
+    "PCA": partial(learn.PCA, bounds=BOUNDS),
+    "KMeans": partial(learn.KMeans, 2, bounds=BOUNDS),
+    "LinearRegression": partial(learn.LinearRegression, bounds=BOUNDS, label_bounds=(0, 1)),
+    "Ridge": partial(learn.Ridge, bounds=BOUNDS, label_bounds=(0, 1)),
+    "LogisticRegression": partial(learn.LogisticRegression, bounds=BOUNDS, classes=[0, 1]),
+    "GaussianNB": partial(learn.GaussianNB, bounds=BOUNDS, classes=[0, 1]),
 }
 DESCENTS = ("NoisyDescent", "noisy_descent", "TheoremSGD")
 NOT_PRIVATE = {
@@ -80,20 +80,37 @@ def nullable(cell):
     return int(cell) if small else None
 
 
+def each_cell(change, cells):
+    return [[change(cell) for cell in row] for row in cells]
+
+
+def in_polars(cells, dtype):
+    names = ["a", "b"][: len(cells[0])]
+    return pl.DataFrame(columns(cells, lambda column: pl.Series(column, dtype=dtype)), schema=names)
+
+
+def in_arrow(cells):
+    return pa.table(columns(cells, lambda column: pa.array(column, pa.float64())), names=["a", "b"][: len(cells[0])])
+
+
+def optional_float(cell):
+    return None if numeric(cell) is None else float(cell)
+
+
 # how a table is given, and what becomes of a cell that such a container cannot hold
 TABLES = {
     "list": lambda cells: cells,
     "tuples": lambda cells: tuple(map(tuple, cells)),
-    "float array": lambda cells: np.array([[float(numeric(c) if numeric(c) is not None else math.nan) for c in r] for r in cells]),
+    "float array": lambda cells: np.array(each_cell(optional_float, cells), dtype=float),
     "object array": lambda cells: np.array(cells, dtype=object),
-    "inferred by pandas": lambda cells: pd.DataFrame([[inferred(c) for c in r] for r in cells]),
+    "inferred by pandas": lambda cells: pd.DataFrame(each_cell(inferred, cells)),
     "pandas object": lambda cells: frame(cells, object),
-    "pandas nullable": lambda cells: frame([[nullable(c) for c in r] for r in cells], "Int64"),
+    "pandas nullable": lambda cells: frame(each_cell(nullable, cells), "Int64"),
     "pandas categorical": lambda cells: frame(cells, object).astype("category"),
-    "polars": lambda cells: pl.DataFrame(columns(cells, lambda c: pl.Series([nullable(x) for x in c], dtype=pl.Int64)), schema=["a", "b"][: len(cells[0])]),
-    "polars object": lambda cells: pl.DataFrame(columns(cells, lambda c: pl.Series(c, dtype=pl.Object)), schema=["a", "b"][: len(cells[0])]),
-    "arrow": lambda cells: pa.table([pa.array(c, pa.float64()) for c in columns([[inferred(c) for c in r] for r in cells], lambda c: [None if x is None else float(x) for x in c])], names=["a", "b"][: len(cells[0])]),
-}  # fmt: skip
+    "polars": lambda cells: in_polars(each_cell(nullable, cells), pl.Int64),
+    "polars object": lambda cells: in_polars(cells, pl.Object),
+    "arrow": lambda cells: in_arrow(each_cell(optional_float, cells)),
+}
 
 
 def one_column(make):
@@ -165,43 +182,28 @@ class Sums:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_swapped_cell_moves_one_record_and_is_no_error(name, kind, place, monkeypatch):
     """With the noise frozen, sums move by two contributions at most, and what is refused is refused for all cells."""
-    for bad in HOSTILE.values():
+    for bad in HOSTILE.values() if kind in ("list", "inferred by pandas") else (None, 1.5, 2**70):
         refused = []
         sums = Sums(monkeypatch)
         for cells, labels in neighbors_of(place, bad):
             given = TABLES[kind](cells), one_column(TABLES[kind])(labels)
-            model, error = outcome(lambda given=given: ESTIMATORS[name]().fit(*given))
-            if model is not None:
-                seen = sums.seen
-                sums.seen = sums.first or []
-                predict = getattr(model, "predict", getattr(model, "transform", None))
-                assert predict is None or np.isfinite(predict(given[0])).all()
-                sums.seen = seen
+            model, error = outcome(lambda given=given: ESTIMATORS[name](epsilon=0.1).fit(*given))
             refused.append(error)
+            predict = getattr(model, "predict", getattr(model, "transform", None))
+            assert predict is None or np.isfinite(predict(given[0])).all()
             if sums.first is None:
                 sums.first, sums.seen = sums.seen, []
         assert refused[0] == refused[1]
-        assert ("object" in kind or "categorical" in kind) == (refused[0] is not None) or name in (
-            "LogisticRegression",
-            "GaussianNB",
-        )
+        assert (refused[0] is not None) == ("object" in kind or "categorical" in kind)
         if refused[0] is None:
-            assert 0 <= sums.farthest() <= 2
+            assert len(sums.seen) > 0
+            assert sums.farthest() <= 2
 
 
 def test_the_sums_see_a_column_whose_type_one_record_changes(monkeypatch):
     """The broken twin reads labels as NumPy does: one text makes text of all, and none is of its class then."""
     monkeypatch.setattr(
-        inputs,
-        "labels",
-        lambda y: np.asarray(y) if isinstance(np.asarray(y)[0], np.integer) else np.asarray(y, dtype=object),
-    )
-    monkeypatch.setattr(
-        inputs,
-        "codes",
-        lambda y, classes: (
-            np.where(np.asarray(y) == 1, 1, 0) if np.asarray(y).dtype.kind == "i" else np.full(len(y), -1)
-        ),
+        inputs, "codes", lambda y, classes: np.where(np.asarray(y)[:, np.newaxis] == classes, 1, 0)[:, 1]
     )
     sums = Sums(monkeypatch)
     for cells, labels in neighbors_of("label", "?"):
@@ -268,7 +270,7 @@ def test_a_swapped_cell_moves_no_score_of_another_record(kind, place, monkeypatc
         given = TABLES[kind](cells), one_column(TABLES[kind])(labels)
         learn.select_model(models, *given, epsilon=1, public=True, together=together)
 
-    for bad in HOSTILE.values():
+    for bad in HOSTILE.values() if kind in ("list", "inferred by pandas") else (None, 1.5, 2**70):
         for together, models in ((False, [tree, Picky()]), (True, [Picky()])):
             scores.clear()
             errors = [outcome(partial(choose, *data, models, together))[1] for data in neighbors_of(place, bad)]

@@ -136,7 +136,8 @@ def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
            [1., 2.]]), array([0., 4.]))
     """
     X = inputs.table(X, len(beta))
-    y = inputs.numbers(y) if beta.ndim == 1 else inputs.table(y, beta.shape[-1])
+    several = getattr(y, "ndim", beta.ndim) == 2 if not isinstance(y, (list, tuple)) else beta.ndim == 2
+    y = inputs.table(y, beta.shape[-1]) if several else inputs.numbers(y)
     if X.ndim != 2 or beta.ndim > 2 or beta.shape[0] != X.shape[1] or y.shape != (len(X), *beta.shape[1:]):
         fix = "see X.shape, y.shape and start.shape"
         expected = "rows, one coordinate of start for each column, and a target for each row and score"

@@ -44,6 +44,7 @@ from dither.randomness import Source
 _COUNT, _SIZES, _GRAM = 0.02, 0.02, 0.3
 _MEAN, _MEAN_RATE, _MEAN_NORM = (0.05, 0.5), 8.0, 0.6
 _STRONG, _TOO_WEAK = 0.03, 0.15
+_USUAL = 0.3  # the mean, from the middle of the bounds
 _TYPICAL = 0.35
 _COUNTS = Fraction(1, 10)  # of a step
 _MOST_STEPS, _WANTED = 6, 8.0
@@ -195,11 +196,13 @@ def private_centres(places: Floats, size: int, budget: Budget) -> tuple[Floats, 
 
 
 def _mean(places: Floats, longest: float, count: float, weakness: float, budget: Budget) -> Floats:
-    """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for."""
+    """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
+    mean being some 0.3 from there usually."""
     share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
     norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
     found, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
-    return np.asarray(np.clip(without_noise(found, noise), -1.0, 1.0))
+    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    return np.asarray(np.clip(known * without_noise(found, noise), -1.0, 1.0))
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: Budget) -> tuple[Floats, Floats]:

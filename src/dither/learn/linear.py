@@ -4,10 +4,12 @@ Regression has two ways, and a public rule chooses. Features and labels are firs
 bounds into [-1, 1]; r is the noise of the whole budget in units of one person, d the number of features, n a noisy
 count.
 
-* *Few records*, ``n < 30 r (d + 1)^1.5``: noisy gradient descent, in which the Gram matrix, for which there is no
-  budget, is never released. Gradients are clipped to 0.2, all that is left is shared evenly by the steps, and the
-  steps add up to ``1 / r``: directions that the noise would drown are not followed to their end, which is what a
-  penalty does. The mean of the later half of the iterates is kept.
+* *Few records*, ``n < 30 r max((d + 1)^1.5, 10)``: n is counted again, from 3 %; the mean of the labels comes from
+  ``3 r / n`` of the budget, or is taken to be the middle of the bounds where r / n is above 0.06. Then noisy gradient
+  descent, in which the Gram matrix, for which there is no budget, is never released. Gradients are clipped to 0.2, all
+  that is left is shared evenly by the steps, and the steps add up to ``1 / r``: directions that the noise would drown
+  are not followed to their end, which is what a penalty does. The mean of the later half of the iterates is kept, and
+  of its weights what the noise, whose size is known, does not explain: with too few records that is a constant.
 * *Many records*: features are standardised by noisy moments and long rows weighted down; a noisy Gram matrix of
   features and label gives a first solution, from the directions that rise above its noise, and a whitening. Then come
   noisy Newton steps on the residuals, clipped to what nine tenths of them need: the labels' full range is paid for
@@ -26,7 +28,6 @@ from dither import arguments
 from dither.learn import inputs
 from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
 from dither.learn.descent import GRADIENT_BITS, REACH, Factors
-from dither.learn.groups import without_noise
 from dither.learn.rows import lengths, turned
 from dither.learn.sums import (
     Budget,
@@ -146,15 +147,17 @@ def _likely_weights(found: Floats, strength: float, steps: int) -> Floats:
 
     If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
     steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
-    where there are enough of them. With S the mean square of the weights less that of the noise, and g the part of
-    their way that they have gone in so few steps, the best multiple of them is ``S / (S + noise^2)``, over g; it is
-    taken where it is below 1.
+    where there are enough of them. In so few steps the weights have gone a part g of their way. With t^2 the mean
+    square of the true ones, the best multiple of those found is ``g t^2 / (g^2 t^2 + noise^2)``; it is taken with the t
+    that these weights tell, and with 0.3 if that is less, and at most 1.
     """
     free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
     noise = free / math.hypot(1.0, free * strength / (len(found) + 1) ** 0.25)
-    signal = without_noise(found, noise)
     gone = 1 / (1 + _TO_GO / strength)
-    return np.asarray(np.where(np.abs(signal) < gone * np.abs(found), signal / gone, found))
+    square = float(np.mean(found * found))
+    told = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
+    usual = (gone * _USUAL) ** 2 / ((gone * _USUAL) ** 2 + noise * noise)
+    return found * min(min(told, usual) / gone, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:

@@ -97,6 +97,7 @@ LEAKS = {
     "the name of a Series": lambda s: pd.Series([1], name=str(s)),
     "the name of an index": lambda s: pd.Series([1], index=pd.Index([1], name=str(s))),
     "the type of a column": lambda s: pd.DataFrame({"a": np.zeros(1, dtype="i4" if s > 12 else "i8")}),
+    "the name of a polars Series": lambda s: pl.Series(str(s), [1]),
     "a category that no row has": lambda s: pd.Series(pd.Categorical(["a"], categories=["a", str(s)])),
     "the middle of a long table": lambda s: pa.table({"a": [0.0] * 500 + [s] + [0.0] * 500}),
     "the words of an exit": lambda s: (_ for _ in ()).throw(SystemExit(s)),

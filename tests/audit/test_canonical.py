@@ -115,7 +115,9 @@ def frames():
         st.builds(lambda v, i, k, n: pd.Series(v, i, name=n).astype(k), values, index, kind, name),
         st.builds(lambda v, i, k, n: pd.DataFrame({n: v, "z": "xy"}, i).astype({n: k}), values, index, kind, name),
         st.builds(lambda v: pd.DataFrame([v, v], columns=["a", "a"]), values),
-        st.builds(lambda v, k: pl.DataFrame({"a": pl.Series(v, dtype=k)}), values, st.sampled_from([pl.Int64, pl.Int8])),
+        st.builds(
+            lambda v, k: pl.DataFrame({"a": pl.Series(v, dtype=k)}), values, st.sampled_from([pl.Int64, pl.Int8])
+        ),
         st.builds(lambda v, n: pl.Series(n, v), values, st.sampled_from("ab")),
         st.builds(lambda v, n: pa.table({n: v}), values, st.sampled_from("ab")),
         st.builds(lambda v, k: pa.array(v, type=k), values, st.sampled_from([pa.int8(), pa.int64()])),

@@ -222,5 +222,3 @@ def null_space(matrix: Bits) -> Bits:
         basis[place, column] = 1
         basis[place, pivots] = rows[: len(pivots), column]
     return basis
-
-

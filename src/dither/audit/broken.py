@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -26,29 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import stats
+from dither.audit.broken_case import Broken
+from dither.audit.broken_outputs import OUTPUT_CASES
 from dither.audit.builtin import Draw, each, one_session
-from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import resolve
 from dither.tables.keys import threshold
 from dither.tables.measures import Measure
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A mechanism that breaks its claim on these neighbours, and one that keeps it."""
-
-    name: str
-    why: str
-    claim: Guarantee
-    one: Any = field(repr=False)
-    other: Any = field(repr=False)
-    broken: Draw = field(repr=False)
-    repaired: Draw = field(repr=False)
-    glue: bool = False
-    """Whether what is wrong is around the mechanisms rather than in them."""
 
 
 def laplace(scale: float, shape: Any) -> Floats:
@@ -247,6 +233,7 @@ CASES: tuple[Broken, ...] = (
         each(lambda x: stats.mean(np.array(x), bounds=(0, 1), epsilon=1, nan="lower")),
         glue=True,
     ),
+    *OUTPUT_CASES,
 )  # fmt: skip
 """Every case."""
 

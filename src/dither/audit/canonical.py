@@ -1,11 +1,11 @@
 """One canonical form of every output, which loses nothing.
 
-An output is taken apart into *leaves*, each under a path: the number itself, ``[3]`` of a list, ``['north']`` of a dict,
-whether a key or an element is there, a cell of a table, the index, the names and the types of its columns, the type and
-the message of an error. A leaf is a *kind* (the exact type of a number, or a text that stands for anything else) and
-possibly a number or a vector of them. Two outputs that whoever gets them can tell apart differ in a leaf; two that are
-equal in value, type, names, index, shape and order have the same leaves. Nothing is rounded or cut off: what a 64-bit
-float or integer does not hold (long integers, decimals, fractions, extended floats) has leaves for the rest.
+An output is taken apart into *leaves*, each under a path: the number itself, ``[3]`` of a list, ``['north']`` of a
+dict, whether a key or an element is there, a cell of a table, its index, the names and types of its columns, the type
+and the message of an error. A leaf is a *kind* (the exact type of a number, or a text that stands for anything else)
+and possibly a number or a vector of them. Two outputs that whoever gets them can tell apart differ in a leaf; two that
+are equal in value, type, names, index, shape and order have the same leaves. Nothing is rounded or cut off: what a
+64-bit float or integer does not hold (long integers, decimals, fractions, extended floats) has leaves for the rest.
 
 >>> [(path, leaf.kind) for path, leaf in leaves({"n": 2.5})]
 [(' type', 'dict'), (' keys', "'n'"), ("['n']", 'float')]
@@ -116,9 +116,13 @@ def digest(output: Any) -> bytes:
     found = blake2b(digest_size=16)
     for path, leaf in leaves(output):
         value = leaf.value
-        exact = value.tobytes() if isinstance(value, np.ndarray) else np.float64(value).tobytes() if type(
-            value
-        ) is float else repr(value).encode()
+        exact = (
+            value.tobytes()
+            if isinstance(value, np.ndarray)
+            else np.float64(value).tobytes()
+            if type(value) is float
+            else repr(value).encode()
+        )
         for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), exact):
             found.update(len(part).to_bytes(8, "big") + part)
     return found.digest()
@@ -148,12 +152,17 @@ def _scalar(thing: Any) -> list[Child] | None:
     if kind is int:
         return [("", Leaf("int", thing))] if -_EXACT <= thing <= _EXACT else _long(thing, "int")
     if kind is str or kind is bytes:
-        return [("", Leaf(repr(thing)))]
+        return [("", Leaf(_quoted(thing)))]
     if thing is None or kind is bool or thing is NotImplemented or thing is Ellipsis:
         return [("", Leaf(repr(thing)))]
     if kind is Raised:
         return [("", Leaf(f"raised {thing.kind}")), (" message", thing.message)]
     return None
+
+
+def _quoted(text: str | bytes) -> str:
+    """A text as it is, a letter for a letter or a byte, in quotes: nothing else begins with them."""
+    return f"'{text}'" if isinstance(text, str) else f"b'{text.decode('latin-1')}'"
 
 
 def _long(value: int, kind: str) -> list[Child]:
@@ -195,7 +204,7 @@ def _number(thing: Any) -> list[Child] | None:
         return [("", Leaf(kind, int(thing) if abs(thing) <= _EXACT else None)), (" whole", int(thing)), *_more(thing)]
     if isinstance(thing, (str, bytes, bytearray)):
         plain = str.__str__(thing) if isinstance(thing, str) else bytes(thing)
-        return [(" type", Leaf(kind)), ("", Leaf(repr(plain))), *_more(thing)]
+        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_more(thing)]
     return None
 
 
@@ -293,20 +302,22 @@ def _sequence(thing: Any, kind: str) -> list[Child]:
 
 
 def _callable(thing: Any) -> list[Child] | None:
+    name = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
     if isinstance(thing, type):
-        return [("", Leaf(f"class {thing.__module__}.{thing.__qualname__}"))]
+        return [("", Leaf(f"class {name}"))]
     if isinstance(thing, (ModuleType, BuiltinFunctionType)):
         return [("", Leaf(_ADDRESS.sub("", repr(thing))))]
     if isinstance(thing, MethodType):
         return [(" type", Leaf("method")), (".__func__", thing.__func__), (".__self__", thing.__self__)]
     if isinstance(thing, FunctionType):
-        if getattr(sys.modules.get(thing.__module__), thing.__qualname__, None) is thing:
-            return [("", Leaf(f"function {thing.__module__}.{thing.__qualname__}"))]
+        home = sys.modules.get(thing.__module__)
+        if home is not None and vars(home).get(thing.__qualname__) is thing:
+            return [("", Leaf(f"function {name}"))]
         names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
         return [(" type", Leaf("function")), *((f".{name}", getattr(thing, name)) for name in names), *_more(thing)]
     if isinstance(thing, CodeType):
-        names = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
-        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in names)]
+        held = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
+        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in held)]
     if isinstance(thing, CellType):
         return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
     return None

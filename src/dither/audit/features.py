@@ -171,7 +171,7 @@ def _uniform(outputs: list[Any]) -> Array | None:
             whole = np.array(outputs, dtype=np.int64)
         except OverflowError:
             return None
-        return whole if -_EXACT <= whole.min() and whole.max() <= _EXACT else None
+        return whole if whole.min() >= -_EXACT and whole.max() <= _EXACT else None
     if kind is np.ndarray:
         shapes = {(output.shape, output.dtype) for output in outputs}
         first = outputs[0]

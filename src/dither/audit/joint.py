@@ -148,7 +148,7 @@ class Digest:
         return (_mixed(total) >> np.uint64(11)).astype(np.float64)
 
 
-def _mixed(words: Array) -> Array:
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A bijection of 64-bit words that spreads every bit (the finalizer of SplitMix64)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -165,7 +165,7 @@ def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array
     places = tuple(_places(numeric))
     if len(numeric) > 1:
         yield from (Together(places, look) for look in VECTOR)
-    if 1 < len(places):
+    if len(places) > 1:
         yield from _projections(outputs, labels, places)
     yield from _parities(outputs, labels, columns, places)
     widths = tuple((name, column.shape[1] if column.ndim == 2 else 1) for name, column in columns)

@@ -102,11 +102,11 @@ def measure(
     whatever was learned about it; so a claim is refuted wrongly at most that often.
 
     *Why.* A first part of the rounds teaches one or two regions (:mod:`dither.audit.region`). They are then fixed, the
-    other rounds are independent of them, and :func:`dither.audit.bounds.loss` proves a bound for each; of two, the first
-    has nine tenths of the failure probability and the second, which may be a rare event, one tenth. With a claim there
-    are several looks, at 250, 500, 1,000, ... runs a side and at the last one. Each look by itself is such a
-    held-out bound, on the first part and the rest of what was drawn so far, with a failure probability of its own: four
-    fifths of ``1 - confidence`` for the last and an equal share of the rest for each of the others. The looks are
+    other rounds are independent of them, and :func:`dither.audit.bounds.loss` proves a bound for each; of two, the
+    first has nine tenths of the failure probability and the second, which may be a rare event, one tenth. With a
+    claim there are several looks, at 250, 500, 1,000, ... runs a side and at the last one. Each look by itself is such
+    a held-out bound, on the first part and the rest of what was drawn so far, with a failure probability of its own:
+    four fifths of ``1 - confidence`` for the last and an equal share of the rest for each of the others. The looks are
     not independent and need not be: by the union bound all of them hold together with probability ``confidence``, so
     their maximum does, and so does whichever it was that stopped the sampling.
 
@@ -292,7 +292,7 @@ def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tup
 
 def _note(outputs: Outputs) -> str:
     """A word of warning if there was nothing to measure."""
-    kinds = set(outputs.column(" kind").tolist())
+    kinds = {outputs.fixed[" kind"]} if " kind" in outputs.fixed else set(outputs.columns.get(" kind", ()))
     if len(kinds) == 1 and str(*kinds).startswith("raised"):
         return f"every run {kinds.pop()}: nothing was measured"
     return ""

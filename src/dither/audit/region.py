@@ -39,6 +39,7 @@ _ZOOMS = 3
 _BLENDED = 12
 _BLEND_ROWS = 40_000
 _OTHER = "…"
+_SHOWN = 60
 _CAUTION = 1e-3  # of the failure probability: the best of a thousand cuts looks better than it is
 _RARE = 0.1
 
@@ -53,21 +54,25 @@ class Bins:
 
     edges: Floats
     labels: tuple[str, ...] = ()
+    shared: bool = True
+    """Whether one bin may hold several values that were seen."""
 
     @classmethod
     def of(cls, column: Array) -> Bins:
         """Bins that hold about as much each; a value that fills a good part of one is a bin of its own."""
         if column.dtype == object:
-            counts = Counter(map(str, column))
-            return cls(np.empty(0), tuple(sorted(counts, key=lambda name: (-counts[name], name))[:_MOST_LABELS]))
+            seen = Counter(map(str, column))
+            names = sorted(seen, key=lambda name: (-seen[name], name))[:_MOST_LABELS]
+            return cls(np.empty(0), tuple(names), len(seen) > _MOST_LABELS)
         numbers = column[~np.isnan(column)]
         count = min(_MOST_BINS, max(4, int(numbers.size**0.4)))
         values, counts = np.unique(numbers, return_counts=True)
-        common = counts > max(5.0, numbers.size / count / 3)
+        common = counts > (0 if values.size <= count else max(5.0, numbers.size / count / 3))
         atoms, rest = values[common], np.repeat(values[~common], counts[~common])
         share = max(1, round(count * rest.size / max(1, numbers.size)))
         places = (np.arange(1, share) * rest.size) // share
-        return cls(np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), rest[places]])))
+        edges = np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), rest[places]]))
+        return cls(edges, shared=bool(rest.size))
 
     @property
     def count(self) -> int:
@@ -86,10 +91,16 @@ class Bins:
     def name(self, place: int) -> str:
         """A bin in words."""
         if self.labels:
-            return self.labels[place] if place < len(self.labels) else _OTHER
+            return _printable(self.labels[place]) if place < len(self.labels) else _OTHER
         low = -math.inf if place == 0 else float(self.edges[place - 1])
         high = math.inf if place == self.edges.size else float(self.edges[place])
         return f"{low:.6g}" if math.nextafter(low, math.inf) == high else f"[{low:.6g}, {high:.6g})"
+
+
+def _printable(label: str) -> str:
+    """A label that a terminal can be shown."""
+    short = label if len(label) <= _SHOWN else f"{label[:_SHOWN]}…"
+    return short if short.isprintable() else ascii(short)
 
 
 @dataclass(frozen=True)
@@ -289,7 +300,7 @@ def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
     by, and then all that score the same.
     """
     ranked = np.sort(scores)
-    share = ranked.size / max(1, np.count_nonzero(~np.isnan(judged)))
+    share = ranked.size / max(1, int((~np.isnan(judged)).sum()))
     upper, lower = (round(share * np.count_nonzero(chosen)) for chosen in (judged >= region.high, judged <= region.low))
     high = float(ranked[ranked.size - upper]) if upper else math.inf
     low = float(ranked[lower - 1]) if lower else -math.inf
@@ -334,7 +345,8 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
         known = np.nan_to_num(judged)
         ratios.append((float(np.where(labels, known, -known).mean()), ratio, known))
         yield ratio, judged
-        yield from _atoms(view, column, labels, even)
+        if bins.shared:
+            yield from _atoms(view, column, labels, even)
     ratios.sort(key=lambda found: -found[0])
     chosen = [found for found in ratios if found[0] > 0][:_BLENDED]
     if len(chosen) > 1:
@@ -345,7 +357,7 @@ def _atoms(view: Look, column: Array, labels: Labels, even: Labels) -> Iterator[
     """Every value that came more than once, if there are any that bins do not hold apart already."""
     values = exact_values(column)
     atoms = Atoms.of(view, values, labels)
-    if atoms.values.size < (1 if view.only_atoms or column.dtype != object else _MOST_LABELS):
+    if not atoms.values.size:
         return
     halves = [Atoms.of(view, values[half], labels[half]) for half in (even, ~even)]
     held_out = np.where(even, halves[1].of_values(values), halves[0].of_values(values))

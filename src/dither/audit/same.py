@@ -129,7 +129,8 @@ def _arrow(thing: Any) -> dict[str, Any]:
     if isinstance(thing, type):
         return {}
     if hasattr(thing, "to_arrow"):
-        return {"notes": getattr(thing, "notes", None), "columns": thing.to_arrow()}
+        shown = {name: getattr(thing, name, None) for name in ("name", "notes")}
+        return {**shown, "dtype": str(getattr(thing, "dtype", "")), "columns": thing.to_arrow()}
     if hasattr(thing, "to_pylist") and hasattr(thing, "schema"):
         return {"schema": str(thing.schema), "rows": thing.to_pylist()}
     return {}

@@ -217,7 +217,7 @@ def _shares_apart(ones: Array, labels: Labels) -> Floats:
     middle = ones.mean(axis=0)
     spread = np.sqrt(middle * (1 - middle) * (1 / len(ours) + 1 / len(theirs)))
     gap = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-    return np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0)
+    return np.asarray(np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0), dtype=np.float64)
 
 
 def _strength(column: Array, labels: Labels) -> Floats:

@@ -128,5 +128,5 @@ def test_a_server_whose_disk_is_full(server: Server, postgresql: str) -> None:
         ledger.close()
         assert spent(ledger) == (paid + 1) * COST
         ledger.release("visits", dp.PureDP(COST), answer, key=f"{paid}")
-        assert spent(ledger) == (paid + 1) * COST
-        assert ledger.verify().entries == 1 + 2 * (paid + 1)
+        assert spent(ledger) == (paid + 2) * COST, "what was not recorded is paid again"
+        assert ledger.verify().entries == 2 + 2 * (paid + 1)

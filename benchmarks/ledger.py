@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "ledger" 
 
 from test_survive_growth import grown
 from throwaway import Server
+from work import opened
 
 TITLE = "Ledger"
 NOTES = (
@@ -28,7 +29,7 @@ NOTES = (
     "the same file system or server; the ratio is the median over the rounds, which a busy moment cannot move far.",
     "A charge looks up the accounts, checks them with the charge in it, appends to the history with its hash, adds to "
     "the account, and commits. The reference inserts one row as long as an entry of the history, in a transaction of "
-    "its own, on a connection with the same durability (SQLite: WAL, synchronous=FULL; PostgreSQL: "
+    "its own, on a connection with the same durability (SQLite: rollback journal, synchronous=FULL; PostgreSQL: "
     "synchronous_commit=on). *Charges* are per second, over the reference.",
     "A release is a charge and the record of its answer: two transactions.",
     "People: each of 1,000,000 is charged in one charge; the first opens their accounts, the second adds to them. The "
@@ -72,7 +73,7 @@ def bare(place: str) -> Callable[[int], None]:
         connection.execute("SET synchronous_commit = on")
     else:
         connection = sqlite3.connect(place + ".bare", isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA journal_mode = PERSIST")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(table.format("BLOB"))
         insert, begin = "INSERT INTO bare VALUES (?, ?, ?, ?, ?, ?)", "BEGIN IMMEDIATE"
@@ -147,7 +148,7 @@ def long_history(folder: str, quick: bool) -> Row:
         grown(places[-1], count)
 
     def once(place: str) -> None:
-        with dp.ledger.open(place) as ledger:
+        with opened(place) as ledger:
             ledger.charge("visits", dp.PureDP(1e-7))
 
     small, large = in_turns([lambda place=place: once(place) for place in places], 5 if quick else 31)

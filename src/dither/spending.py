@@ -60,6 +60,11 @@ def kept_by(spender: Spender | None) -> AbstractContextManager[None]:
     return _present(spender, (_PRESENT.get() or (None, None))[1])
 
 
+def keeper() -> Spender | None:
+    """Whoever is told of the next release; None outside of any block, and inside of a release."""
+    return (_PRESENT.get() or (None, None))[0]
+
+
 def watched_by(witness: Witness | None) -> AbstractContextManager[None]:
     """Every release inside is shown to ``witness``; with None, to nobody."""
     return _present((_PRESENT.get() or (None, None))[0], witness)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ import pytest
 
 import dither as dp
 from dither.ledger import chain
+from dither.ledger.store import Store
 
 Ledger = dp.ledger.Ledger
 Receipt = dp.ledger.Receipt
@@ -29,6 +32,8 @@ class Raw:
         )
 
         self.run("SET synchronous_commit = off" if self.server else "PRAGMA synchronous = OFF")
+        if not self.server:
+            self.run("PRAGMA journal_mode = PERSIST")  # a journal that is gone would have everything verified
 
     def run(self, statement: str, *values: object) -> list[Any]:
         cursor = self._connection.execute(statement.replace("?", "%s") if self.server else statement, values)
@@ -37,8 +42,9 @@ class Raw:
     def close(self) -> None:
         self._connection.close()
 
-    def disarm(self) -> None:
-        """Without the triggers."""
+    def disarm(self, patch: pytest.MonkeyPatch) -> None:
+        """Without the triggers, and with nobody to see that they are missing."""
+        patch.setattr(Store, "check_shape", lambda _: None)
         if self.server:
             self.run("DROP TRIGGER dither_append_only ON dither_entry")
             self.run("DROP TRIGGER dither_no_truncate ON dither_entry")
@@ -102,20 +108,18 @@ def refused(ledger: Ledger, receipt: Receipt | None = None) -> bool:
     return False
 
 
-def test_every_edit_of_every_cell_is_found(written: Ledger, raw: Raw) -> None:
-    raw.disarm()
+def test_every_edit_of_every_cell_is_found(written: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw.disarm(monkeypatch)
     tried = 0
     for table in TABLES:
         names = raw.columns(table)
-        keys = {"dither_entry": 1, "dither_account": 3, "dither_person": 2}[table]
+        keys = {"dither_entry": 1, "dither_account": 3, "dither_person": 1}[table]
         where = " AND ".join(f"{name} = ?" for name in names[:keys])
         for row in raw.run(f"SELECT * FROM {table}"):
             for name, value in zip(names, row, strict=True):
                 new = other(value)
                 if name in ("key", "charge", "answer", "limit_loss") and value is None:
                     new = {"key": "k", "charge": 3, "answer": b"1", "limit_loss": 7}[name]
-                    if name == "charge" and raw.run("SELECT 1 FROM dither_entry WHERE charge = 3"):
-                        new = 11  # there is one answer to each charge
                 if new is None:
                     continue
                 raw.run(f"UPDATE {table} SET {name} = ? WHERE {where}", new, *row[:keys])
@@ -129,14 +133,14 @@ def test_every_edit_of_every_cell_is_found(written: Ledger, raw: Raw) -> None:
 
 
 @pytest.mark.parametrize("value", ["text", 1.5, b"bytes"])
-def test_cells_of_another_type_are_found(tmp_path: Any, value: object) -> None:
+def test_cells_of_another_type_are_found(tmp_path: Any, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite takes anything anywhere."""
     place = str(tmp_path / "budget.sqlite")
     with dp.ledger.open(place) as ledger:
         ledger.create("visits", limit=dp.PureDP(5), each_person=dp.PureDP(3))
         ledger.release("visits", dp.PureDP(0.5), lambda _: 1, key="june", people=["ann"])
         raw = Raw(place)
-        raw.disarm()
+        raw.disarm(monkeypatch)
         for table in TABLES:
             for name in raw.columns(table):
                 if name == "seq":
@@ -157,8 +161,10 @@ def test_cells_of_another_type_are_found(tmp_path: Any, value: object) -> None:
         raw.close()
 
 
-def test_rows_that_are_missing_swapped_or_new_are_found(written: Ledger, raw: Raw) -> None:
-    raw.disarm()
+def test_rows_that_are_missing_swapped_or_new_are_found(
+    written: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw.disarm(monkeypatch)
     head = written.head
     for seq in range(1, 12):
         with raw.undone():
@@ -180,13 +186,14 @@ def test_rows_that_are_missing_swapped_or_new_are_found(written: Ledger, raw: Ra
         assert refused(written)
     for table in ("dither_account", "dither_person"):
         for i, row in enumerate(raw.run(f"SELECT * FROM {table}")):
-            keys = 3 if table == "dither_account" else 2
+            keys = 3 if table == "dither_account" else 1
             where = " AND ".join(f"{name} = ?" for name in raw.columns(table)[:keys])
             with raw.undone():
                 raw.run(f"DELETE FROM {table} WHERE {where}", *row[:keys])
                 assert refused(written), (table, i)
     with raw.undone():
-        raw.run("INSERT INTO dither_person SELECT population, 5, 1, 0 FROM dither_person LIMIT 1")
+        name = bytes(16)
+        raw.run("INSERT INTO dither_person SELECT ?, population, 1, 0 FROM dither_person LIMIT 1", name)
         assert refused(written)
     with raw.undone():
         people = raw.run("SELECT who, loss FROM dither_person ORDER BY loss")
@@ -198,11 +205,13 @@ def test_rows_that_are_missing_swapped_or_new_are_found(written: Ledger, raw: Ra
     assert not refused(written, head)
 
 
-def test_an_answer_cut_off_at_the_end_needs_the_receipt(ledger: Ledger, raw: Raw) -> None:
+def test_an_answer_cut_off_at_the_end_needs_the_receipt(
+    ledger: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was charged adds up without it; whoever kept the receipt of the answer knows."""
     ledger.create("visits", limit=dp.PureDP(1))
     receipt = ledger.release("visits", dp.PureDP(0.5), lambda: 1, key="june").receipt
-    raw.disarm()
+    raw.disarm(monkeypatch)
     raw.run("DELETE FROM dither_entry WHERE seq = 3")
     assert not refused(ledger)
     assert refused(ledger, receipt)
@@ -230,7 +239,7 @@ def test_peoples_accounts_that_were_put_back_are_found_even_after_further_charge
     assert refused(written)
 
 
-def rewritten(raw: Raw, seq: int, change: Callable[[dict[str, Any]], object]) -> None:
+def rewritten(raw: Raw, key: bytes, seq: int, change: Callable[[dict[str, Any]], object]) -> None:
     """What somebody does who knows how hashes are made: change one entry, and every hash from there on."""
     before = chain.START if seq == 1 else bytes(raw.run("SELECT hash FROM dither_entry WHERE seq = ?", seq - 1)[0][0])
     for row in raw.run("SELECT * FROM dither_entry WHERE seq >= ? ORDER BY seq", seq):
@@ -240,35 +249,108 @@ def rewritten(raw: Raw, seq: int, change: Callable[[dict[str, Any]], object]) ->
             body = entry.body
             change(body)
             text = chain.canonical(body)
-        fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, text)
-        before = chain._digest(before, fields, entry.answer)
+        fields = [entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, text]
+        answer = None if entry.answer is None else hashlib.sha256(entry.answer).hexdigest()
+        told = before + chain.canonical([*fields, answer]).encode()
+        before = hmac.new(key, told, "sha256").digest() if key else hashlib.sha256(told).digest()
         raw.run("UPDATE dither_entry SET body = ?, hash = ? WHERE seq = ?", text, before, entry.seq)
 
 
-def test_a_rewritten_history_is_found_by_its_sums_its_seals_or_a_receipt(written: Ledger, raw: Raw) -> None:
-    raw.disarm()
-    head = written.head
-    charge = next(entry for entry in written.history() if entry.kind == "charge")
-    changes: list[Callable[[dict[str, Any]], object]] = [
-        lambda body: body["charged"][0].__setitem__(3, 1),
-        lambda body: body.pop("charged"),
-        lambda body: body.__setitem__("charged", [[1]]),
-        lambda body: body.__setitem__("charged", 5),
-        lambda body: body["charged"][0].__setitem__(0, "nobody"),
-    ]
-    for change in changes:
+def raised(body: dict[str, Any]) -> None:
+    """A larger limit, from the beginning."""
+    for account in body["accounts"]:
+        account["limit"]["numbers"][0] = "9"
+
+
+def test_without_the_secret_nobody_rewrites_history(written: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hash made anew, as anybody can who may write the database; every account made to fit."""
+    raw.disarm(monkeypatch)
+    with raw.undone():
+        rewritten(raw, written._store.secret.chain, 2, lambda _: None)
+        assert not refused(written), "with the secret, this is how it is done"
+    for key in (b"", bytes(32), KEY_OF_SOMEBODY):
+        for seq, change in ((1, raised), (3, lambda body: body.__setitem__("asked", '"nothing"'))):
+            with raw.undone():
+                rewritten(raw, key, seq, change)
+                raw.run("UPDATE dither_account SET limit_loss = 9000000000000000 WHERE kind = 'dataset'")
+                assert refused(written), (key, seq)
+
+
+KEY_OF_SOMEBODY = bytes(range(1, 33))
+
+
+def test_one_population_is_not_put_back_without_the_secret(
+    ledger: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that mentions it in database and history, all hashes made anew."""
+    raw.disarm(monkeypatch)
+    ledger.create("visits", limit=dp.PureDP(9), each_person=dp.PureDP(9))
+    ledger.charge("visits", dp.PureDP(1), people=["ann"])
+    held = [raw.run("SELECT * FROM dither_person"), raw.run("SELECT * FROM dither_account")]
+    ledger.charge("visits", dp.PureDP(1), people=["ann", "bob"])
+    raw.run("DELETE FROM dither_person")
+    raw.run("DELETE FROM dither_account")
+    for table, rows in zip(("dither_person", "dither_account"), held, strict=True):
+        for row in rows:
+            raw.run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
+    raw.run("UPDATE dither_account SET spent_loss = 2000000000000000 WHERE kind = 'dataset'")
+    assert refused(ledger)
+    rewritten(raw, b"", 3, lambda body: body.pop("people"))
+    assert refused(ledger)
+
+
+def test_a_limit_raised_in_place_is_found(written: Ledger, raw: Raw, place: str, secret: bytes) -> None:
+    raw.run("UPDATE dither_account SET limit_loss = limit_loss * 10 WHERE kind = 'dataset'")
+    assert refused(written)
+
+
+TRIGGERS = {
+    True: [
+        "DROP TRIGGER dither_no_truncate ON dither_entry",
+        "ALTER TABLE dither_entry DISABLE TRIGGER dither_append_only",
+        "DROP INDEX dither_one_answer",
+        "CREATE RULE sly AS ON UPDATE TO dither_account DO INSTEAD NOTHING",
+    ],
+    False: [
+        "DROP TRIGGER dither_no_update",
+        "DROP INDEX dither_one_answer",
+        "CREATE TRIGGER sly AFTER UPDATE ON dither_account BEGIN UPDATE dither_account SET spent_loss = 0; END",
+        "CREATE TRIGGER sly AFTER INSERT ON dither_person BEGIN DELETE FROM dither_person; END",
+        "CREATE TABLE theirs (a)",
+    ],
+}
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_triggers_that_were_dropped_or_added_are_noticed(
+    written: Ledger, raw: Raw, place: str, secret: bytes, number: int
+) -> None:
+    found = TRIGGERS[raw.server]
+    statement = found[number % len(found)]
+    assert not refused(written)
+    raw.run(statement)
+    with pytest.raises(dp.LedgerError, match="triggers were changed"):
+        written.verify()
+    for read_only in (False, True):
+        with pytest.raises(dp.LedgerError, match="triggers were changed"):
+            dp.ledger.open(place, secret=secret, read_only=read_only)
+
+
+def test_a_changed_answer_is_not_replayed(written: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {"key": "1", "analyst": "ann", "people": ["ann"]}
+    cost = dp.ApproxDP(0.25, 1e-7)
+    assert written.release("visits", cost, lambda _: 5, **asked).value == 1
+    raw.disarm(monkeypatch)
+    for change in ("answer = ?", "answer = ?, hash = hash"):
         with raw.undone():
-            rewritten(raw, charge.seq, change)
-            assert refused(written)
-    with raw.undone():
-        last = [entry.seq for entry in written.history() if entry.kind == "charge"][-1]
-        rewritten(raw, last, lambda body: body["people"].__setitem__(1, "0" * 32))
-        assert refused(written), "a seal cannot be made without the secret"
-    with raw.undone():
-        rewritten(raw, charge.seq, lambda body: body.__setitem__("asked", '"nothing"'))
-        assert not refused(written), "what nothing adds up to"
-        assert refused(written, head)
-        assert refused(written, charge.receipt)
+            raw.run(f"UPDATE dither_entry SET {change} WHERE kind = 'answer' AND key = '1'", b"7")
+            with pytest.raises(dp.LedgerError, match="changed"):
+                written.release("visits", cost, lambda _: 5, **asked)
+    with raw.undone():  # another's answer
+        raw.run("DELETE FROM dither_entry WHERE kind = 'answer' AND key = '1'")
+        raw.run("UPDATE dither_entry SET key = '1' WHERE kind = 'answer' AND key = '2'")
+        with pytest.raises(dp.LedgerError, match="changed"):
+            written.release("visits", cost, lambda _: 5, **asked)
 
 
 def test_history_cannot_be_changed_by_mistake(written: Ledger, raw: Raw) -> None:
@@ -286,7 +368,8 @@ def test_history_cannot_be_changed_by_mistake(written: Ledger, raw: Raw) -> None
         statements += [
             f"{copy} seq, at, kind, dataset, key, charge, body, x'32', hash FROM dither_entry WHERE seq = 4",
             f"{copy} 99, at, kind, dataset, key, charge, body, x'32', hash FROM dither_entry WHERE charge IS NOT NULL",
-            f"{copy} 99, at, kind, dataset, key, charge, '', answer, hash FROM dither_entry WHERE key = '1'",
+            f"{copy} 99, at, kind, dataset, key, charge, '', answer, hash FROM dither_entry WHERE key = '1' "
+            "AND kind = 'answer'",
         ]
     for statement in statements:
         with pytest.raises((sqlite3.DatabaseError, psycopg.Error), match="append"):
@@ -340,8 +423,10 @@ def test_receipts(ledger: Ledger, place: str, secret: bytes, tmp_path: Any) -> N
             ledger.expect(thing)  # type: ignore[arg-type]
 
 
-def test_a_broken_end_is_found_at_once(written: Ledger, raw: Raw, place: str, secret: bytes) -> None:
-    raw.disarm()
+def test_a_broken_end_is_found_at_once(
+    written: Ledger, raw: Raw, place: str, secret: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw.disarm(monkeypatch)
     for statement in (
         "UPDATE dither_entry SET at = 'x' WHERE seq = 11",
         "DELETE FROM dither_entry WHERE seq = 10",
@@ -362,6 +447,29 @@ def test_entries_and_pages(written: Ledger, monkeypatch: pytest.MonkeyPatch) -> 
     assert written.verify() == dp.ledger.Verified(11, whole[-1].receipt, True)
 
 
+def test_history_is_read_a_little_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first entry is there after one page, whatever comes after it, and no more than a page is held at a time."""
+    monkeypatch.setattr(chain, "_PAGE", 5)
+    ledger.create("visits", limit=dp.PureDP(1))
+    for i in range(30):
+        ledger.charge("visits", dp.PureDP(0.01), key=f"{i}")
+    real, read = Store.rows, []
+
+    def counted(self: Store, *arguments: Any) -> list[Any]:
+        found = real(self, *arguments)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(Store, "rows", counted)
+    entries = ledger.history()
+    assert next(entries).seq == 1
+    assert read == [5]
+    ledger.charge("visits", dp.PureDP(0.01), key="meanwhile")  # who reads slowly holds nobody up
+    read.clear()
+    assert [entry.seq for entry in entries] == list(range(2, 33))
+    assert max(read) == 5
+
+
 def test_a_clock_that_goes_backwards_harms_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(["2030", "1999", "1999", "0001"])
     monkeypatch.setattr(chain, "now", lambda: next(times))
@@ -370,13 +478,3 @@ def test_a_clock_that_goes_backwards_harms_nothing(ledger: Ledger, monkeypatch: 
         ledger.charge("visits", dp.PureDP(0.1), key=f"{i}")
     assert [entry.at for entry in ledger.history()] == ["2030", "1999", "1999", "0001"]
     assert ledger.verify().entries == 4
-
-
-def test_without_the_secret_people_are_not_checked_and_that_is_said(place: str, monkeypatch: Any) -> None:
-    monkeypatch.delenv("DITHER_LEDGER_KEY", raising=False)
-    with dp.ledger.open(place, secret=bytes(32)) as ledger:
-        ledger.create("visits", each_person=dp.PureDP(1))
-        ledger.charge("visits", dp.PureDP(0.1), people=["ann"])
-        assert ledger.verify().people
-    with dp.ledger.open(place) as ledger:
-        assert not ledger.verify().people

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import dither as dp
 from dither.ledger.answers import encode
+from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
 from dither.spending import spends
 
@@ -397,15 +403,75 @@ def test_a_computation_that_hides_its_second_release_is_refused(ledger: Ledger) 
     assert ledger.release("visits", COST, greedy).value == 1.5
 
 
-def test_a_release_within_a_release_pays_for_itself(ledger: Ledger) -> None:
-    ledger.create("visits", limit=dp.PureDP(1))
+def test_what_is_spent_is_counted_in_the_unit_of_every_account(ledger: Ledger) -> None:
+    """A charge that is cheap in rho buys nothing that is dear in rho, whatever its epsilon."""
+    gaussian, laplace = dp.Gaussian(1, 1, 1e-6), dp.Laplace(1, 1)
+    limits: list[dict[str, Any]] = [
+        {"limit": dp.ZCDP(5)},
+        {"limit": dp.ApproxDP(50, 1e-3), "filter": "advanced"},
+        {"limit": dp.ApproxDP(50, 1e-3), "each_analyst": dp.ZCDP(5)},
+        {"limit": dp.ApproxDP(50, 1e-3), "each_person": dp.ZCDP(5)},
+    ]
+    for i, how in enumerate(limits):
+        ledger.create(f"{i}", **how)
+        asked: dict[str, Any] = {"analyst": "ann"} if "each_analyst" in how else {}
+        asked |= {"people": ["ann"]} if "each_person" in how else {}
+        with pytest.raises(dp.BudgetExceeded, match="rho"):
+            ledger.release(f"{i}", gaussian, lambda *_: laplace.release(0), **asked)
+        ledger.release(f"{i}", gaussian, lambda *_: gaussian.release(0), **asked)
+        ledger.release(f"{i}", dp.PureDP(1), lambda *_: laplace.release(0), **asked)
+        with pytest.raises(dp.BudgetExceeded, match="epsilon"):
+            ledger.release(
+                f"{i}", dp.PureDP(1), lambda *_: [laplace.release(0), dp.Laplace(1, 0.01).release(0)], **asked
+            )
+    ledger.create("epsilon", limit=dp.ApproxDP(50, 1e-3))
+    ledger.release("epsilon", gaussian, lambda: laplace.release(0))
+    ledger.create("thirds", limit=dp.PureDP(1))
+    third = Stand(dp.PureDP(Fraction(1, 3)))
+    assert ledger.release("thirds", dp.PureDP(1), lambda: [third.release(0) for _ in range(3)]).value == 3 * [0.5]
 
-    def outer() -> float:
-        inner = ledger.release("visits", COST, lambda: Stand(COST).release(1))
-        return float(inner.value) + Stand(COST).release(1)
 
-    assert ledger.release("visits", COST, outer).value == 3
-    assert ledger.left("visits") == dp.PureDP(0.5)
+@given(
+    st.lists(st.sampled_from([0.05, 0.2, 0.5, 1.0]), min_size=1, max_size=4),
+    st.lists(st.sampled_from([0.05, 0.2, 0.5, 1.0]), max_size=4),
+    st.sampled_from([dp.ZCDP(100), dp.ApproxDP(100, 1e-2)]),
+    st.booleans(),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_computation_spends_more_of_an_account_than_was_charged(
+    tmp_path: Any, pure: list[float], normal: list[float], limit: dp.Guarantee, advanced: bool
+) -> None:
+    """Mechanisms that fit are released, others are refused, in the account's own unit and in the stated cost."""
+    how: dict[str, Any] = {"filter": "advanced"} if advanced and isinstance(limit, dp.ApproxDP) else {}
+    inside = [*(dp.Laplace(1, one) for one in pure), *(dp.Gaussian(1, one, 1e-6) for one in normal)]
+    with dp.ledger.open(tmp_path / f"{uuid.uuid4()}.sqlite") as ledger:
+        ledger.create("visits", limit=limit, **how)
+        for price in (dp.Gaussian(1, 1, 1e-6), dp.PureDP(1), dp.ApproxDP(1, 1e-6)):
+            spent: list[Any] = []
+
+            def compute(spent: list[Any] = spent) -> None:
+                for one in inside:
+                    one.release(0)
+                    spent.append(one)
+
+            before = ledger.accounts("visits")[0].used
+            with contextlib.suppress(dp.BudgetExceeded):
+                ledger.release("visits", price, compute)
+            account = ledger.accounts("visits")[0]
+            parts = [exact_cost(Price.of(one), account.unit) for one in spent]
+            paid = (account.used - before).numbers()
+            assert sum(loss for loss, _ in parts) <= paid[0]
+            assert sum(delta for _, delta in parts) <= paid[1]
+
+
+def test_a_key_stands_for_the_whole_price(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.ZCDP(5))
+    gaussian = dp.Gaussian(1, 1, 1e-6)
+    ledger.charge("visits", gaussian, key="june")
+    for other in (gaussian.guarantee, dp.Gaussian(2, 1, 1e-7)):
+        with pytest.raises(dp.InvalidArgument, match="key"):
+            ledger.release("visits", other, never, key="june")
+    ledger.release("visits", gaussian, lambda: gaussian.release(0), key="june")
 
 
 def test_what_a_charge_and_a_release_print(ledger: Ledger) -> None:

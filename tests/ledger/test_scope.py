@@ -90,20 +90,35 @@ def test_a_block_with_a_key_is_replayed(ledger: Ledger) -> None:
         Stand(0.1).release()
 
 
-def test_the_innermost_block_pays(ledger: Ledger) -> None:
+def test_a_block_inside_of_another_is_refused(ledger: Ledger, tmp_path: Any) -> None:
+    """The inner one would pay, and what the outer one stands for would be released unpaid."""
     for name in ("visits", "deaths"):
         ledger.create(name, limit=dp.PureDP(1))
-    with ledger.scope("visits"):
-        Stand(0.25).release()
-        with pytest.raises(RuntimeError), ledger.scope("deaths"):
-            Stand(0.5).release(-1)
-        Stand(0.25).release()
-        assert ledger.release("deaths", dp.PureDP(0.25), lambda: Stand(0.25).release(), key="own").value
-    assert ledger.left("visits") == dp.PureDP(0.5)
-    assert ledger.left("deaths") == dp.PureDP(0.25)
+    before = ledger.head
+
+    def inner_release() -> None:
+        ledger.release("deaths", dp.PureDP(0.5), lambda: Stand(0.5).release())
+
+    def inner_scope() -> None:
+        with ledger.scope("deaths"):
+            Stand(0.5).release()
+
+    for inner in (inner_release, inner_scope):
+        with ledger.scope("visits"), pytest.raises(dp.InvalidArgument, match="scope"):
+            inner()
+    assert ledger.head == before, "nothing was charged"
+    for inner in (inner_release, inner_scope):
+        with pytest.raises(dp.InvalidArgument, match="scope"):
+            ledger.release("visits", dp.PureDP(0.25), inner)
+    assert (ledger.left("visits"), ledger.left("deaths")) == (dp.PureDP(0.5), dp.PureDP(1))
     with pytest.raises(dp.BudgetExceeded), ledger.scope("visits"):
         Stand(0.75).release()
     assert Stand(99).release(), "a block that failed is left"
+    with ledger.scope("visits"):
+        Stand(0.25).release()
+    with ledger.scope("deaths"):
+        Stand(0.25).release()
+    assert (ledger.left("visits"), ledger.left("deaths")) == (dp.PureDP(0.25), dp.PureDP(0.75))
 
 
 def test_seeded_sources_are_refused_before_they_are_charged(ledger: Ledger) -> None:

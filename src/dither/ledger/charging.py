@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
+from dither.ledger.answers import canonical
 from dither.ledger.chain import Receipt
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
@@ -36,14 +38,21 @@ class Charge:
     units: frozenset[Unit] = field(default=frozenset(), repr=False)
 
 
-def earlier(store: Store, dataset: str, key: str, paid: Guarantee, digest: str) -> Charge | None:
+def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple[dict[str, Any], str]:
+    """The cost as the history states it, and a hash of all that one key stands for: the whole price is part of it."""
+    stated = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
+    text = canonical([dataset, stated, analyst, asked])
+    return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def earlier(store: Store, dataset: str, key: str, paid: Guarantee, request: str) -> Charge | None:
     """The recorded answer under this key. A charge without one gives no right to anything: whoever asks again pays
     again, and so nobody draws the noise of one charge twice.
     """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
-    if chain.checked(store, rows[0][0]).body.get("request") != digest:
+    if chain.checked(store, rows[0][0]).body.get("request") != request:
         raise InvalidArgument(
             message("key", "a new key for a new request", "one used for another request", "choose another key")
         )
@@ -100,9 +109,8 @@ def pay(
     analyst: str | None,
     crowd: people.Contributors | None,
     body: dict[str, Any],
-    *,
     max_incidents: int,
-    unread: bool = False,
+    unread: bool,
 ) -> Charge:
     """Check every account with this charge in it, write it down, and charge them, in the transaction under way.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -19,11 +18,10 @@ from dither.ledger.accounts import Account
 from dither.ledger.answers import canonical, decode, encode
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
-from dither.ledger.scope import Allowance, Scope
+from dither.ledger.scope import Allowance, Scope, paying, refuse_inside
 from dither.ledger.store import Store
-from dither.ledger.units import Filter, Limit, Price
+from dither.ledger.units import Filter, Price
 from dither.ledger.verify import verify
-from dither.spending import kept_by
 
 _LONGEST = 200
 _SHOWN = 10_000
@@ -107,7 +105,7 @@ class Ledger:
             :mod:`dither.ledger.units`.
         """
         name = _name(dataset, "dataset")
-        limits = _limits(name, limit, each_analyst, each_person, population, filter)
+        limits = opening.limits(name, limit, each_analyst, each_person, _population(population), filter)
         with self._store.transaction():
             return opening.create(self._store, name, limits)
 
@@ -127,7 +125,7 @@ class Ledger:
         others are refused. Opened for reading only, missing accounts are left missing.
         """
         name = _name(dataset, "dataset")
-        limits = _limits(name, limit, each_analyst, each_person, population, filter)
+        limits = opening.limits(name, limit, each_analyst, each_person, _population(population), filter)
         with self._store.snapshot():
             there = accounts.find(self._store, name) is not None
             if there:
@@ -143,12 +141,7 @@ class Ledger:
         """
         name, who = _name(dataset, "dataset"), _name(analyst, "analyst")
         with self._store.transaction():
-            accounts.known(self._store, name)
-            if accounts.find(self._store, name, "analyst", who) is not None:
-                raise InvalidArgument(
-                    message("analyst", "one without an account", "one who has it", "use change_limit to change it")
-                )
-            return accounts.open_all(self._store, name, [accounts.opened((name, "analyst", who), limit, filter)])
+            return opening.admit(self._store, name, who, limit, filter)
 
     def change_limit(
         self,
@@ -164,36 +157,9 @@ class Ledger:
         signed and why stays in the history.
         """
         name, by, why = _name(dataset, "dataset"), _name(signed_by, "signed_by"), _name(reason, "reason", 2000)
+        who = None if analyst is None else _name(analyst, "analyst")
         with self._store.transaction():
-            whole = accounts.known(self._store, name)
-            found = whole
-            if analyst is not None:
-                found = accounts.known(self._store, name, "analyst", _name(analyst, "analyst"))
-            elif each_person:
-                found = accounts.known(self._store, whole.population, "people")
-            new = Limit.of(limit, found.filter)
-            if new.unit != found.unit:
-                raise InvalidArgument(
-                    message(
-                        "limit",
-                        f"a limit in {found.unit}, which this account adds up",
-                        f"one in {new.unit}",
-                        "convert it",
-                    )
-                )
-            told = accounts.state(limit, found.filter)
-            self._store.run(
-                schema.RESTATE,
-                {
-                    **found.where,
-                    "stated_": canonical(told),
-                    "unit_": new.unit,
-                    "limit_loss_": new.amount.loss,
-                    "limit_delta_": new.amount.delta,
-                },
-            )
-            body = {"account": list(found.place), "limit": told, "signed_by": by, "reason": why}
-            return chain.append(self._store, "limit", name, body)
+            return opening.change_limit(self._store, name, who, each_person, limit, by, why)
 
     # -- charging ---------------------------------------------------------------------------------------------------
 
@@ -237,9 +203,7 @@ class Ledger:
         who = None if analyst is None else _name(analyst, "analyst")
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
-        cost_stated = {**accounts.state(guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
-        text = canonical([name, cost_stated, who, asked])
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        stated, digest = charging.digest(name, price, who, asked)
         self._reached("asked")
         found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
         if found is not None:
@@ -251,18 +215,8 @@ class Ledger:
         with self._store.transaction():
             found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
             if found is None:
-                body = {"cost": cost_stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                found = charging.pay(
-                    self._store,
-                    name,
-                    named,
-                    price,
-                    who,
-                    contributors,
-                    body,
-                    max_incidents=most,
-                    unread=unread,
-                )
+                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
+                found = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)
                 if unread:
                     _incidents.record(self._store, found)
         self._reached("charged")
@@ -351,11 +305,12 @@ class Ledger:
         """
         if not callable(compute):
             raise WrongType(message("compute", "a function", type(compute).__name__, "pass lambda: …"))
+        refuse_inside()  # before anything is charged
         paid = self.charge(
             dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents
         )
         if paid.answer is None:
-            with kept_by(Allowance(paid.cost)):
+            with paying(Allowance(paid)):
                 found = compute() if paid.kept is None else compute(paid.kept)
             self._reached("computed")
             return self.record(paid, encode(found))
@@ -468,17 +423,8 @@ def _name(value: object, name: str, longest: int = _LONGEST) -> str:
     return value
 
 
-def _limits(
-    dataset: str,
-    limit: Guarantee | None,
-    each_analyst: Guarantee | None,
-    each_person: Guarantee | None,
-    population: str | None,
-    filter: Filter,
-) -> opening.Limits:
-    default = "" if each_person is None else dataset
-    whose = default if population is None else _name(population, "population")
-    return opening.Limits(limit, each_analyst, each_person, whose, filter)
+def _population(value: str | None) -> str | None:
+    return None if value is None else _name(value, "population")
 
 
 def _canonical(request: Any) -> str:

@@ -1,4 +1,4 @@
-"""Opening the accounts of a dataset: once, or if they are not there yet."""
+"""Opening the accounts of a dataset, once or if they are not there yet, and changing their limits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
-from dither.ledger import accounts
+from dither.ledger import accounts, chain, schema
 from dither.ledger.accounts import Account
+from dither.ledger.answers import canonical
 from dither.ledger.chain import Receipt
 from dither.ledger.store import Store
-from dither.ledger.units import Filter, Unit, check_filter, check_guarantee
+from dither.ledger.units import Filter, Limit, Unit, check_filter, check_guarantee
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,19 @@ class Limits:
             raise InvalidArgument(
                 message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
             )
+
+
+def limits(
+    dataset: str,
+    limit: Guarantee | None,
+    each_analyst: Guarantee | None,
+    each_person: Guarantee | None,
+    population: str | None,
+    filter: Filter,
+) -> Limits:
+    """The limits as a caller states them; by default people are the dataset's own."""
+    default = "" if each_person is None else dataset
+    return Limits(limit, each_analyst, each_person, default if population is None else population, filter)
 
 
 def create(store: Store, dataset: str, limits: Limits) -> Receipt:
@@ -104,3 +118,44 @@ def check(store: Store, dataset: str, limits: Limits) -> None:
                 "state that, or change the ledger's with change_limit, signed and with a reason",
             )
         )
+
+
+def admit(store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter) -> Receipt:
+    """Open an account for one analyst, in the transaction that is under way."""
+    accounts.known(store, dataset)
+    if accounts.find(store, dataset, "analyst", analyst) is not None:
+        raise InvalidArgument(
+            message("analyst", "one without an account", "one who has it", "use change_limit to change it")
+        )
+    return accounts.open_all(store, dataset, [accounts.opened((dataset, "analyst", analyst), limit, filter)])
+
+
+def change_limit(
+    store: Store, dataset: str, analyst: str | None, each_person: bool, limit: Guarantee, signed_by: str, reason: str
+) -> Receipt:
+    """Change one limit, in the transaction that is under way."""
+    account = accounts.known(store, dataset)
+    if analyst is not None:
+        account = accounts.known(store, dataset, "analyst", analyst)
+    elif each_person:
+        account = accounts.known(store, account.population, "people")
+    new = Limit.of(limit, account.filter)
+    if new.unit != account.unit:
+        raise InvalidArgument(
+            message(
+                "limit", f"a limit in {account.unit}, which this account adds up", f"one in {new.unit}", "convert it"
+            )
+        )
+    stated = accounts.state(limit, account.filter)
+    store.run(
+        schema.RESTATE,
+        {
+            **account.where,
+            "stated_": canonical(stated),
+            "unit_": new.unit,
+            "limit_loss_": new.amount.loss,
+            "limit_delta_": new.amount.delta,
+        },
+    )
+    body = {"account": list(account.place), "limit": stated, "signed_by": signed_by, "reason": reason}
+    return chain.append(store, "limit", dataset, body)

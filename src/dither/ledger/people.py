@@ -85,8 +85,11 @@ def _column(people: Any) -> Any:
     elif hasattr(people, "columns") and hasattr(people, "iloc"):
         people = _only([people[name] for name in people.columns])
     if hasattr(people, "to_pylist"):
-        integers = str(getattr(people, "type", "")).startswith(("int", "uint")) and not people.null_count
+        kind = str(getattr(people, "type", ""))
+        integers = kind.startswith(("int", "uint")) and not people.null_count
         people = people.to_numpy() if integers else people.to_pylist()
+        if kind.startswith("decimal") and kind.endswith(", 0)"):  # whole numbers of more than 64 bits
+            people = [None if key is None else int(key) for key in people]
     if isinstance(people, (str, bytes, dict)) or not hasattr(people, "__iter__"):
         raise WrongType(
             message("people", "a column of person keys", type(people).__name__, "pass the column, or a list of keys")
@@ -103,7 +106,7 @@ def _column(people: Any) -> Any:
         people = np.fromiter(held, dtype=object, count=len(held))
     if people.ndim != 1:
         raise WrongType(message("people", "one column", f"{people.ndim} dimensions", "pass one column of keys"))
-    if people.dtype.kind not in "iuUOf":
+    if people.dtype.kind not in "iuUTOf":
         raise _no_key(people.dtype.name)
     return people
 

@@ -119,7 +119,7 @@ def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]
     """Statements that make a ledger: tables, indices, triggers that refuse to change history, version and secret."""
     from sqlalchemy.dialects import postgresql, sqlite
 
-    speaks: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.dialect()
+    speaks: sa.Dialect = (sqlite if dialect == "sqlite" else postgresql).dialect()  # type: ignore[no-untyped-call]
     made: list[str] = []
     for table in _metadata.sorted_tables:
         made.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))

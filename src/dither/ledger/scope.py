@@ -1,17 +1,23 @@
-"""The books inside a block: every release is charged, or drawn from what was charged already."""
+"""What pays for the releases inside a block: each is charged, or drawn from what was charged already.
+
+One block pays. A block inside of another (a scope in a scope, or in a computation of ``ledger.release``, or that in a
+scope) would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import BudgetExceeded, NotPrivate, message
-from dither.guarantees import Guarantee
+from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
+from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.answers import encode
-from dither.ledger.units import check_guarantee
-from dither.spending import kept_by
+from dither.ledger.charging import Charge
+from dither.ledger.units import Price, Unit, exact_cost
+from dither.spending import Spender, keeper, kept_by
 
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger
@@ -27,7 +33,7 @@ class Scope:
     @contextmanager
     def opened(self) -> Iterator[Scope]:
         """Charge every release made until the block ends."""
-        with kept_by(self):
+        with paying(self):
             yield self
 
     @property
@@ -53,29 +59,64 @@ class Scope:
 
 
 class Allowance:
-    """What was charged already: the releases of one computation may not cost more in all."""
+    """What was charged already: the releases of one computation may not cost more in all.
 
-    def __init__(self, total: Guarantee) -> None:
-        self._total, self._spent, self._lock = total, 0, threading.Lock()
+    That is checked in the unit of every account that was charged, and in that of the cost as it was stated. A release
+    that is cheap in one unit may be dear in another.
+    """
+
+    def __init__(self, charge: Charge) -> None:
+        price = charge.price or Price(charge.cost)
+        own: Unit = "rho" if isinstance(price.guarantee, ZCDP) else "epsilon"
+        self._price, self._lock = price, threading.Lock()
+        self._left = {unit: exact_cost(price, unit) for unit in sorted({own, *charge.units})}
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
         """Take one release from what is left, and compute it."""
         _refuse_seeded(private)
-        cost = what.guarantee
-        check_guarantee(cost, "cost")
+        price = Price.of(what)
         with self._lock:
-            spent = cost + self._spent
-            if not spent <= self._total:
-                raise BudgetExceeded(
-                    message(
-                        "compute",
-                        f"releases that cost {self._total} in all",
-                        str(spent),
-                        "charge what they cost together",
-                    )
-                )
-            self._spent = spent
+            self._left = {unit: self._rest(price, unit) for unit in self._left}
         return compute()
+
+    def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
+        """What is left in a unit after one release."""
+        try:
+            loss, delta = exact_cost(price, unit)
+        except NotPrivate:  # it has no cost in this unit
+            loss, delta = self._left[unit][0] + 1, Fraction(0)
+        rest = self._left[unit][0] - loss, self._left[unit][1] - delta
+        if min(rest) < 0:
+            raise BudgetExceeded(
+                message(
+                    "compute",
+                    f"releases that cost {self._price} in all",
+                    f"more, counted in {unit} and delta",
+                    "charge what they cost together",
+                )
+            )
+        return rest
+
+
+def refuse_inside() -> None:
+    """Refuse to pay where another block pays already."""
+    if keeper() is not None:
+        raise InvalidArgument(
+            message(
+                "scope",
+                "one scope, or one computation of ledger.release, at a time",
+                "another inside of it, which would leave the outer one uncharged",
+                "end the outer one first, or release from one dataset at a time",
+            )
+        )
+
+
+@contextmanager
+def paying(spender: Spender) -> Iterator[None]:
+    """Every release inside is paid by this one."""
+    refuse_inside()
+    with kept_by(spender):
+        yield
 
 
 def _refuse_seeded(private: bool) -> None:

@@ -166,18 +166,12 @@ class Price:
         return str(self.guarantee)
 
 
-def cost(price: Guarantee | Price, unit: Unit) -> Amount:
-    """What a release costs an account that adds up this unit, rounded up.
-
-    >>> cost(PureDP(0.1), "epsilon").loss * 10 == LOSS_UNIT
-    True
-    >>> cost(ZCDP(0.5), "rho")
-    Amount(loss=500000000000000, delta=0)
-    """
+def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction]:
+    """What a release costs an account that adds up this unit: loss and delta."""
     known = price.rho if isinstance(price, Price) else None
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:
-        return Amount(_up(known, LOSS_UNIT), 0)
+        return known, Fraction(0)
     loss, delta = _parts(guarantee)
     if unit == "rho" and not isinstance(guarantee, ZCDP):
         loss = PureDP(loss).to_zcdp()._numbers[0] if loss else loss
@@ -190,6 +184,18 @@ def cost(price: Guarantee | Price, unit: Unit) -> Amount:
                 "convert it with to_approx(delta), or give the account a limit in rho",
             )
         )
+    return loss, delta
+
+
+def cost(price: Guarantee | Price, unit: Unit) -> Amount:
+    """The same in units, rounded up.
+
+    >>> cost(PureDP(0.1), "epsilon").loss * 10 == LOSS_UNIT
+    True
+    >>> cost(ZCDP(0.5), "rho")
+    Amount(loss=500000000000000, delta=0)
+    """
+    loss, delta = exact_cost(price, unit)
     return Amount(_up(loss, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
@@ -207,4 +213,15 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     return PureDP(loss) if loss else None
 
 
-__all__ = ["Amount", "Filter", "Limit", "Price", "Unit", "check_filter", "check_guarantee", "cost", "guarantee_of"]
+__all__ = [
+    "Amount",
+    "Filter",
+    "Limit",
+    "Price",
+    "Unit",
+    "check_filter",
+    "check_guarantee",
+    "cost",
+    "exact_cost",
+    "guarantee_of",
+]

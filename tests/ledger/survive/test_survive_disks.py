@@ -57,6 +57,29 @@ def test_what_may_not_be_written(tmp_path: Path, what: str) -> None:
         assert spent(ledger) == 2 * COST
 
 
+@pytest.mark.parametrize("journal", [True, False])
+def test_everything_is_read_where_nothing_may_be_written(tmp_path: Path, journal: bool) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    place = folder / "budget.sqlite"
+    with dp.ledger.open(place) as ledger:
+        ledger.create("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
+        ledger.charge("visits", dp.PureDP(COST), people=["ann"])
+    if not journal:
+        (folder / "budget.sqlite-journal").unlink()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    (found,) = together(1, "read_only", place=str(place))
+    folder.chmod(0o755)
+    *read, errors = found
+    assert read == [2, 2, True, False, False]
+    assert len(errors) == 3
+    assert all("read_only=True" in error for error in errors)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
 def test_a_new_ledger_where_nothing_may_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -105,5 +128,5 @@ def test_a_server_whose_disk_is_full(server: Server, postgresql: str) -> None:
         ledger.close()
         assert spent(ledger) == (paid + 1) * COST
         ledger.release("visits", dp.PureDP(COST), answer, key=f"{paid}")
-        assert spent(ledger) == (paid + 1) * COST
-        assert ledger.verify().entries == 1 + 2 * (paid + 1)
+        assert spent(ledger) == (paid + 2) * COST, "what was not recorded is paid again"
+        assert ledger.verify().entries == 2 + 2 * (paid + 1)

@@ -18,7 +18,7 @@ def test_sqlite_writes_through(tmp_path: Path) -> None:
             charged(ledger, "visits", "1/10", 1)
             run = ledger._store._driver().execute
             assert run("PRAGMA synchronous").fetchone() == (2,)  # FULL
-            assert run("PRAGMA journal_mode").fetchone() == ("wal",)
+            assert run("PRAGMA journal_mode").fetchone() == ("persist",)
             assert run("PRAGMA fullfsync").fetchone() == (1,)
             ledger.close()  # and on the next connection as well
 

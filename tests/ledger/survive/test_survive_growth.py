@@ -15,6 +15,7 @@ from work import opened
 import dither as dp
 from dither.ledger import chain, schema
 from dither.ledger.answers import canonical
+from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT
 
 SMALL, LARGE = 10**3, 10**6
@@ -22,7 +23,7 @@ SERVED = 10**5
 COST = LOSS_UNIT // 10**7
 
 
-def history(head: dp.ledger.Receipt, count: int) -> Iterator[tuple[Any, ...]]:
+def history(store: Store, head: dp.ledger.Receipt, count: int) -> Iterator[tuple[Any, ...]]:
     """So many more charges, as they would have been written: the same chain, made without the checks."""
     before, at = bytes.fromhex(head.hash), chain.now()
     told = {"filter": "sum", "kind": "PureDP", "numbers": ["1/10000000"]}
@@ -30,7 +31,7 @@ def history(head: dp.ledger.Receipt, count: int) -> Iterator[tuple[Any, ...]]:
     text = canonical(body)
     for seq in range(head.seq + 1, head.seq + 1 + count):
         key = f"old {seq}"
-        before = chain._digest(before, (seq, at, "charge", "visits", key, None, text), None)
+        before = chain._digest(store, before, (seq, at, "charge", "visits", key, None, text), None)
         yield seq, at, "charge", "visits", key, None, text, None, before
 
 
@@ -38,7 +39,7 @@ def grown(place: str, count: int) -> None:
     """A ledger with so many charges."""
     with opened(place) as ledger:
         head = ledger.create("visits", limit=dp.PureDP(1))
-    rows, spent = history(head, count), f"UPDATE dither_account SET spent_loss = {COST * count}"
+    rows, spent = history(ledger._store, head, count), f"UPDATE dither_account SET spent_loss = {COST * count}"
     if "://" in place:
         with psycopg.connect(place) as server, server.cursor() as cursor:
             with cursor.copy("COPY dither_entry FROM STDIN") as copy:
@@ -50,6 +51,7 @@ def grown(place: str, count: int) -> None:
             cursor.execute("ANALYZE")
         return
     with closing(sqlite3.connect(place)) as file:
+        file.execute("PRAGMA journal_mode = PERSIST")
         file.executemany("INSERT INTO dither_entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         file.execute(spent)
         file.commit()

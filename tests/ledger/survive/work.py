@@ -130,6 +130,14 @@ def charge(place: str, times: int, costs: list[str], number: int, people: bool =
         return charged(ledger, "visits", costs[number % len(costs)], times, **rest)
 
 
+def first_use(place: str, given: bool, number: int) -> Any:
+    """Open a ledger that is not there yet, and its accounts, and pay a share."""
+    wait()
+    with dp.ledger.open(place, secret=SECRET if given else None) as ledger:
+        ledger.ensure("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
+        return [charged(ledger, "visits", "1/32", 1, people=[number])[0] == [True], ledger.created]
+
+
 def same_key(place: str, number: int) -> Any:
     """Everybody asks the same at the same time."""
     with opened(place) as ledger:
@@ -294,7 +302,7 @@ def full_disk(place: str, way: str, number: int) -> Any:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     for _ in range(2):
         ledger.charge("visits", dp.PureDP(COST), people=PEOPLE, key="k")
-    paid += len(errors) > 1
+        paid += 1
     entries = ledger.verify().entries
     ledger.close()
     return {"errors": errors, "readable": readable, "paid": paid, "entries": entries}
@@ -329,6 +337,8 @@ def forbidden(place: str, what: str, number: int) -> Any:
         return {"errors": errors}
     ledger = opened(place)
     ledger.close()
+    if what == "folder":
+        Path(place + "-journal").unlink()  # with it there, the ledger can be written even so
     file.chmod(0o644 if what == "folder" else 0o444)
     folder.chmod(0o755 if what == "file" else 0o555)
     for _ in range(2):
@@ -341,6 +351,27 @@ def forbidden(place: str, what: str, number: int) -> Any:
     entries = ledger.verify().entries
     ledger.close()
     return {"errors": errors, "entries": entries}
+
+
+def read_only(place: str, number: int) -> Any:
+    """Read everything where nothing may be written."""
+    powerless()
+    wait()
+    with dp.ledger.open(place, read_only=True) as ledger:
+        verified, history, left = ledger.verify(), list(ledger.history()), ledger.left("visits")
+        there = ledger.ensure("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
+        missing = ledger.ensure("deaths", limit=dp.PureDP(1))
+        errors = []
+        for attempt in (
+            lambda: ledger.charge("visits", dp.PureDP(COST), people=["ann"]),
+            lambda: ledger.create("deaths", limit=dp.PureDP(1)),
+            lambda: ledger.reopen("visits", signed_by="ann", reason="none"),
+        ):
+            try:
+                attempt()
+            except dp.LedgerError as error:
+                errors.append(str(error))
+    return [verified.entries, len(history), left == dp.PureDP(1 - COST), there, missing, errors]
 
 
 def say(what: Any) -> None:
@@ -356,7 +387,8 @@ def wait() -> None:
 
 
 TASKS: dict[str, Callable[..., Any]] = {
-    task.__name__: task for task in (charge, same_key, die_at, zygote, persist, fork, orphan, full_disk, forbidden)
+    task.__name__: task
+    for task in (charge, first_use, same_key, die_at, read_only, zygote, persist, fork, orphan, full_disk, forbidden)
 }
 
 

@@ -30,7 +30,7 @@ from dither.tables.discrete import bin_of, whole_steps
 from dither.tables.measures import MOST_ROWS, SQUARE_BITS, Grid, Measure, grid
 from dither.tables.phrases import Phrases
 from dither.tables.rows import Lookup, Typed
-from dither.tables.tree import Column, Expression, Query, Value
+from dither.tables.tree import Expression, Query, Value
 
 _PRIME = (1 << 31) - 1
 SQL_TYPES: dict[Type, str] = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}

@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from dither.errors import InvalidArgument, message
 from dither.tables import rows
 from dither.tables.card import Card, Type
+from dither.tables.discrete import bin_of, whole_steps
 from dither.tables.measures import MOST_ROWS, SQUARE_BITS, Grid, Measure, grid
 from dither.tables.phrases import Phrases
-from dither.tables.ranges import LEAST, MOST
-from dither.tables.rows import Lookup, Typed, double
-from dither.tables.tree import Column, Expression, Query, Value
+from dither.tables.rows import Lookup, Typed
+from dither.tables.tree import Expression, Query, Value
 
 _PRIME = (1 << 31) - 1
 SQL_TYPES: dict[Type, str] = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
@@ -277,25 +277,6 @@ def _condition(expression: Expression, find: Lookup) -> str:
     return found.sql
 
 
-def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> str:
-    """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
-    low, high = bounds
-    known = None
-    if isinstance(value, Column):
-        sql, card = find(value)
-        if card.type == "integer" and grid.scale == 1.0:
-            return (
-                f"CASE WHEN {sql} <= {grid.low} THEN {grid.low} WHEN {sql} >= {grid.high} THEN {grid.high} "
-                f"ELSE CAST({sql} AS BIGINT) END"
-            )
-        if card.type == "integer":
-            sql = f"CAST({sql} AS DOUBLE)"
-    else:
-        number = rows.number(value, find)
-        sql, known = number.sql, number.range
-    return f"CAST({rows.held(sql, low, high, grid.scale, known)} AS BIGINT)"
-
-
 def sums(frame: Frame, measures: list[Measure]) -> str:
     """The statement for sums: a line for each group, with each measure as a whole number."""
     values: dict[tuple[object, ...], str] = {}
@@ -393,7 +374,7 @@ def bins(frame: Frame, value: Expression, edges: tuple[float, ...] | None, keys:
     """
     found = rows.compile(value, frame.find)
     if edges is not None:
-        bin = _bin_of(value, edges, frame.find)
+        bin = bin_of(value, edges, frame.find)
     else:
         assert keys is not None
         rows.repeated(found.sql, len(keys))
@@ -417,38 +398,6 @@ def spread(frame: Frame, most: int) -> str:
     count = f"CASE WHEN COUNT(*) > {most} THEN {most} ELSE COUNT(*) END - 1"
     people = f"SELECT u, {count} AS b FROM ({pairs}) AS p GROUP BY u"
     return frame.phrases.render(f"SELECT b, COUNT(*) AS m0 FROM ({people}) AS q GROUP BY b")
-
-
-def _bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> str:
-    """The number of the bin; equal widths by one multiplication, others by comparison.
-
-    What is below the second edge is compared and not multiplied: a product too small for a double is an error on
-    PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
-    """
-    count = len(edges) - 1
-    low, high = edges[0], edges[-1]
-    sql = find(value)[0] if isinstance(value, Column) else rows.number(value, find).sql
-    plain = f"CAST({sql} AS DOUBLE)"
-    outside = (
-        f"CASE WHEN {plain} IS NULL OR {plain} > {rows.NAN} THEN NULL WHEN {plain} <= {double(low)} THEN 0 "
-        f"WHEN {plain} >= {double(high)} THEN {count - 1}"
-    )
-    if count > 64 and _even(edges):
-        per = count / (high - low)
-        step = f"CAST(FLOOR(({plain} - {double(low)}) * {double(per)}) AS BIGINT)"
-        return f"{outside} WHEN {plain} < {double(edges[1])} THEN 0 ELSE LEAST({step}, {count - 1}) END"
-    rows.repeated(plain, count)
-    arms = " ".join(f"WHEN {plain} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
-    return f"{outside} {arms} ELSE {count - 1} END"
-
-
-def _even(edges: tuple[float, ...]) -> bool:
-    """Whether bins have equal widths, within bounds that a product can bear."""
-    width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
-    if not LEAST <= width <= MOST or size > MOST:
-        return False
-    slack = 1e-9 * width + 2 * math.ulp(float(size))
-    return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= slack
 
 
 __all__ = ["MOST_ROWS", "SQUARE_BITS", "Frame", "Grid", "Measure", "bins", "grid", "spread", "sums", "whole_steps"]

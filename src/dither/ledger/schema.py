@@ -117,9 +117,7 @@ _POSTGRESQL_TRIGGERS = (
 
 def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]]:
     """Statements that make a ledger: tables, indices, triggers that refuse to change history, version and secret."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    speaks: sa.Dialect = (sqlite if dialect == "sqlite" else postgresql).dialect()  # type: ignore[no-untyped-call]
+    speaks = sa.make_url("sqlite://" if dialect == "sqlite" else "postgresql+psycopg://").get_dialect()()
     made: list[str] = []
     for table in _metadata.sorted_tables:
         made.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))

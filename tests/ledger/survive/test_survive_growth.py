@@ -131,6 +131,7 @@ def test_many_analysts(tmp_path: Path) -> None:
             ledger.create("visits", limit=dp.PureDP(1), each_analyst=dp.PureDP(1))
             (row,) = [row for row in ledger._store.rows(schema.ACCOUNTS) if row[1] == "analyst"]
         with closing(sqlite3.connect(place)) as file:
+            file.execute("PRAGMA journal_mode = PERSIST")
             rows = [(row[0], row[1], f"analyst {i}", *row[3:]) for i in range(count)]
             file.executemany(f"INSERT INTO dither_account VALUES ({', '.join('?' * len(row))})", rows)
             file.commit()

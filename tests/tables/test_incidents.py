@@ -76,8 +76,14 @@ def holds_nothing(error: BaseException) -> bool:
     )
 
 
-@pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
-@pytest.mark.parametrize(("made", "after"), [(card, 0), (card, 1), (per_person, 0), (per_person, 1), (per_person, 2)])
+PLACES = [(card, 0), (card, 1), (per_person, 0), (per_person, 1), (per_person, 2)]
+HERE_AND_THERE = [
+    *((cause, *PLACES[i % len(PLACES)]) for i, cause in enumerate(CAUSES.values())),
+    *((CAUSES["an engine's error"], *place) for place in PLACES[1:]),
+]
+
+
+@pytest.mark.parametrize(("cause", "made", "after"), HERE_AND_THERE)
 def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypatch, cause, made, after):
     """At every statement that reads rows: whom the question is about, and each of its measures."""
     with dp.open(made(tmp_path)) as table:

@@ -12,10 +12,13 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import decimal, exactly, outward_max
 
 MAX_EPSILON = Fraction(10**6)
+MIN_EPSILON = Fraction(1, 10**100)
+"""Below it nothing is learned, and noise over sensitivity leaves what floats can hold."""
+MAX_DELTA = 1 - Fraction(1, 10**9)
 
 
 def epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """A privacy loss: above 0 and at most a million.
+    """A privacy loss: above 0, from 1e-100 to a million.
 
     >>> epsilon(1)
     Fraction(1, 1)
@@ -28,6 +31,8 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
             else "such a loss protects nobody; pass 10 or less"
         )
         raise InvalidArgument(message(name, "a number above 0 and at most 1e+06", value, fix))
+    if exact < MIN_EPSILON:
+        raise InvalidArgument(message(name, "at least 1e-100", value, f"pass a larger {name}, for example {name}=1"))
     return exact
 
 
@@ -41,7 +46,7 @@ def loss(value: object, name: str = "epsilon") -> Fraction:
 
 
 def delta(value: object, name: str = "delta") -> Fraction:
-    """A failure probability: strictly between 0 and 1.
+    """A failure probability: above 0 and at most a billionth below 1.
 
     >>> delta(1e-6)
     Fraction(1, 1000000)
@@ -56,6 +61,8 @@ def delta(value: object, name: str = "delta") -> Fraction:
                 f"pass {name}=1e-6, or a pure mechanism for {name} = 0",
             )
         )
+    if exact > MAX_DELTA:
+        raise InvalidArgument(message(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6"))
     return exact
 
 

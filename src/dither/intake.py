@@ -125,6 +125,25 @@ def as_table(
     return table
 
 
+def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = None, name: str = "x") -> NDArray[Any]:
+    """Records as an array with one entry or row for each: numbers as float64, NaN where one is missing, unless another
+    ``kind`` is declared (whole numbers that are missing are 0 then). A list is one column unless ``columns`` says
+    otherwise.
+
+    >>> as_records([7, 7, None])
+    array([ 7.,  7., nan])
+    """
+    if isinstance(data, np.ndarray) and data.ndim > 1 and data.dtype.kind in _PLAIN and data.dtype.itemsize <= 8:
+        if columns is not None and data.shape[1:] != (columns,):
+            raise InvalidArgument(message(name, f"{columns} column(s)", "others", "pass one value for each"))
+        return data.astype(np.int64 if kind == "integer" and data.dtype.kind in "bi" else np.float64)
+    table = columns is not None or getattr(data, "ndim", 1) != 1 or hasattr(data, "columns")
+    if table or hasattr(data, "column_names"):
+        return as_table(data, "label" if kind == "label" else "float", columns=columns, name=name)
+    column = as_values(data, kind, name=name)
+    return column.values if kind in ("integer", "boolean", "label") else column.floats()
+
+
 def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
     """The columns of a table."""
     if isinstance(data, np.ndarray):
@@ -326,4 +345,4 @@ def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
     return signed
 
 
-__all__ = ["Column", "Kind", "as_table", "as_values", "saturate"]
+__all__ = ["Column", "Kind", "as_records", "as_table", "as_values", "saturate"]

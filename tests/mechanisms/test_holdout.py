@@ -5,10 +5,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from divergence import refusal
 
-from dither import PureDP, ReusableHoldout
+from dither import InvalidData, PureDP, ReusableHoldout
 from dither.randomness import SeededSource
 from support import FALSE_ALARM, ScriptedSource, surprise
 
@@ -85,7 +86,7 @@ def test_sensitivity_of_distance_and_mean() -> None:
                     means = []
                     for part in (held, moved):
                         h = make(train, part)
-                        means.append((h._mean(lambda x: x, h._train), h._mean(lambda x: x, h._holdout)))
+                        means.append((h._mean(h._train.tolist()), h._mean(h._held_out(lambda x: x))))
                     assert abs(means[0][1] - means[1][1]) <= Fraction(1, 3)
                     distance = [abs(t - m) for t, m in means]
                     assert abs(distance[0] - distance[1]) <= Fraction(1, 3)
@@ -96,6 +97,29 @@ def test_no_record_decides_between_an_answer_and_an_error() -> None:
         held = HELD.copy()
         held[7] = bad
         assert make(held=held, threshold=1000).ask(lambda x: x / 200).from_holdout is False
+
+
+@pytest.mark.parametrize("odd", [None, math.nan, "?", 1.5, 2**70, True])
+def test_a_question_that_fails_on_a_held_out_record_fails_for_that_record_only(odd: Any) -> None:
+    def touchy(records: Any) -> Any:
+        if np.any(~(records <= 200)) or np.any(records == 1.5):
+            raise RuntimeError(f"secret {records}")
+        return records >= 150
+
+    held = [*HELD.tolist()[:-1], odd]
+    assert sum(make(held=held)._held_out(touchy)[:-1]) == 49
+    assert make(held=held, threshold=1000).ask(touchy).from_holdout is False
+    assert make(held=pd.Series(held, dtype=object).to_list(), threshold=1000).ask(touchy).value == 0
+
+
+def test_what_a_question_raises_is_not_shown() -> None:
+    def fail(records: Any) -> Any:
+        raise ValueError(f"secret {records[7]}")
+
+    with pytest.raises(InvalidData, match=r"question: expected .* Fix: ") as caught:
+        make().ask(fail)
+    assert "7" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 
+import numpy as np
+
 from dither import arguments
 from dither.accounting.distribution import Losses, compose
-from dither.accounting.events import Event, check, unknown
+from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, check, unknown
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from dither.accounting.noises import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
@@ -16,7 +17,6 @@ from dither.errors import NotPrivate, message
 from dither.exact import square_root, up
 
 _BITS = 96
-_MOST_WAYS = 64
 _ORDERED = (BoundedRange, GaussianNoise, LaplaceNoise, Pure)
 """Kinds with one parameter, in which more loss dominates less."""
 
@@ -112,46 +112,64 @@ def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
 
 
 def _ways(event: Event) -> list[Way]:
-    """In which releases one person can be, and how often in each: one way for each choice of groups."""
+    """The releases that one person can be in, and how often in each; if the whole is one partition, one way for each
+    of its groups.
 
-    def add(parts: list[tuple[list[Way], int]]) -> list[Way]:
-        total = 1
-        for ways, _ in parts:
-            total *= len(ways)
-            if total > _MOST_WAYS:
-                raise NotPrivate(
-                    message(
-                        "event",
-                        f"at most {_MOST_WAYS} ways in which one person can take part",
-                        "more",
-                        "give the groups of a Parallel equal events, or put the parts into one Parallel",
-                    )
-                )
-        found = []
-        for chosen in itertools.product(*(ways for ways, _ in parts)):
-            way: Way = {}
-            for one, (_, count) in zip(chosen, parts, strict=True):
-                for leaf, times in one.items():
-                    way[leaf] = way.get(leaf, 0) + times * count
-            found.append(way)
-        return found
-
-    def most(groups: list[list[Way]]) -> list[Way]:
-        return _undominated([way for ways in groups for way in ways])
-
-    return event.fold(lambda leaf: [{leaf: 1}], add, most)
+    Anywhere else a partition becomes releases that dominate all of its groups (:func:`_slots`), since a person may be
+    in another group every time, and in which may depend on the answers before. So the ways stay few, and they hold
+    for adaptive partitions too.
+    """
+    if isinstance(event, PostProcessed):
+        return _ways(event.event)
+    if isinstance(event, Sequential) and [count for _, count in event.parts] == [1]:
+        return _ways(event.parts[0][0])
+    if isinstance(event, Parallel):
+        return [way for group in event.groups for way in _ways(group)]
+    return [event.fold(lambda leaf: {leaf: 1}, _sum, _slots)]
 
 
-def _undominated(ways: list[Way]) -> list[Way]:
-    """Of single releases of one kind only the one with the most loss."""
-    worst: dict[type, Event] = {}
-    kept = []
-    for way in ways:
-        leaf = next(iter(way))
-        if len(way) == 1 and way[leaf] == 1 and isinstance(leaf, _ORDERED):
-            other = worst.get(type(leaf))
-            if other is None or (leaf.zcdp or 0) > (other.zcdp or 0):
-                worst[type(leaf)] = leaf
-        elif way not in kept:
-            kept.append(way)
-    return kept + [{leaf: 1} for leaf in worst.values()]
+def _sum(parts: list[tuple[Way, int]]) -> Way:
+    total: Way = {}
+    for way, count in parts:
+        for release, times in way.items():
+            total[release] = total.get(release, 0) + times * count
+    return total
+
+
+def _slots(groups: list[Way]) -> Way:
+    """Releases that dominate every group's: the strongest of each group side by side, then the next strongest, and so
+    on, each such slot being one :class:`Parallel` of releases; a group that has fewer is in no more of them.
+    """
+    queues = [sorted(((_strength(release), release, count) for release, count in group.items()), key=lambda x: -x[0])
+              for group in groups]  # fmt: skip
+    total: Way = {}
+    while queues := [queue for queue in queues if queue]:
+        times = min(queue[0][2] for queue in queues)
+        slot = _worst([queue[0][1] for queue in queues])
+        total[slot] = total.get(slot, 0) + times
+        for queue in queues:
+            strength, release, count = queue.pop(0)
+            if count > times:
+                queue.insert(0, (strength, release, count - times))
+    return total
+
+
+def _strength(release: Event) -> float:
+    """The largest probability with which a person can be told from nobody: delta at epsilon 0."""
+    pairs = release.pairs
+    if pairs is None:
+        raise unknown(release, "a dominating pair")
+    p, q = pairs[0].tails(np.zeros(1))
+    return float(p[0] - q[0]) + pairs[0].infinite
+
+
+def _worst(releases: list[Event]) -> Event:
+    """One release, or several in parallel: of one kind only the one with the most loss."""
+    kept: dict[object, Event] = {}
+    for release in releases:
+        for one in release.groups if isinstance(release, Parallel) else (release,):
+            kind = type(one) if isinstance(one, _ORDERED) else one
+            other = kept.get(kind)
+            if other is None or (one.zcdp or 0) > (other.zcdp or 0):
+                kept[kind] = one
+    return Parallel(*kept.values()) if len(kept) > 1 else next(iter(kept.values()))

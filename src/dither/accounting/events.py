@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from dither import arguments
 from dither.accounting import concentrated
-from dither.accounting.pairs import Floats, Pair
+from dither.accounting.pairs import EnvelopePair, Floats, Pair
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import ZCDP, Guarantee, PureDP, parallel, sequential
 
@@ -183,6 +183,10 @@ class Parallel(Event):
     """Releases about disjoint groups of people, the groups being fixed by public rules: each person is in one.
 
     Between neighbours one group changes: a record is added or removed, or replaced by one of the same group.
+    Nothing is said of how the groups of one ``Parallel`` and those of another overlap: a person may be in any group of
+    each, also where both are written alike, and ``Parallel(a, b) + Parallel(a, b)`` is counted for somebody who is in
+    the first group of one and the second group of the other. People who are in the same group every time are
+    ``Parallel(2 * a, 2 * b)``.
 
     >>> from dither.accounting import Pure
     >>> Parallel(Pure(1), Pure(2)).guarantee
@@ -202,6 +206,21 @@ class Parallel(Event):
     def guarantee(self) -> Guarantee:
         """The largest."""
         return parallel(*(event.guarantee for event in self.groups))
+
+    @property
+    def pair(self) -> Pair | None:
+        """One that dominates every group's, where each group is one release with a pair."""
+        return _envelope([event.pair for event in self.groups])
+
+    @property
+    def pairs(self) -> tuple[Pair, Pair] | None:
+        """The same for either direction."""
+        both = [event.pairs for event in self.groups]
+        if all(pairs is not None and pairs[0] is pairs[1] for pairs in both):
+            found = _envelope([pairs and pairs[0] for pairs in both])
+            return None if found is None else (found, found)
+        removed, added = (_envelope([pairs and pairs[side] for pairs in both]) for side in (0, 1))
+        return None if removed is None or added is None else (removed, added)
 
     def scaled(self, factor: Fraction) -> Event:
         """Each group."""
@@ -238,6 +257,13 @@ class PostProcessed(Event):
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
         """That of the release."""
         return self.event.fold(leaf, add, most)
+
+
+def _envelope(pairs: Sequence[Pair | None]) -> Pair | None:
+    known = [pair for pair in pairs if pair is not None]
+    if len(known) < len(pairs):
+        return None
+    return known[0] if len(known) == 1 else EnvelopePair(known)
 
 
 def _shown(value: object) -> str:

@@ -215,3 +215,43 @@ class SampledPair(Pair):
         if self._base.infinite:
             places = np.append(places, self._least)
         return np.unique(-places if self._adding else places)
+
+
+class EnvelopePair(Pair):
+    """The pair whose curve is the largest of several curves, at every epsilon: it dominates each of them, and so also
+    a choice among them that depends on earlier answers.
+
+    The largest of curves that are convex in e^epsilon is one too, and where the i-th is the largest, its tails are
+    those of the pair. Curves ``P(L > l) - e^l Q(L > l)`` are compared in floats; P is raised by what the comparison
+    may have lost. If all pairs are symmetric, so is this one.
+
+    >>> pair = EnvelopePair([LaplacePair(1.0), GaussianPair(0.1)])
+    >>> pair.tails(np.array([0.0]))[0].round(4) == LaplacePair(1.0).tails(np.array([0.0]))[0].round(4)
+    array([ True])
+    """
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._pairs = tuple(pairs)
+        self.low, self.high = min(pair.low for pair in pairs), max(pair.high for pair in pairs)
+        self.infinite = max(pair.infinite for pair in pairs)
+        self._lost = 4 * max(pair.slack for pair in pairs)
+        self.slack = 2 * self._lost
+
+    def tails(self, at: Floats) -> tuple[Floats, Floats]:
+        """See the class."""
+        tails = [(p + pair.infinite, q) for pair, (p, q) in ((pair, pair.tails(at)) for pair in self._pairs)]
+        with np.errstate(divide="ignore", over="ignore"):
+            curves = np.array([p - np.exp(np.minimum(np.log(q) + at, 700.0)) for p, q in tails])
+        worst, places = np.argmax(curves, axis=0), np.arange(at.size)
+        p, q = (np.array(column)[worst, places] for column in zip(*tails, strict=True))
+        raised = p + self._lost * np.max([p for p, _ in tails], axis=0)
+        return np.clip(raised, self.infinite, 1.0) - self.infinite, q
+
+    def reach(self, tail: float) -> tuple[float, float]:
+        """The widest."""
+        lows, highs = zip(*(pair.reach(tail) for pair in self._pairs), strict=True)
+        return min(lows), max(highs)
+
+    def grid(self, tail: float) -> Floats:
+        """All places of all pairs."""
+        return np.unique(np.concatenate([pair.grid(tail) for pair in self._pairs]))

@@ -252,7 +252,7 @@ class _Seen:
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """What the data reach a release by: not its owner, and not where coins come from."""
-    return {name: copy.deepcopy(value) for name, value in given.items() if name not in ("self", "source")}
+    return {name: _own(value) for name, value in given.items() if name not in ("self", "source")}
 
 
 def _parameters(what: Any) -> Any:
@@ -283,9 +283,12 @@ class _Recorder:
             outcome = compute()
         if known(what) and len(self.log) == before:
             session, seed = _place(self.sessions, what), _seed(given)
-            self.log.append(_Seen(copy.copy(what), name, arguments, _own(outcome), session, seed))
+            # a session is never copied; of it only what it was started with is compared
+            owner = what if isinstance(what, SparseVectorSession) else copy.copy(what)
+            started = isinstance(what, SparseVector)
+            self.log.append(_Seen(owner, name, arguments, None if started else _own(outcome), session, seed))
             self.coins.turn()
-            if isinstance(what, SparseVector):
+            if started:
                 self.sessions.append(outcome)
         return outcome
 
@@ -339,7 +342,7 @@ class _Player:
         if isinstance(what, SparseVectorSession):
             what.asked += 1
             what.above += expected.outcome is not False
-        return copy.deepcopy(expected.outcome)
+        return _own(expected.outcome)
 
     def _stop(self, finding: str) -> None:
         self.findings.append(finding)

@@ -14,6 +14,7 @@ from dither.density import histograms, ks
 from dither.density.released import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.guarantees import PureDP
+from dither.intake import as_table
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
@@ -92,7 +93,9 @@ def release(
     if any(abs(end) > _LARGEST for pair in limits for end in pair):
         raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
     shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)
-    edges = tuple(np.linspace(low, high, cells + 1) for (low, high), cells in zip(limits, shape, strict=True))
+    edges = tuple(
+        np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
+    )
     if any(np.any(np.diff(line) <= 0) for line in edges):
         raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)
@@ -117,8 +120,8 @@ def release(
 def _columns(
     x: Any, bounds: Any, neighbors: Neighbors, nan: NanPolicy
 ) -> tuple[list[NDArray[np.float64]], list[tuple[float, float]]]:
-    rows = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x) if not isinstance(x, (list, tuple)) else x
-    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+    if getattr(x, "ndim", 1) == 2 or hasattr(x, "columns") or hasattr(x, "column_names"):
+        rows = as_table(x, name="x")
         if bounds is None or not hasattr(bounds, "__len__") or len(bounds) != rows.shape[1] or len(bounds) == 0:
             raise InvalidArgument(
                 message(

@@ -33,6 +33,7 @@ from dither.learn.rows import lengths
 from dither.mechanisms import Gaussian, Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
+from dither.stateful import Stateful
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,7 +48,7 @@ _NONE = np.zeros(1)  # the lengths of rows that are all within their norm
 _BINS = 20
 
 
-class Budget:
+class Budget(Stateful):
     """What one fit may spend, handed out in shares that add up to at most 1.
 
     *Statement.* Let each person's contribution to the parts of one release satisfy ``sum_b |z_b|^2 / reach_b^2 <=

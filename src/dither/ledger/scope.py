@@ -12,12 +12,13 @@ from dither.guarantees import Guarantee
 from dither.ledger.answers import encode
 from dither.ledger.units import check_guarantee
 from dither.spending import kept_by
+from dither.stateful import Stateful
 
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger
 
 
-class Scope:
+class Scope(Stateful):
     """What ``with ledger.scope(dataset)`` opens: it charges each release inside before it is computed."""
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
@@ -52,7 +53,7 @@ class Scope:
         return self._ledger.record(paid, encode(found)).value
 
 
-class Allowance:
+class Allowance(Stateful):
     """What was charged already: the releases of one computation may not cost more in all."""
 
     def __init__(self, total: Guarantee) -> None:

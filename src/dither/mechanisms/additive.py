@@ -187,6 +187,18 @@ class Additive:
             found.append(both if integer is None else needed if integer else real)
         return _one_or_all(found)
 
+    def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
+        """``P(release(value) >= threshold)`` for integers, from above, to about ``2**-bits``.
+
+        An integer comes out as the multiple of the integer step that is nearest to value + noise: it reaches the
+        threshold where the noise passes the middle between the first multiple from there on and the one before.
+        """
+        step = self._integer_step(0)
+        edge = -(-threshold // step) * step - Fraction(step, 2) - value
+        if edge <= 0 or not self._laws[0].symmetric:
+            return Fraction(1)
+        return Fraction(self._laws[0].tail(edge / Fraction(self._scales[0]), bits)[1], 2 << bits)
+
     def _integer_error(self, i: int, width: float, tail: float) -> float:
         """Rounded to integers, the noise is within k where its ideal is within k + 1/2."""
         step = self._integer_step(i)

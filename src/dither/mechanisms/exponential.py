@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import BoundedRange
-from dither.errors import NotPrivate, message
+from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
@@ -184,7 +185,7 @@ class Exponential(Selection):
         width = max(up(1 / (self.rate * fall)), MIN_SCALE)
         while True:
             step = discrete_laplace_one(width, words)
-            found = exactly(score(middle + step), "score")
+            found = _scored(score, middle + step)
             # the proposal's own exponent is 1/width, a little below rate * slope
             spare = (top - found) * self.rate - abs(step) / exactly(width)
             if (top - found) < fall * abs(step):
@@ -205,6 +206,15 @@ class Exponential(Selection):
         from dither.mechanisms.continuous import ContinuousExponential
 
         return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
+
+
+def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
+    """The score of a candidate; what goes wrong inside, which may hold data, is not shown."""
+    with contextlib.suppress(Exception):
+        return exactly(score(candidate), "score")
+    raise InvalidData(
+        message("score", "a finite number for every integer", "an error or something else", "bound the score first")
+    )
 
 
 def relative_rates(scores: NDArray[np.float64], rate: Fraction) -> list[float]:

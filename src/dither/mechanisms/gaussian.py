@@ -184,6 +184,15 @@ class Gaussian(Additive):
             return super()._integer_noise_one(x, i, source)
         return discrete_gaussian_one(max(self._scales[i], MIN_SCALE), source)
 
+    def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
+        """That of the rounded law; the discrete law, under ``rho``, has less beyond its deviation, where its density is
+        convex and each of its masses below the integral around it.
+        """
+        t, sigma = threshold - value - Fraction(1, 2), Fraction(max(self._scales[0], MIN_SCALE))
+        if self.rho is None or sigma > MAX_SCALE:
+            return super().integer_tail(value, threshold, bits)
+        return Fraction(_NORMAL.tail(t / sigma, bits)[1], 2 << bits) if t > sigma else Fraction(1)
+
     def _one_by_one(self) -> bool:
         return super()._one_by_one() if self.rho is None else self._scales[0] > MAX_SCALE
 

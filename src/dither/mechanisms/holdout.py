@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +16,12 @@ from dither.accounting import Pure
 from dither.errors import InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
+from dither.intake import as_records
 from dither.mechanisms.sparse_vector import SparseVector
 from dither.randomness import Source
+from dither.stateful import Stateful
+
+Question = Callable[[NDArray[Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class HoldoutAnswer:
     from_holdout: bool
 
 
-class ReusableHoldout:
+class ReusableHoldout(Stateful):
     """Thresholdout (Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015).
 
     *Statement.* Each question is a function of one record with values in ``bounds``; its mean over the training
@@ -35,6 +40,10 @@ class ReusableHoldout:
     holdout's mean is given with noise, ``limit`` times at most. A value outside the bounds counts as the nearer
     bound, NaN as the lower. The holdout is used through a numeric
     :class:`~dither.SparseVector` only, so all answers together are epsilon-DP for it (replacing one record).
+
+    A question gets an array of records, float64 for numbers. It is tried on the training data first: if it fails there
+    it is refused. If it fails on the holdout it is asked record by record, and a record on which it fails counts as
+    the lower bound: no held-out record decides between an answer and an error.
 
     *Why.* The distance of the two means moves by width/n when one holdout record is replaced, and so does the
     holdout's mean.
@@ -57,7 +66,7 @@ class ReusableHoldout:
         limit: int,
         source: Source | None = None,
     ) -> None:
-        self._train, self._holdout = np.asarray(train), np.asarray(holdout)
+        self._train, self._holdout = as_records(train, name="train"), as_records(holdout, name="holdout")
         if len(self._holdout) == 0 or len(self._train) == 0:
             raise InvalidData(message("holdout", "at least one record in each part", "none", "keep some data aside"))
         low, high = arguments.bounds(bounds)
@@ -81,26 +90,41 @@ class ReusableHoldout:
         """How many more answers may come from the holdout."""
         return self._mechanism.limit - self._session.above
 
-    def ask(self, question: Callable[[NDArray[Any]], Any]) -> HoldoutAnswer:
+    def ask(self, question: Question) -> HoldoutAnswer:
         """The mean of ``question`` over the records, from the training data where that generalises."""
-        train, held = self._mean(question, self._train), self._mean(question, self._holdout)
-        found = self._session.ask(abs(train - held), answer=held)
-        return HoldoutAnswer(float(train), False) if found is False else HoldoutAnswer(float(found), True)
-
-    def _mean(self, question: Callable[[NDArray[Any]], Any], records: NDArray[Any]) -> Fraction:
-        values = np.asarray(question(records), dtype=np.float64)
-        if values.shape != (len(records),):
+        values = _answers(question, self._train)
+        if values is None:  # said outside of the handler: an error of the question's may hold a record
             raise InvalidData(
                 message(
                     "question",
                     "one number for each record",
-                    "something else",
-                    "return an array as long as the data",
+                    "an error or something else",
+                    "return an array as long as the data, for any records",
                 )
             )
+        train, held = self._mean(values), self._mean(self._held_out(question))
+        answer = self._session.ask(abs(train - held), answer=held)
+        return HoldoutAnswer(float(train), False) if answer is False else HoldoutAnswer(float(answer), True)
+
+    def _held_out(self, question: Question) -> list[float]:
+        together = _answers(question, self._holdout)
+        if together is not None:
+            return together
+        apart = (_answers(question, self._holdout[i : i + 1]) for i in range(len(self._holdout)))
+        return [math.nan if answer is None else answer[0] for answer in apart]
+
+    def _mean(self, values: list[float]) -> Fraction:
         low, high = self._bounds
-        total = sum((_clipped(value, low, high) for value in values.tolist()), Fraction(0))
-        return total / len(records)
+        return sum((_clipped(value, low, high) for value in values), Fraction(0)) / len(values)
+
+
+def _answers(question: Question, records: NDArray[Any]) -> list[float] | None:
+    """One number for each record; None if the question does not give that."""
+    try:
+        values = np.asarray(question(records.copy()), dtype=np.float64)
+    except Exception:
+        return None
+    return values.tolist() if values.shape == (len(records),) else None
 
 
 def _clipped(value: float, low: Fraction, high: Fraction) -> Fraction:

@@ -188,6 +188,16 @@ class Laplace(Additive):
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
         return discrete_laplace(max(self._scales[0], MIN_SCALE), xs.size, source)
 
+    def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
+        """``q^t / (1 + q)``, q = exp(-1/scale) and t = threshold - value, from above."""
+        t, scale = threshold - value, Fraction(max(self._scales[0], MIN_SCALE))
+        if scale > MAX_SCALE:
+            return super().integer_tail(value, threshold, bits)
+        if t <= 0:
+            return Fraction(1)
+        q = Fraction(exp_neg(1 / scale, bits)[0], 1 << bits)
+        return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + q)
+
     def _integer_error(self, i: int, width: float, tail: float) -> float:
         """The smallest k with P(|K| > k) = 2 q^(k+1) / (1 + q) <= tail."""
         scale = self._scales[i]

@@ -46,6 +46,12 @@ class ProposeTestRelease:
         arguments.sensitivity(self.bound, "bound")
         arguments.epsilon(self.epsilon)
         arguments.delta(self.delta)
+        self._noises()
+
+    def _noises(self) -> tuple[Laplace, Laplace]:
+        """That of the distance, and that of the answer."""
+        half: Any = arguments.epsilon(self.epsilon) / 2
+        return Laplace(1, half), Laplace(self.bound, half)
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -85,7 +91,7 @@ class ProposeTestRelease:
     @spends
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
         """The noisy value, or None; that it is None is itself private."""
-        half = arguments.epsilon(self.epsilon) / 2
-        noisy = Laplace(1, half).release(arguments.whole(distance, "distance", 0), source=source)  # type: ignore[arg-type]
-        answer: float = Laplace(self.bound, half).release(value, source=source)  # type: ignore[arg-type]
+        test, added = self._noises()
+        noisy = test.release(arguments.whole(distance, "distance", 0), source=source)
+        answer: float = added.release(value, source=source)
         return answer if noisy > self.threshold else None

@@ -16,8 +16,9 @@ from dither.accounting import ResponseReport
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.guarantees import PureDP
+from dither.intake import as_values
 from dither.mechanisms.additive import plain
-from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
+from dither.randomness import Source, mark, resolve, trials, uniform_integers
 from dither.randomness.seeded import NOTICE
 from dither.spending import spends
 
@@ -57,7 +58,8 @@ class RandomizedResponse:
     replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
 
     *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories
-    epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism it would be billed twice that.
+    epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism it would be billed twice that. What is none
+    of the categories is reported as each of them with probability 1/k, which lies between the two.
 
     Parameters
     ----------
@@ -192,91 +194,84 @@ class RandomizedResponse:
 
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """A report for one category, or for each of a list, an array or a Series of them."""
+        """A report for one category, or for each of a list, an array or a Series of them.
+
+        Reports are labels where labels were named, and otherwise integers, or booleans for a column that is declared
+        to hold booleans. What is none of the categories is reported as a random one: an error would tell that it was
+        there.
+        """
         words = resolve(source)
-        if hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and np.ndim(value) > 0 and len(value) == 0:
+        if isinstance(value, (dict, set, frozenset)):
+            raise WrongType(message("value", "a category, or a column of them", type(value).__name__, "pass a list"))
+        dimensions = 1 if isinstance(value, (list, tuple)) else getattr(value, "ndim", int(hasattr(value, "to_numpy")))
+        if dimensions == 0:
+            [report] = self._reports([value.item() if isinstance(value, np.ndarray) else value], words)
+            return mark(report, words)
+        if dimensions != 1:
+            raise InvalidArgument(message("value", "one dimension", f"{dimensions} dimensions", "pass one column"))
+        if len(value) == 0:
             raise InvalidArgument(message("value", "at least one report", "none", "ask somebody"))
+        booleans = str(getattr(value, "dtype", "")).lower().startswith("bool") and isinstance(self.categories, int)
+        if booleans and self._k != 2:
+            raise WrongType(message("value", f"one of {self._k} categories", "a column of booleans", "convert it"))
+        reports = self._reports(value, words)
         if isinstance(value, (list, tuple)):
-            return mark(self._decode(self._report(self._encode(list(value)), words), bool_out=_all_bool(value)), words)
-        if isinstance(value, np.ndarray) and value.ndim > 0:
-            if value.ndim != 1:
-                raise InvalidArgument(message("value", "one dimension", f"{value.ndim} dimensions", "pass one column"))
-            reports = self._report(self._encode(value.tolist()), words)
-            answers = self._decode(reports, bool_out=value.dtype == bool)
-            return mark(np.array(answers, dtype=self._holding(value.dtype)), words)
-        if type(value).__name__ == "Series":
-            answers = self._decode(
-                self._report(self._encode(value.to_list()), words), bool_out=str(value.dtype).lower().startswith("bool")
-            )
-            name = value.name if words.private else f"{value.name} ({NOTICE})"
-            return (
-                type(value)(answers, index=value.index, name=name)
-                if hasattr(value, "index")
-                else type(value)(name, answers)
-            )
-        single = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
-        code = self._encode_one(single)
-        if not trial(self.probability, self._truth, words):
-            other = uniform_integer(self._k - 1, words)
-            code = other + (other >= code)
-        if not isinstance(self.categories, int):
-            return mark(self.categories[code], words)
-        return mark(bool(code) if isinstance(single, bool) else code, words)
+            return mark(reports, words)
+        if booleans:
+            reports = [bool(report) for report in reports]
+        if isinstance(value, np.ndarray):
+            return mark(np.array(reports, dtype=self._holding(value.dtype)), words)
+        if not hasattr(value, "name"):
+            return mark(reports, words)
+        name = value.name if words.private else f"{value.name} ({NOTICE})"
+        return (
+            type(value)(reports, index=value.index, name=name)
+            if hasattr(value, "index")
+            else type(value)(name, reports)
+        )
 
     def estimate(self, responses: Any) -> Frequencies:
         """Unbiased shares of the categories among the people who answered, from their reports."""
         if not hasattr(responses, "__iter__") or isinstance(responses, (str, bytes)):
             raise WrongType(message("responses", "reports", type(responses).__name__, "pass a list of reports"))
-        codes = self._encode(responses.tolist() if hasattr(responses, "tolist") else list(responses))
+        codes = self._encode(responses)
         if codes.size == 0:
             raise InvalidData(message("responses", "at least one", "none", "collect reports first"))
+        if bool(np.any(codes < 0)):
+            raise InvalidData(message("responses", f"the {self._k} categories", "others", "pass reports, as released"))
         observed = np.bincount(codes, minlength=self._k) / codes.size
         q = (1 - self.probability) / (self._k - 1)
         deviation = np.sqrt(observed * (1 - observed) / codes.size)
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
 
-    def _encode_one(self, label: Any) -> int:
-        if type(label) is int and isinstance(self.categories, int) and 0 <= label < self.categories:
-            return int(label)
-        return int(self._encode([label])[0])
-
-    def _encode(self, labels: list[Any]) -> NDArray[np.int64]:
-        wrong = message(
-            "value",
-            f"one of the {self._k} categories",
-            "something else",
-            "map it to a category, or add one, before the report",
-        )
+    def _encode(self, labels: Any) -> NDArray[np.int64]:
+        """The number of each one's category; -1 for what is none."""
+        k = self._k
+        if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu" and isinstance(self.categories, int):
+            return np.where((labels >= 0) & (labels < k), labels, -1).astype(np.int64)
+        values = as_values(labels, "label", name="value").values.tolist()
         if isinstance(self.categories, int):
-            booleans = self._k == 2
-            if not all(isinstance(x, (int, np.integer)) and (booleans or not isinstance(x, bool)) for x in labels):
-                raise WrongType(wrong)
-            if not all(0 <= label < self._k for label in labels):  # before they meet 64 bits
-                raise InvalidData(wrong)
-            return np.array(labels, dtype=np.int64)
-        index = {label: i for i, label in enumerate(self.categories)}
-        try:
-            return np.array([index[label] for label in labels], dtype=np.int64)
-        except (KeyError, TypeError):
-            raise InvalidData(wrong) from None
+            kinds = (int, bool) if k == 2 else (int,)
+            codes = [int(label) if type(label) in kinds and 0 <= label < k else -1 for label in values]
+        else:
+            index = {label: i for i, label in enumerate(self.categories)}
+            codes = [index.get(label, -1) for label in values]
+        return np.array(codes, dtype=np.int64)
 
     def _holding(self, dtype: Any) -> Any:
         """A type that holds every report, whichever categories were in the data."""
         if not isinstance(self.categories, int):
             return np.result_type(dtype, np.array(self.categories).dtype)
-        return dtype if dtype.kind in "bO" or self._k - 1 <= np.iinfo(dtype).max else np.dtype(np.int64)
+        holds = dtype.kind in "bO" or (dtype.kind in "iu" and self._k - 1 <= np.iinfo(dtype).max)
+        return dtype if holds else np.dtype(np.int64)
 
-    def _decode(self, codes: NDArray[np.int64], *, bool_out: bool) -> list[Any]:
-        if not isinstance(self.categories, int):
-            return [self.categories[i] for i in codes.tolist()]
-        return [bool(i) for i in codes.tolist()] if bool_out else codes.tolist()
-
-    def _report(self, codes: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+    def _reports(self, labels: Any, source: Source) -> list[Any]:
+        """A report for each, as a label or a number."""
+        codes = self._encode(labels)
+        strange = np.flatnonzero(codes < 0)
+        codes[strange] = uniform_integers(self._k, strange.size, source).astype(np.int64)
         truthful = trials(self.probability, self._truth, codes.size, source)
         others = uniform_integers(self._k - 1, codes.size, source).astype(np.int64)
         others += others >= codes
-        return np.where(truthful, codes, others)
-
-
-def _all_bool(items: Sequence[Any]) -> bool:
-    return len(items) > 0 and all(isinstance(item, bool) for item in items)
+        reports: list[int] = np.where(truthful, codes, others).tolist()
+        return reports if isinstance(self.categories, int) else [self.categories[code] for code in reports]

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, message
 from dither.exact import exactly
+from dither.intake import Kind, as_records
 from dither.randomness import Source, resolve
 
 
@@ -27,6 +28,10 @@ class SampleAndAggregate:
     that is not finite, or an exception, counts as the lower bound, so that nothing but the aggregate depends on
     the data. ``fn`` must not keep anything between calls or have effects of its own.
 
+    *Types.* ``fn`` gets arrays of float64, NaN for what is missing or no number, whatever the records are: pandas
+    makes floats of whole numbers once one is missing, and no record may change what ``fn`` sees of the others.
+    ``kind="integer"`` or ``kind="label"`` declares another type; ``columns`` is how many a list of rows has.
+
     Examples
     --------
     >>> import numpy as np
@@ -40,39 +45,32 @@ class SampleAndAggregate:
     fn: Callable[[NDArray[Any]], float]
     blocks: int
     bounds: tuple[float, float]
+    kind: Kind | None = None
+    columns: int | None = None
 
     def __post_init__(self) -> None:
         arguments.whole(self.blocks, "blocks", 2)
         arguments.bounds(self.bounds)
+        as_records([], self.kind)
+        if self.columns is not None:
+            arguments.whole(self.columns, "columns")
 
     def results(self, x: Any, *, source: Source | None = None) -> NDArray[np.float64]:
         """One bounded number for each block; not private, but each record moves one of them only: aggregate
         them privately.
         """
-        rows = _rows(x)
-        if rows.ndim == 0 or rows.shape[0] < self.blocks:
+        rows = as_records(x, self.kind, columns=self.columns)
+        if rows.shape[0] < self.blocks:
             raise InvalidArgument(
                 message("x", f"at least as many rows as blocks, {self.blocks}", "fewer", "use fewer blocks")
             )
         low, high = (float(exactly(end)) for end in arguments.bounds(self.bounds))
         order = np.argsort(resolve(source).words(rows.shape[0]), kind="stable")
-        found = []
+        results = []
         for part in np.array_split(order, self.blocks):
             try:
                 value = float(self.fn(rows[part]))
             except Exception:
                 value = low
-            found.append(min(max(value, low), high) if np.isfinite(value) else low)
-        return np.array(found)
-
-
-def _rows(x: Any) -> NDArray[Any]:
-    """The rows, of a type that is declared and does not depend on a record: a list holds floats."""
-    if isinstance(x, np.ndarray) or hasattr(x, "to_numpy"):
-        return np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
-    try:
-        return np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise WrongType(
-            message("x", "an array, a Series or a list of numbers", "something else", "pass a NumPy array")
-        ) from None
+            results.append(min(max(value, low), high) if np.isfinite(value) else low)
+        return np.array(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,7 @@ from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
 from dither.spending import spends, watched
+from dither.stateful import Stateful
 
 _LAPLACE = Exponential(symmetric=True)
 _MOST = 10**15
@@ -110,12 +112,13 @@ class SparseVector:
         return self.threshold_scale * z_threshold + self.scale * z_questions
 
 
-class SparseVectorSession:
-    """A running session of :class:`SparseVector`."""
+class SparseVectorSession(Stateful):
+    """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process."""
 
     def __init__(self, mechanism: SparseVector, threshold: Fraction, source: Source) -> None:
         self._mechanism, self._threshold, self._source = mechanism, threshold, source
         self._noise = Variate(_LAPLACE, source.word(), source)
+        self._lock = threading.Lock()
         self.asked = 0
         self.above = 0
 
@@ -138,23 +141,24 @@ class SparseVectorSession:
         >>> SparseVector(sensitivity=1, epsilon=1, numeric=True).start(threshold=0).ask(10**6) > 10**5
         True
         """
-        if self.done:
-            raise InvalidArgument(
-                message(
-                    "ask",
-                    f"at most {self._mechanism.limit} answer(s) above the threshold in a session",
-                    "a question after them",
-                    "start another session, at its cost",
-                )
-            )
         number = scalar(value)
         shown = number if answer is None else scalar(answer)
         if number is None or shown is None:
             raise InvalidArgument(message("value", "a number", type(value).__name__, "ask for one number at a time"))
-        self.asked += 1
-        if not self._exceeds(Fraction(number)):
-            return False
-        self.above += 1
+        with self._lock:  # two threads that ask at once must not both be the last
+            if self.done:
+                raise InvalidArgument(
+                    message(
+                        "ask",
+                        f"at most {self._mechanism.limit} answer(s) above the threshold in a session",
+                        "a question after them",
+                        "start another session, at its cost",
+                    )
+                )
+            self.asked += 1
+            if not self._exceeds(Fraction(number)):
+                return False
+            self.above += 1
         numeric = self._mechanism.answer
         return mark(True, self._source) if numeric is None else numeric.release(shown, source=self._source)
 

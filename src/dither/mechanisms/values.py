@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.intake import saturate
 from dither.randomness import Source, mark
 from dither.randomness.seeded import NOTICE
 
@@ -165,13 +166,3 @@ def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np
     noise[up & (noise < x)] = np.iinfo(np.int64).max
     noise[~up & (noise > x)] = np.iinfo(np.int64).min
     return noise
-
-
-def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
-    """Unsigned integers as signed ones, those too large at the largest: neighbours stay as close as they were.
-
-    >>> saturate(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [2**63 - 1]
-    True
-    """
-    signed: NDArray[np.int64] = np.minimum(unsigned, np.uint64(2**63 - 1)).astype(np.int64)
-    return signed

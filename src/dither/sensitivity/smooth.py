@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, exactly, square_root, up
+from dither.intake import as_values
 
 Floats = NDArray[np.float64]
 
@@ -42,16 +43,13 @@ _LEAST = 2.0**-500
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
     """The records in order, clipped to the bounds, with the bounds."""
     low, high = ends(bounds)
-    values = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
-    if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise InvalidArgument(message("x", "one column of numbers", "something else", "pass a one-dimensional array"))
-    if values.size < at_least:
+    floats = as_values(x, "number").floats()
+    if floats.size < at_least:
         raise InvalidArgument(
-            message("x", f"at least {at_least} record(s)", f"{values.size}", "the number of records is public here")
+            message("x", f"at least {at_least} record(s)", f"{floats.size}", "the number of records is public here")
         )
-    floats = values.astype(np.float64)
     if np.any(np.isnan(floats)):
-        raise InvalidData(message("x", "no NaN", "some", "replace them by a bound before"))
+        raise InvalidData(message("x", "numbers", "something missing among them", "replace it by a bound before"))
     return np.sort(np.clip(floats, low, high)), low, high
 
 

@@ -8,7 +8,6 @@ more than one record; and every check that could fail on the data fails before a
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,23 +16,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.exact import exactly
-from dither.mechanisms.values import saturate
+from dither.intake import as_values
 from dither.neighbors import Neighbors, ReplaceOne
 
 NanPolicy = Literal["refuse", "drop", "lower"]
 Values = NDArray[np.int64] | NDArray[np.float64]
 
-_FIX = "pass a one-dimensional list, array or Series of numbers"
 _ROWS = 1 << 17
 
 
 def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float = 0.0) -> Values:
     """One column as 64-bit integers or finite floats.
 
-    Which of the two is decided by the declared type of an array or Series, never by its records; a list declares
-    none, so its numbers are floats. Missing values (NaN, None, plus or minus infinity) are refused by default;
+    Which of the two is decided by the declared type of an array or Series, never by its records; a list or an object
+    column declares none, so its numbers are floats (:mod:`dither.intake`). Missing values (NaN, None, plus or minus
+    infinity, and in a column without a declared type whatever is no number) are refused by default;
     ``nan="drop"`` leaves those records out, which changes how many there are and so needs
     :data:`~dither.AddRemove`; ``nan="lower"`` counts them as the lower bound.
 
@@ -52,15 +51,13 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
                 "pass neighbors=dither.AddRemove, or nan='lower'",
             )
         )
-    plain, missing = _plain(listed(x))
-    values: Values
-    fill: float = float(lower)
-    if plain.dtype.kind in "biu":
-        values = saturate(plain) if plain.dtype.kind == "u" else plain.astype(np.int64, copy=False)
+    column = as_values(x, "number")
+    values: Values = column.values.astype(np.int64, copy=False) if column.kind == "boolean" else column.values
+    missing, fill = column.missing, float(lower)
+    if values.dtype.kind == "i":
         fill = min(max(math.floor(lower), -(1 << 63)), (1 << 63) - 1)
     else:
-        values = plain.astype(np.float64, copy=False)
-        missing = ~np.isfinite(values) | missing
+        missing = ~np.isfinite(values)
     if not bool(np.any(missing)):
         return values
     if nan == "refuse":
@@ -76,79 +73,12 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
 
 
 def listed(x: Any) -> Any:
-    """An array or Series as it is, any other column of numbers as a list; what is no column is refused.
+    """A column that can be read more than once: an iterator as a list, anything else as it is.
 
     >>> listed(i for i in range(3))
     [0, 1, 2]
     """
-    if isinstance(x, (str, bytes, dict, set, type)) or x is None or np.isscalar(x):
-        raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
-    if isinstance(x, (np.ndarray, list)) or hasattr(x, "to_numpy"):
-        return x
-    if not hasattr(x, "__iter__"):
-        raise WrongType(message("x", "a column of numbers", type(x).__name__, _FIX))
-    return list(x)
-
-
-def _plain(x: Any) -> tuple[NDArray[Any], Any]:
-    """The numbers, and which are missing beyond those that are not finite."""
-    missing: Any = False
-    if isinstance(x, list):
-        if any(np.ndim(item) > 0 for item in x if isinstance(item, (list, tuple)) or hasattr(item, "__array__")):
-            raise InvalidArgument(message("x", "one dimension", "a list of lists", "pass one column"))
-        found = np.array(x, dtype=object if any(item is None for item in x) else None) if x else np.zeros(0)
-        if found.ndim == 1 and found.dtype.kind in "biu":
-            found = found.astype(np.float64)
-    elif isinstance(x, np.ma.MaskedArray):
-        found, missing = np.asarray(x.data), np.ma.getmaskarray(x)
-    elif isinstance(x, np.ndarray):
-        found = x
-    else:
-        found, missing = _from_series(x)
-    if found.ndim != 1:
-        raise InvalidArgument(
-            message("x", "one dimension", f"{found.ndim} dimensions", "pass one column, for example x[:, 0]")
-        )
-    if found.dtype == object:
-        found = _from_objects(found)
-    if found.dtype.kind not in "biuf" or found.dtype.itemsize > 8:
-        raise WrongType(message("x", "real numbers of at most 64 bits", f"{found.dtype.type.__name__} values", _FIX))
-    return found, missing
-
-
-def _from_series(x: Any) -> tuple[NDArray[Any], Any]:
-    """A Series by its declared type: integers stay integers, whether or not one of them is missing."""
-    dtype: Any = getattr(x, "dtype", None)
-    plain = getattr(dtype, "numpy_dtype", None)  # a nullable dtype of pandas
-    if plain is not None and plain.kind in "biu":
-        return x.to_numpy(dtype=plain, na_value=0), np.asarray(x.isna())
-    if dtype is not None and plain is None and hasattr(x, "isna") and not isinstance(dtype, np.dtype):
-        return np.asarray(x, dtype=object), False  # a categorical or sparse column: no declared kind of number
-    if hasattr(x, "null_count") and hasattr(dtype, "is_integer"):  # polars
-        whole = dtype.is_integer()
-        if str(dtype).endswith("128"):  # which NumPy does not have
-            return np.array(x.to_list(), dtype=object), False
-        if whole or str(dtype) == "Boolean":
-            return x.fill_null(0 if whole else False).to_numpy(), x.is_null().to_numpy()
-    return np.asarray(x.to_numpy()), False
-
-
-def _from_objects(items: NDArray[Any]) -> NDArray[Any]:
-    """Numbers and missing values kept as Python objects; anything else is refused."""
-    missing = [item is None or type(item).__name__ in ("NAType", "NaTType") for item in items]
-    kept = [item for item, gone in zip(items, missing, strict=True) if not gone]
-    if not all(isinstance(item, (int, float, np.integer, np.floating, np.bool_)) for item in kept):
-        raise WrongType(message("x", "real numbers", "a column of objects", _FIX))
-    return np.array(
-        [math.nan if gone else _float(item) for item, gone in zip(items, missing, strict=True)], dtype=float
-    )
-
-
-def _float(item: Any) -> float:
-    try:
-        return float(item)
-    except OverflowError:  # an int beyond all floats is beyond all bounds
-        return sys.float_info.max if item > 0 else -sys.float_info.max
+    return list(x) if isinstance(x, Iterator) else x
 
 
 def known_size(size: int, at_least: int = 1) -> None:

@@ -99,12 +99,16 @@ def count(
 
 
 def _boolean(x: Any) -> bool:
-    return str(getattr(x, "dtype", "")).lower().startswith("bool")
+    return _declared(x).lower().startswith("bool")
+
+
+def _declared(x: Any) -> str:
+    return str(getattr(x, "dtype", getattr(x, "type", "")))
 
 
 def _false(x: Any) -> int:
     """How many entries of a column without a declared type are ``False``: a question to each entry by itself."""
-    if isinstance(x, list) or str(getattr(x, "dtype", "")) in ("object", "Object"):
+    if _declared(x) in ("", "object", "Object"):
         return len([item for item in x if isinstance(item, (bool, np.bool_)) and not item])
     return 0
 

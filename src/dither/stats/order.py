@@ -31,18 +31,18 @@ from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import decimal
 from dither.guarantees import PureDP
+from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
 from dither.spending import spends_arguments
-from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read
+from dither.stats.column import Grid, NanPolicy, Values, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile
 
 _BITS = 30
 _EDGE = math.log(1e6)
 _RARE = 28.0
-_LEAST = Fraction(1, 10**100)
 
 Selected = EstimateInt | EstimateFloat
 
@@ -162,8 +162,6 @@ class _Column:
     ) -> _Column:
         lower, upper = arguments.bounds(bounds)
         loss, words = arguments.epsilon(epsilon), resolve(source)
-        if loss < _LEAST:
-            raise InvalidArgument(message("epsilon", "at least 1e-100", epsilon, "pass a larger epsilon"))
         values = read(x, relation(neighbors), nan, lower)
         if neighbors is ReplaceOne:
             known_size(values.size)
@@ -354,14 +352,10 @@ def mode(
     mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
-    column = listed(x)
-    if getattr(column, "ndim", 1) != 1 or hasattr(column, "columns"):
-        raise InvalidArgument(message("x", "one dimension", "a table", "pass one column"))
-    for item in column.tolist() if hasattr(column, "tolist") else column:
-        with contextlib.suppress(TypeError):  # what has no hash is no category
-            place = index.get(item)
-            if place is not None:
-                counts[place] += 1
+    for item in as_values(x, "label").values.tolist():
+        place = index.get(item)
+        if place is not None:
+            counts[place] += 1
     return mechanism.select(labels, counts, source=source)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, message
-from dither.exact import exp_neg, normal_tail
 from dither.mechanisms import Gaussian, Laplace
 from dither.spending import watched
 from dither.tables import rows
@@ -80,25 +79,16 @@ def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tupl
 
 def threshold(noise: Noise, chance: Fraction, groups: int, normal: bool) -> Keys:
     """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
-    has half of delta to itself."""
-    own = (chance / 2 if normal else chance) / groups
-    scale = Fraction(noise.scale)  # type: ignore[arg-type]
-
-    def passes(t: int) -> Fraction:
-        """P(noise >= t), from above."""
-        if isinstance(noise, Laplace):
-            q = exp_neg(1 / scale, bits)
-            return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + Fraction(q[0], 1 << bits))
-        return Fraction(normal_tail((t - Fraction(1, 2)) / scale, bits)[1], 2 << bits)
-
-    bits = 64 + (1 / own).__ceil__().bit_length()
-    low, high = 0, 1
-    while passes(high) > own:
+    has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
+    share = (chance / 2 if normal else chance) / groups
+    bits = 64 + (1 / share).__ceil__().bit_length()
+    low, high = 1, 2
+    while noise.integer_tail(1, high, bits) > share:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) > own else (low, middle)
-    return Keys(1 + high, chance, groups)
+        low, high = (middle, high) if noise.integer_tail(1, middle, bits) > share else (low, middle)
+    return Keys(high, chance, groups)
 
 
 __all__ = ["Key", "Keys", "Noise", "noisy_measures", "public_keys", "threshold"]

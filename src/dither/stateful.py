@@ -1,0 +1,61 @@
+"""Objects whose state is part of the promise they make: they exist once.
+
+A session that may answer a limited number of times is private because it counts. A copy of it counts by itself, and so
+does the same object in a forked process: together they answer more often than was paid for. :class:`Stateful` objects
+therefore refuse to be copied and pickled, and refuse all use in another process than the one that made them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NoReturn, Self, SupportsIndex
+
+from dither.errors import WrongType, message
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class Stateful:
+    """Base of objects that must not be copied, pickled, or used by a forked process.
+
+    >>> import copy
+    >>> class Counter(Stateful):
+    ...     pass
+    >>> copy.copy(Counter())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    dither.errors.WrongType: Counter: expected the one that was started, got a copy or a pickle of it. ...
+    """
+
+    _home: tuple[int, int]
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Remember the process that made it."""
+        one = super().__new__(cls)
+        object.__setattr__(one, "_home", (os.getpid(), _forks))
+        return one
+
+    def __getattribute__(self, name: str) -> Any:
+        """Any attribute, in the process that made it."""
+        if not name.startswith("__") and object.__getattribute__(self, "_home") != (os.getpid(), _forks):
+            raise _refusal(type(self), "a forked copy of it")
+        return object.__getattribute__(self, name)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Neither ``copy`` nor ``pickle``."""
+        raise _refusal(type(self), "a copy or a pickle of it")
+
+
+def _refusal(kind: type, got: str) -> WrongType:
+    return WrongType(message(kind.__name__, "the one that was started", got, "start another one, at its own cost"))
+
+
+__all__ = ["Stateful"]

@@ -1,0 +1,92 @@
+# ruff: noqa: ARG005
+"""Extreme but valid-looking parameters: refused when a mechanism is made, or served by everything it offers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither import AddRemove, DitherError, ReplaceOne
+from dither.accounting import best_of
+
+EPSILON = [1e-320, 1e-200, 1e-101, 1e-100, 1e-18, 1e-6, 1, 1e6]
+DELTA = [1e-320, 1e-12, 0.3, 1 - 1e-16]
+SENSITIVITY = [1e-119, 1, 1e119]
+
+Make = Callable[[Any, Any, Any], Any]
+Use = Callable[[Any], Any]
+ADDITIVE: Use = lambda m: (m.release([1, 2.5]), m.error(), m.scale, m.variance, m.privacy_curve(0.5))  # noqa: E731
+CHOICE: Use = lambda m: (m.select_index([0, 1.0, 2]), m.error(10), m.scale, m.probabilities([0, 1]))  # noqa: E731
+TOP: Use = lambda m: (m.select_indices([0, 1.0, 2, 3]), m.error(10), m.scale)  # noqa: E731
+MECHANISMS: dict[str, tuple[Make, Use]] = {
+    "Laplace": (lambda e, d, s: dp.Laplace(s, e), ADDITIVE),
+    "Gaussian": (lambda e, d, s: dp.Gaussian(s, e, d), ADDITIVE),
+    "Gaussian classical": (lambda e, d, s: dp.Gaussian(s, e, d, method="classical"), ADDITIVE),
+    "Gaussian rho": (lambda e, d, s: dp.Gaussian(s, rho=e), ADDITIVE),
+    "MixedNoise": (lambda e, d, s: dp.MixedNoise(s, e, d, s, 2), lambda m: (m.release([1, 2.5]), m.error())),
+    "Staircase": (lambda e, d, s: dp.Staircase(s, e), lambda m: (m.release(1.0), m.error(), m.scale)),
+    "BoundedLaplace": (lambda e, d, s: dp.BoundedLaplace(s, e, 0, 10), lambda m: (m.release(1.0), m.scale)),
+    "RandomizedResponse": (lambda e, d, s: dp.RandomizedResponse(e), lambda m: (m.release(1), m.error(people=9))),
+    "Exponential": (lambda e, d, s: dp.Exponential(s, e), CHOICE),
+    "NoisyMax": (lambda e, d, s: dp.NoisyMax(s, e), CHOICE),
+    "PermuteAndFlip": (lambda e, d, s: dp.PermuteAndFlip(s, e), CHOICE),
+    "TopK": (lambda e, d, s: dp.TopK(3, s, e), TOP),
+    "TopK zcdp": (lambda e, d, s: dp.TopK(3, s, e, d), TOP),
+    "SparseVector": (lambda e, d, s: dp.SparseVector(s, e, 2, True), lambda m: (m.start(1.0).ask(2.0), m.error(9))),
+    "ProposeTestRelease": (lambda e, d, s: dp.ProposeTestRelease(s, e, d), lambda m: (m.release(1.0, 5), m.chance(5))),
+    "SmoothNoise": (lambda e, d, s: dp.SmoothNoise("laplace", e, d), lambda m: m.release(1.0, 1.0, width=10.0)),
+    "SmoothNoise student": (lambda e, d, s: dp.SmoothNoise("student", e), lambda m: m.release(1.0, 1.0, width=10.0)),
+}  # fmt: skip
+WITH_DELTA = {"Gaussian", "Gaussian classical", "MixedNoise", "TopK zcdp", "ProposeTestRelease", "SmoothNoise"}
+
+
+def refused(refusal: DitherError) -> None:
+    assert all(part in str(refusal) for part in ("expected ", ", got ", "Fix: "))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_is_refused_when_it_is_made_or_works(name):
+    make, use = MECHANISMS[name]
+    made = 0
+    for e, d, s in itertools.product(EPSILON, DELTA if name in WITH_DELTA else [1e-6], SENSITIVITY):
+        try:
+            mechanism = make(e, d, s)
+        except DitherError as refusal:
+            refused(refusal)
+            continue
+        made += 1
+        use(mechanism)
+        assert mechanism.guarantee is not None
+        assert mechanism.event is not None
+        if s == 1 and d in (1e-6, 1e-12) and e < 1e5:
+            best_of(2 * mechanism.event, 0.5)
+    assert made >= 3
+
+
+STATISTICS: dict[str, Callable[..., Any]] = {
+    **{n: getattr(dp.stats, n) for n in ("sum", "mean", "variance", "std", "histogram", "median", "min", "max", "iqr")},
+    "quantiles": lambda x, b, e, **o: dp.stats.quantiles(x, [0.3, 0.9], b, e, **o),
+    "smooth": lambda x, b, e, **o: dp.stats.median(x, b, e, 1e-6, method="smooth", **o),
+    "delta": lambda x, b, e, **o: dp.stats.mean(x, b, e, 1e-6, **o),
+    "density": lambda x, b, e, **o: dp.density.release(x, b, e, **o),
+    "ks": lambda x, b, e, **o: dp.density.release(x, b, e, method="ks", **o),
+}
+BOUNDS = [(0, 10), (0.5, 1e308), (0, 1e300), (-1e-80, 1e-80), (0, 5e-324), (0, 2**70), (1e300, 1.1e300)]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_statistic_is_refused_or_works(name):
+    answered = 0
+    for e, bounds, relation in itertools.product(EPSILON, BOUNDS, (AddRemove, ReplaceOne)):
+        for x in (np.array([1.0, 5, 2, 8, 3]), np.array([1, 2, 3]), []):
+            try:
+                repr(STATISTICS[name](x, bounds, e, neighbors=relation))
+                answered += 1
+            except DitherError as refusal:
+                refused(refusal)
+    assert answered > 3

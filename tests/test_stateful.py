@@ -1,0 +1,154 @@
+"""Objects that count what they give out exist once: no copy, no pickle, no use in a forked process."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import os
+import pickle
+import pkgutil
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dither
+from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
+from dither.learn.sums import Budget
+from dither.ledger.scope import Allowance, Scope
+from dither.mechanisms.sparse_vector import SparseVectorSession
+from dither.stateful import Stateful
+
+MAKE: dict[type, Callable[[], Any]] = {
+    SparseVectorSession: lambda: SparseVector(1, 1, limit=1).start(0),
+    ReusableHoldout: lambda: ReusableHoldout([1.0], [1.0], bounds=(0, 1), epsilon=1, threshold=0, limit=1),
+    Allowance: lambda: Allowance(PureDP(1)),
+    Scope: lambda: Scope(None, "dataset", None, None),  # type: ignore[arg-type]
+    Budget: lambda: Budget(PureDP(1), AddRemove),
+}
+USE: dict[type, Callable[[Any], Any]] = {
+    SparseVectorSession: lambda one: one.ask(10**6),
+    ReusableHoldout: lambda one: one.ask(lambda x: x),
+    Allowance: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
+    Scope: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
+    Budget: lambda one: one.release([], 1),
+}
+ELSEWHERE = {
+    "_Sketch": "a number set aside while it computes",
+    "_Coins": "the auditor's coins",
+    "_Player": "the auditor's coins",
+    "Sampler": "the auditor's processes",
+    "PrivateEstimator": "fit pays every time; what it keeps was released",
+    "NonPrivate": "makes no promise",
+    "PrivateClassifier": "fit pays every time; what it keeps was released",
+    "_PlainMean": "makes no promise",
+    "Secret": "a key on disk, read when asked for",
+    "Store": "a connection: what was spent is in the database",
+    "LazyUniform": "one draw, inside a release",
+    "_Stream": "starts anew after a fork, and SystemSource does not let it be copied",
+    "Engine": "a connection to the data",
+    "Duck": "a connection to the data",
+    "Postgres": "a connection to the data",
+    "Spark": "a connection to the data",
+    "_Crowd": "one question's contributors",
+    "_Question": "a parser at work",
+}
+"""Classes that change after they were made and promise nothing by what they remember."""
+
+
+def modules() -> None:
+    for module in pkgutil.walk_packages(dither.__path__, "dither."):
+        importlib.import_module(module.name)
+
+
+def below(kind: type) -> set[type]:
+    return set().union(*({child} | below(child) for child in kind.__subclasses__()))
+
+
+def changing() -> set[str]:
+    """Names of classes with a method, other than those that make an object, that assigns to ``self``."""
+    names = set()
+    for path in Path(dither.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = [item for item in node.body if isinstance(item, ast.FunctionDef)]
+                if any(_assigns(method) for method in methods if method.name not in ("__init__", "__post_init__")):
+                    names.add(node.name)
+    return names
+
+
+def _assigns(method: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        for node in ast.walk(method)
+    )
+
+
+def test_whatever_changes_is_stateful_or_says_why_not():
+    modules()
+    stateful = {kind.__name__ for kind in below(Stateful)}
+    assert changing() - stateful - set(ELSEWHERE) == set(), "derive it from Stateful, or say why it need not be"
+    assert not stateful & set(ELSEWHERE)
+
+
+def test_every_stateful_class_is_tried_here():
+    modules()
+    assert {kind for kind in below(Stateful) if kind.__module__.startswith("dither.")} == set(MAKE) == set(USE)
+
+
+@pytest.mark.parametrize("kind", MAKE, ids=lambda kind: kind.__name__)
+def test_no_copy_and_no_pickle(kind):
+    one = MAKE[kind]()
+    attempts = [copy.copy, copy.deepcopy, lambda x: copy.deepcopy([x])]
+    attempts += [lambda x, p=protocol: pickle.dumps({"a": x}, protocol=p) for protocol in range(6)]
+    for attempt in attempts:
+        with pytest.raises(WrongType, match=r"expected the one that was started, got .* Fix: "):
+            attempt(one)
+
+
+@pytest.mark.parametrize("kind", MAKE, ids=lambda kind: kind.__name__)
+def test_no_use_by_a_forked_process(kind):
+    one = MAKE[kind]()
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other tests may have left threads
+        child = os.fork()
+    if child == 0:
+        try:
+            USE[kind](one)
+            os.write(writer, b"answered")
+        except WrongType as refusal:
+            os.write(writer, str(refusal).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        said = stream.read().decode()
+    os.waitpid(child, 0)
+    assert "got a forked copy of it. Fix: " in said
+
+
+def test_threads_together_get_no_more_answers_than_the_limit():
+    for _ in range(20):
+        session, barrier, above = SparseVector(1, 1, limit=1).start(-(10**9)), threading.Barrier(8), []
+
+        def ask(session=session, barrier=barrier, above=above):
+            barrier.wait()
+            try:
+                above.append(session.ask(0))
+            except dither.InvalidArgument:
+                above.append(False)
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert above.count(True) == 1

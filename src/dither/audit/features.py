@@ -80,10 +80,11 @@ def join(parts: Sequence[Outputs]) -> Outputs:
     }
     names = dict.fromkeys(name for part in parts for name in (*part.columns, *part.fixed) if name not in fixed)
     size = sum(part.size for part in parts)
-    few = _few((name.removesuffix(" kind") for name in names), size)
+    few = _few((name.removesuffix(" kind") for name in (*names, *fixed)), size)
     columns = {
         name: _stacked([part.column(name) for part in parts]) for name in names if name.removesuffix(" kind") in few
     }
+    fixed = {name: value for name, value in fixed.items() if name.removesuffix(" kind") in few}
     return Outputs(size, columns, fixed)
 
 

@@ -50,6 +50,7 @@ def well_behaved(found: tuple[int, str, str]) -> None:
     assert "\x1b" not in out + err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", NUMERIC)
 def test_every_number_in_every_option_is_taken_or_refused(option, visits, dither):
     more = () if option in ("--epsilon", "--error") else ("--epsilon", "1")
@@ -59,7 +60,7 @@ def test_every_number_in_every_option_is_taken_or_refused(option, visits, dither
 
 def test_a_tiny_or_huge_epsilon_is_taken_or_refused_where_the_card_allows_it(visits, dither):
     visits.write_text("min_epsilon = 1e-323\n" + visits.read_text(encoding="utf-8"), encoding="utf-8")
-    for value, question in itertools.product(("5e-324", "1e-320", "1e-200", "1e-18", "1e5"), QUESTIONS[:4]):
+    for value, question in itertools.product(("5e-324", "1e-320", "1e-200", "1e-18"), QUESTIONS[:2]):
         well_behaved(dither("explain", visits, question, "--epsilon", value))
         well_behaved(dither("explain", visits, question, "--epsilon", value, "--delta", "1e-6"))
     for value in ("1e-200", "1e-18"):
@@ -67,7 +68,8 @@ def test_a_tiny_or_huge_epsilon_is_taken_or_refused_where_the_card_allows_it(vis
         assert (code, "cost" in out) == (0, True)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_options_together_are_taken_or_refused(data, visits, dither):
     arguments: list[str] = []
@@ -81,7 +83,8 @@ def test_any_options_together_are_taken_or_refused(data, visits, dither):
     well_behaved(dither("query", visits, question, *arguments))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_options_of_the_other_commands_are_taken_or_refused(data, visits, dither):
     command = data.draw(st.sampled_from(["budget", "init", "check", "version", "nosuch", "demo", "audit"]))
@@ -120,13 +123,13 @@ def nested(depth: int) -> str:
 )
 def test_a_card_however_deep_is_refused(text, tmp_path, dither):
     (tmp_path / "deep.toml").write_text(text)
-    for command in (("check",), ("budget",), ("explain",), ("query",)):
+    for command in (("check",), ("query",)):
         well_behaved(
             dither(*command, tmp_path / "deep.toml", *([COUNT, "--epsilon", "1"] if len(command[0]) < 6 else []))
         )
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_any_encoding_can_be_printed(encoding, visits):
     def run(*arguments: str) -> str:
         done = subprocess.run(

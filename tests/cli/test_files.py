@@ -63,6 +63,7 @@ def test_what_exists_stays_unless_forced(writer, shop, dither):
     assert {path.name for path in Path().iterdir() if path.name.startswith(".dither")} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_privacy_rests_on_is_never_written_over(writer, shop, dither):
     option = writer.split()[1]

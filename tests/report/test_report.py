@@ -299,19 +299,31 @@ def test_a_page_on_the_command_line(card, tmp_path, monkeypatch, capsys):
         assert part in words_
 
 
-def test_a_page_that_cannot_be_written_loses_no_answer(card, tmp_path, monkeypatch, capsys):
+def test_a_page_that_cannot_be_written_is_found_out_first_and_loses_no_answer(card, tmp_path, monkeypatch, capsys):
     assert ask(card, tmp_path / "none" / "page.html", monkeypatch) == 2
     printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("dither: --report: expected a file")
+    assert not (tmp_path / "books.sqlite").exists()  # nothing was charged
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dither.report.write_html", full)
+        assert ask(card, tmp_path / "page.html", patched) == 2
+    printed = capsys.readouterr()
     assert "left: ε = 1.5" in printed.out
-    assert printed.err.startswith("dither: report: expected a file")
+    assert "the answer is recorded" in printed.err
     assert not ask(card, tmp_path / "page.html", monkeypatch)  # asked again, it is free
     assert "paid earlier" in capsys.readouterr().out
     assert "this answer" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("dither.cli.plots.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert ask(card, tmp_path / "plot.png", monkeypatch, "--plot") == 2
     printed = capsys.readouterr()
-    assert (printed.out, printed.err[:38]) == ("", "dither: --plot: expected matplotlib, w")
+    assert (printed.out, printed.err[:27]) == ("", "dither: matplotlib: expecte")
+    assert "pip install 'dither[plot]'" in printed.err
     assert not (tmp_path / "books.sqlite").exists()

@@ -19,6 +19,7 @@ import pytest
 import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
 from dither.learn.sums import Budget
+from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.stateful import Stateful
@@ -26,7 +27,7 @@ from dither.stateful import Stateful
 MAKE: dict[type, Callable[[], Any]] = {
     SparseVectorSession: lambda: SparseVector(1, 1, limit=1).start(0),
     ReusableHoldout: lambda: ReusableHoldout([1.0], [1.0], bounds=(0, 1), epsilon=1, threshold=0, limit=1),
-    Allowance: lambda: Allowance(PureDP(1)),
+    Allowance: lambda: Allowance(Charge("dataset", "key", PureDP(1), Receipt(1, "00" * 32))),
     Scope: lambda: Scope(None, "dataset", None, None),  # type: ignore[arg-type]
     Budget: lambda: Budget(PureDP(1), AddRemove),
 }
@@ -54,7 +55,9 @@ ELSEWHERE = {
     "Duck": "a connection to the data",
     "Postgres": "a connection to the data",
     "Spark": "a connection to the data",
-    "_Crowd": "one question's contributors",
+    "Contributors": "one question's contributors",
+    "Outputs": "files that a command is about to write",
+    "Total": "adds up what was spent, and allows nothing",
     "_Question": "a parser at work",
 }
 """Classes that change after they were made and promise nothing by what they remember."""

@@ -33,7 +33,7 @@ def commands(text: str) -> list[str]:
 def test_an_answer_and_its_notes_are_printed_without_commands(key: str) -> None:
     answer = Answer((key, "n"), ("text", "integer"), ((key, 3),), {"n": (1.0,)}, "ε = 1", (key,))
     assert not commands(str(answer))
-    assert not commands(answer.to_csv().replace("\r\n", "\n"))
+    assert key in answer.to_csv()  # a file holds the key itself
     assert not commands(answer.to_json())
     assert answer.rows[0][0] == key  # as a value it is what it is
 

@@ -59,13 +59,14 @@ def test_every_number_in_every_option_is_taken_or_refused(option, visits, dither
 
 
 def test_a_tiny_or_huge_epsilon_is_taken_or_refused_where_the_card_allows_it(visits, dither):
-    visits.write_text("min_epsilon = 1e-323\n" + visits.read_text(encoding="utf-8"), encoding="utf-8")
+    visits.write_text("min_epsilon = 1e-100\n" + visits.read_text(encoding="utf-8"), encoding="utf-8")
     for value, question in itertools.product(("5e-324", "1e-320", "1e-200", "1e-18"), QUESTIONS[:2]):
         well_behaved(dither("explain", visits, question, "--epsilon", value))
         well_behaved(dither("explain", visits, question, "--epsilon", value, "--delta", "1e-6"))
-    for value in ("1e-200", "1e-18"):
+    for value in ("1e-90", "1e-18"):
         code, out, _ = dither("query", visits, QUESTIONS[1], "--epsilon", value)
         assert (code, "cost" in out) == (0, True)
+    assert dither("query", visits, QUESTIONS[1], "--epsilon", "1e-200")[0] == 2
 
 
 @pytest.mark.slow

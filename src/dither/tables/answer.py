@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 def _cell(value: Any) -> Any:
     plain = "" if value is None else _plain(value)
-    return safe("\n".join(map(printable, plain.split("\n")))) if isinstance(plain, str) else plain
+    return safe(plain) if isinstance(plain, str) else plain
 
 
 def _rich(value: Any, kind: Type) -> Any:

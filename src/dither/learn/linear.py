@@ -55,7 +55,7 @@ _INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
 _LEAST_CONSTANT = 0.5
 _STEPS = (10, 500)
 _TOO_WEAK, _MEAN_RATE, _USUAL = 0.06, 3.0, 0.3  # the mean of the labels
-_TO_GO, _DRAWN_BACK = 10.0, 1.35
+_TO_GO = 10.0
 
 _MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
 _LEAST_VARIANCE = 0.02
@@ -146,13 +146,13 @@ def _likely_weights(found: Floats, strength: float, steps: int) -> Floats:
     """The weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
 
     If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
-    steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.4 / (1.35
-    strength)`` where there are enough of them. In so few steps the weights have gone a part g of their way. With t^2 the mean
+    steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
+    where there are enough of them. In so few steps the weights have gone a part g of their way. With t^2 the mean
     square of the true ones, the best multiple of those found is ``g t^2 / (g^2 t^2 + noise^2)``; it is taken with the t
     that these weights tell, and with 0.3 if that is less, and at most 1.
     """
     free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
-    noise = free / math.hypot(1.0, _DRAWN_BACK * free * strength / (len(found) + 1) ** 0.4)
+    noise = free / math.hypot(1.0, free * strength / (len(found) + 1) ** 0.25)
     gone = 1 / (1 + _TO_GO / strength)
     square = float(np.mean(found * found))
     told = max(square - noise * noise, 0.0) / max(square, _SHORTEST)

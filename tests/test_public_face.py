@@ -48,8 +48,9 @@ AUDIT = [
 ]  # fmt: skip
 LEARN = [
     "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression",
-    "Loss", "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "PrivacyWarning", "Ridge", "Schedule", "SmoothHinge",
-    "Squared", "StandardScaler", "TheoremSGD", "Trace", "compare", "descend", "descent_bound", "gradient_descent",
+    "Loss", "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "PrivacyWarning", "Ridge", "Schedule",
+    "SmoothHinge", "Squared", "StandardScaler", "TheoremSGD", "Trace", "compare", "descend", "descent_bound",
+    "gradient_descent",
     "gradient_variance", "noise_for", "noisy_descent", "offline_sgd", "online_sgd", "private_bound", "ridge_line",
     "select_model", "stochastic_bound", "total_spent", "utility_bound",
 ]  # fmt: skip

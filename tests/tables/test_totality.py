@@ -40,7 +40,11 @@ def test_every_value_can_be_recorded_shown_and_exported(expression, lines, squar
     answer = Answer(("y",), (_kind(values),), tuple((value,) for value in values), {}, "ε = 1")
     again = Answer.restored(decode(encode(answer.stored())))
     assert again == answer
-    assert str(again) and repr(again) and again.to_csv() and again.to_json() and dp.report.html(again)
+    assert str(again)
+    assert repr(again)
+    assert again.to_csv()
+    assert again.to_json()
+    assert dp.report.html(again)
     assert again.to_arrow().num_rows == len(lines)
 
 
@@ -50,7 +54,8 @@ def test_a_product_of_many_counts_is_shown():
         product = f"({product}*{product})"
     with dp.open(pa.table({"x": [1.0] * 20}), budget=dp.PureDP(9)) as table:
         answer = table.sql(f"SELECT {product} AS n FROM data").release(epsilon=1)
-    assert str(answer) and answer.to_arrow().num_rows == 1
+    assert str(answer)
+    assert answer.to_arrow().num_rows == 1
 
 
 def nested(op: str, depth: int) -> Expression:

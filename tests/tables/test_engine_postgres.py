@@ -14,7 +14,7 @@ import sqlglot
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.tables.card import Card, ColumnCard, PublicTable
-from dither.tables.dialect import render
+from dither.tables.dialect import MAX_TEXT_BYTES, render
 from dither.tables.engines import Engine, connect
 from support_engines import interrupted
 
@@ -257,3 +257,24 @@ def test_a_database_in_another_encoding_is_refused(postgres: str) -> None:
             connect(f"{postgres.replace('/tables', '/bytes')}::t")
     finally:
         make(postgres, "DROP DATABASE bytes")
+
+
+def test_a_text_too_long_for_its_functions_is_null(postgres: str) -> None:
+    """TRANSLATE fails above 256 MB; the limit is far below, and one byte more is enough to see that it holds."""
+    make(
+        postgres,
+        "CREATE TABLE long_texts (i bigint, s text)",
+        f"INSERT INTO long_texts VALUES (1, repeat('A', {MAX_TEXT_BYTES})), (2, repeat('A', {MAX_TEXT_BYTES} + 1)), "
+        f"(3, repeat('é', {MAX_TEXT_BYTES // 2} + 1)), (4, 'A')",
+    )
+    try:
+        with connect(f"{postgres}::long_texts") as engine:
+            found = {row["i"]: row["n"] for row in rows(engine, "i, LENGTH(TRANSLATE(s, 'A', 'a')) AS n")}
+            again = sqlglot.parse_one(f"SELECT i FROM {engine.table.sql('duckdb')} AS t WHERE s IS NULL", read="duckdb")
+            assert sorted(row["i"] for row in engine.run(again).to_pylist()) == [2, 3]
+            kept = engine._keep("dither_paying_0", engine.run("SELECT CAST(1 AS BIGINT) AS u"))
+            engine.drop(kept)
+            assert engine.run("SELECT to_regclass('pg_temp.dither_paying_0') IS NULL AS gone").to_pylist()[0]["gone"]
+    finally:
+        make(postgres, "DROP TABLE long_texts")
+    assert found == {1: MAX_TEXT_BYTES, 2: None, 3: None, 4: 1}

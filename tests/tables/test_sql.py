@@ -59,7 +59,7 @@ CONDITIONS = [
     ("LOWER(region) = UPPER(region)", op("=", op("lower", "region"), op("upper", "region"))),
     ("COALESCE(age, 0) = 0", op("=", op("coalesce", "age", 0), 0)),
     ("IFNULL(age, NULL) = 0", op("=", op("coalesce", "age", None), 0)),
-    ("NULLIF(age, 0) = 1", op("=", op("case", op("=", "age", 0), None, "age"), 1)),
+    ("NULLIF(age, 0) = 1", op("=", op("nullif", "age", 0), 1)),
     ("CASE WHEN vip THEN 1 ELSE 0 END = 1", op("=", op("case", "vip", 1, 0), 1)),
     ("CASE region WHEN 'a' THEN 1 END = 1", op("=", op("case", op("=", "region", text("a")), 1, None), 1)),
     ("day >= '2024-01-31'", op(">=", "day", date(2024, 1, 31))),

@@ -120,8 +120,9 @@ def _write(
     outputs: Outputs, wanted: Wanted, answer: Any, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
     """Print the answer and write the files that were asked for."""
-    if table.new_ledger and (wanted.output is not None or wanted.format == "csv"):  # else the answer's notes say so
-        echo(f"dither: a new ledger was started: {table.card.ledger}", err=True)
+    if table.new_accounts and (wanted.output is not None or wanted.format == "csv"):  # else the answer's notes say so
+        event = "a new ledger was started" if table.new_ledger else "accounts for this table were opened in the ledger"
+        echo(f"dither: {event}: {table.card.ledger}", err=True)
     outputs.write("--output", lambda room: answer.write(room, wanted.format))
     if wanted.output is None:
         if wanted.format is None:

@@ -76,7 +76,10 @@ class Answer:
 
         from dither.tables.engines.base import arrow_type
 
-        columns = {name: self[name] for name in self.columns}
+        columns = {
+            name: [_exported(value, kind) for value in self[name]]
+            for name, kind in zip(self.columns, self.types, strict=True)
+        }
         fields = [
             pa.field(
                 name, pa.list_(pa.int64()) if any(isinstance(v, list) for v in columns[name]) else arrow_type(kind)
@@ -208,6 +211,13 @@ class Answer:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+
+def _exported(value: Any, kind: Type) -> Any:
+    """A value as Arrow takes it in a column of its type: it does not turn a whole number beyond 2^53 into a double."""
+    if isinstance(value, list):
+        return value
+    return float(value) if kind == "number" and value is not None else value
 
 
 def _cell(value: Any) -> Any:

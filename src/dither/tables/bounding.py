@@ -95,6 +95,7 @@ class Frame:
     def grouped(self) -> list[Typed]:
         """The groups' expressions."""
         found = [rows.compile(group.value, self.find) for group in self.query.groups]
+        rows.check_length(sum(len(typed.sql) for typed in found))
         for group, typed in zip(self.query.groups, found, strict=True):
             if typed.type == "number":
                 raise InvalidArgument(
@@ -281,10 +282,13 @@ def sums(frame: Frame, measures: list[Measure]) -> str:
     """The statement for sums: a line for each group, with each measure as a whole number."""
     values: dict[tuple[object, ...], str] = {}
     columns: dict[str, str] = {}
+    length = 0
     for measure in measures:
         if measure.value is not None and measure.column not in values:
             values[measure.column] = f"x{len(values)}"
             columns[values[measure.column]] = _steps(measure, frame.find)
+            length += len(columns[values[measure.column]])
+            rows.check_length(length)
     before: list[str] = []
     if frame.card.unit is None:
         added = [_added_by_row(measure, values.get(measure.column, "")) for measure in measures]

@@ -7,9 +7,11 @@ budget. Nothing in it may be taken from the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
+from dither import arguments
+from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.tables.tree import Value
 
@@ -75,3 +77,32 @@ class Card:
     """A file that keeps the last receipt: a ledger that does not hold it is refused."""
     incident_log: str | None = field(default=None, repr=False)
     """The steward's log of errors while rows were read; by default beside the ledger."""
+
+
+def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
+    """The card with these limits where they are stated."""
+    return replace(
+        card,
+        max_incidents=card.max_incidents if max_incidents is None else max_incidents,
+        min_epsilon=card.min_epsilon if min_epsilon is None else min_epsilon,
+    )
+
+
+def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
+    """The card with these limits, refused where they are looser than its own: those are the steward's to relax.
+
+    >>> tightened(Card("visits", "", {}), None, 1e-9)
+    Traceback (most recent call last):
+    dither.errors.InvalidArgument: min_epsilon: expected at least 0.0001, as the card says, got 1e-09. Fix: leave it \
+out, or ask the steward to change the card.
+    """
+    fix = "leave it out, or ask the steward to change the card"
+    if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
+        expected = f"at most {card.max_incidents}, as the card says"
+        raise InvalidArgument(message("max_incidents", expected, max_incidents, fix))
+    if min_epsilon is not None:
+        least = arguments.epsilon(card.min_epsilon, "min_epsilon")
+        if arguments.epsilon(min_epsilon, "min_epsilon") < least:
+            expected = f"at least {card.min_epsilon:g}, as the card says"
+            raise InvalidArgument(message("min_epsilon", expected, min_epsilon, fix))
+    return limited(card, max_incidents, min_epsilon)

@@ -8,10 +8,21 @@ from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_at
 from dither.tables.card import Card
 
-__all__ = ["left", "open_ledger", "pays_delta", "read_ledger"]
+__all__ = ["first_note", "holds_others", "left", "open_ledger", "pays_delta", "read_ledger"]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
+
+
+_FIRST = (
+    "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
+    "ledger was lost or replaced: tell the steward"
+)
+_ACCOUNTS = (
+    "first answer: accounts for this table were opened in the ledger, which holds other tables; if this table was "
+    "asked before, it was in another ledger or under another name: tell the steward"
+)
+_TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -75,6 +86,18 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
         population=card.population,
         filter=card.filter,
     )
+
+
+def holds_others(ledger: Ledger, card: Card) -> bool:
+    """Whether other datasets than the card's have accounts in the ledger: then it was there before."""
+    return any(account.kind == "dataset" and account.owner != card.name for account in ledger.accounts())
+
+
+def first_note(ledger: Ledger, card: Card, temporary: bool) -> str:
+    """What the first answer says: nothing was charged to this table before, in this ledger."""
+    if temporary:
+        return _TEMPORARY
+    return _ACCOUNTS if holds_others(ledger, card) else _FIRST
 
 
 def pays_delta(card: Card) -> bool:

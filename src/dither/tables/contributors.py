@@ -16,6 +16,7 @@ class Contributors:
     def __init__(self, engine: Any, frame: Frame, log: incidents.IncidentLog) -> None:
         self._engine, self._frame, self._log = engine, frame, log
         self._column: Any = None
+        self._staged: Any = None
 
     def __call__(self) -> Any:
         """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
@@ -31,8 +32,15 @@ class Contributors:
         import pyarrow as pa  # type: ignore[import-untyped]
 
         name = f"dither_paying_{secrets.token_hex(8)}"
-        beside = self._engine._keep(name, pa.table({"u": self._column.filter(pa.array(kept))})).sql("duckdb")
+        self._staged = self._engine._keep(name, pa.table({"u": self._column.filter(pa.array(kept))}))
+        beside = self._staged.sql("duckdb")
         unit = rows.name(self._frame.card.unit or "")
         table = self._frame.tables[""]
         paying = f"(SELECT o.* FROM {table} AS o WHERE EXISTS (SELECT 1 FROM {beside} AS x WHERE x.u = o.{unit}))"
         return replace(self._frame, tables={**self._frame.tables, "": paying})
+
+    def drop(self) -> None:
+        """Remove the table of those who paid: nobody may read it once the question is answered."""
+        if self._staged is not None:
+            self._engine.drop(self._staged)
+            self._staged = None

@@ -29,6 +29,14 @@ DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres", "spark")
 FIRST, LAST = date.min, date.max
 """The dates every engine and Python can hold; others are NULL."""
 
+MAX_TEXT_BYTES = 1 << 16
+"""The longest text of a column, in bytes of UTF-8; longer ones are NULL on every engine.
+
+Engines fail on long texts, and such an error would depend on one value: PostgreSQL's TRANSLATE allocates four times
+the text and no more than 1 GB, and no row of an intermediate result may exceed 1 GB either. A row has at most 1,664
+columns, so with this limit it stays near 100 MB. No operation makes a text longer: limiting the columns is enough.
+"""
+
 _TYPES: dict[Type, str] = {
     "integer": "BIGINT",
     "number": "DOUBLE",
@@ -161,6 +169,17 @@ def bytewise(x: exp.Expression, dialect: Dialect) -> exp.Expression:
     if dialect != "postgres":
         return x.copy()
     return exp.Collate(this=_inner(x), expression=exp.to_identifier("C", quoted=True))
+
+
+def limited(x: exp.Expression, text: exp.Expression, dialect: Dialect) -> exp.Expression:
+    """``x``, or NULL where ``text``, which it is made of, is longer than :data:`MAX_TEXT_BYTES`.
+
+    >>> render(limited(column("x"), column("x"), "postgres"), "postgres")
+    'CASE WHEN OCTET_LENGTH("x") <= 65536 THEN "x" ELSE NULL END'
+    """
+    size = _call("STRLEN" if dialect == "duckdb" else "OCTET_LENGTH", text)
+    limit = exp.Literal.number(MAX_TEXT_BYTES)
+    return _case((exp.LTE(this=size, expression=limit), x), otherwise=exp.null())
 
 
 def in_calendar(x: exp.Expression, type: Type) -> exp.Expression:

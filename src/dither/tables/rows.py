@@ -21,51 +21,43 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card import Card, ColumnCard, Type
-from dither.tables.ranges import MOST, Range, bounded
-from dither.tables.tree import COMPARISONS, NUMERIC, PERIODS, Call, Column, Expression, Literal, Value
+from dither.tables.literals import Typed, check_length, double, literal, name, repeated, text, whole
+from dither.tables.ranges import Range, bounded
+from dither.tables.tree import COMPARISONS, NUMERIC, PERIODS, Call, Column, Expression, Literal
 
 GRID_BITS = 24
-MAX_LENGTH = 1 << 22
 NAN = "CAST('Infinity' AS DOUBLE)"
 
-
-@dataclass(frozen=True)
-class Typed:
-    """SQL with its type; for numbers, the range of its values; ``op`` is what stands between its parentheses."""
-
-    sql: str
-    type: Type
-    range: Range | None = None
-    op: str = ""
-
-    def __post_init__(self) -> None:
-        repeated(self.sql, 1)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The least and the largest value, where they are known."""
-        return None if self.range is None else (self.range.low, self.range.high)
-
-    def within(self, *ops: str) -> str:
-        """As the first operand of one of these: a chain needs no parentheses, and stays flat however long it is."""
-        return self.sql[1:-1] if self.op in ops else self.sql
-
-
-def repeated(sql: str, times: int) -> str:
-    """SQL that is to be written so many times, refused where that is too long."""
-    if len(sql) * times > MAX_LENGTH:
-        raise InvalidArgument(
-            message("expression", f"at most {MAX_LENGTH} characters of SQL", "more", "use fewer operations inside bins")
-        )
-    return sql
-
-
 Lookup = Callable[[Column], tuple[str, ColumnCard]]
+
+
+class _Compilation:
+    """A lookup that remembers what was compiled with it, each node once as it is and once as a safe double.
+
+    Without it a node inside CASE would be compiled in both ways for each of those around it: time would double with
+    every level. Nodes are kept, so that none can take another's place in memory, and its ``id``.
+    """
+
+    def __init__(self, find: Lookup) -> None:
+        self._find = find
+        self._results: dict[tuple[int, bool], tuple[Expression, Typed]] = {}
+
+    def __call__(self, column: Column) -> tuple[str, ColumnCard]:
+        return self._find(column)
+
+    def compiled(self, expression: Expression, as_number: bool) -> Typed:
+        key = (id(expression), as_number)
+        if key not in self._results:
+            compute = _number if as_number else _compile
+            self._results[key] = expression, compute(expression, self)
+        return self._results[key][1]
+
+
+def _compilation(find: Lookup) -> _Compilation:
+    return find if isinstance(find, _Compilation) else _Compilation(find)
 
 
 def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
@@ -87,70 +79,6 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
     return find
 
 
-def name(identifier: str) -> str:
-    """A quoted name.
-
-    >>> name('a"b')
-    '"a""b"'
-    """
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def text(value: str) -> str:
-    """A quoted text.
-
-    >>> text("it's")
-    "'it''s'"
-    """
-    return "'" + value.replace("'", "''") + "'"
-
-
-def double(value: float) -> str:
-    """A double, written so that every engine reads the same one.
-
-    >>> double(0.1)
-    'CAST(0.1 AS DOUBLE)'
-    """
-    return f"CAST({float(value)!r} AS DOUBLE)"
-
-
-def whole(value: int) -> str:
-    """A whole number of 64 bits. Written as text, since a minus sign would be an operation on a number of 65 bits.
-
-    >>> whole(-7)
-    "CAST('-7' AS BIGINT)"
-    """
-    return f"CAST('{value}' AS BIGINT)"
-
-
-def literal(value: Value) -> Typed:
-    """A constant.
-
-    >>> literal(3).sql, literal("a").type
-    ("CAST('3' AS BIGINT)", 'text')
-    """
-    if value is None:
-        return Typed("NULL", "text")
-    if isinstance(value, bool):
-        return Typed("TRUE" if value else "FALSE", "boolean")
-    if isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 63:
-            raise InvalidArgument(message("number", "an integer of 64 bits", "a larger one", "write it with a point"))
-        return Typed(whole(value), "integer", Range.constant(value))
-    if isinstance(value, float):
-        if not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST:
-            raise InvalidArgument(message("number", "one between 1e-150 and 1e150 in size", "another", "leave it out"))
-        return Typed(double(value), "number", Range.constant(value))
-    if isinstance(value, datetime):
-        plain = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-        return Typed(f"CAST({text(plain)} AS TIMESTAMP)", "timestamp")
-    if isinstance(value, date):
-        return Typed(f"CAST({text(value.isoformat())} AS DATE)", "date")
-    if isinstance(value, str) and "\0" not in value:
-        return Typed(text(value), "text")
-    raise WrongType(message("value", "a number, text, boolean or date", type(value).__name__, "pass one of these"))
-
-
 def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
     """The power of two whose multiples cut the width into some 2^bits steps.
 
@@ -168,6 +96,15 @@ def compile(expression: Expression, find: Lookup) -> Typed:
     >>> compile(Call("<", (Column("a"), Literal(5))), find).sql
     "(t.a < CAST('5' AS BIGINT))"
     """
+    return _compilation(find).compiled(expression, as_number=False)
+
+
+def number(expression: Expression, find: Lookup) -> Typed:
+    """An expression as a double within an interval, safe for arithmetic."""
+    return _compilation(find).compiled(expression, as_number=True)
+
+
+def _compile(expression: Expression, find: Lookup) -> Typed:
     if isinstance(expression, Literal):
         return literal(expression.value)
     if isinstance(expression, Column):
@@ -186,8 +123,7 @@ def compile(expression: Expression, find: Lookup) -> Typed:
     return _RULES[expression.op](expression, find)
 
 
-def number(expression: Expression, find: Lookup) -> Typed:
-    """An expression as a double within an interval, safe for arithmetic."""
+def _number(expression: Expression, find: Lookup) -> Typed:
     if isinstance(expression, Column):
         sql, card = find(expression)
         if card.type not in ("integer", "number"):
@@ -213,8 +149,8 @@ def number(expression: Expression, find: Lookup) -> Typed:
         least, most = (math.floor(bound * scale + 0.5) / scale for bound in bounded(low, high))
         known = Range.of(least, most, 1 / scale).checked()
         return Typed(f"({held(sql, low, high, scale)} / {double(scale)})", "number", known)
-    if isinstance(expression, Call) and expression.op in ("case", "coalesce"):
-        found = (_case if expression.op == "case" else _coalesce)(expression, find, numeric=True)
+    if isinstance(expression, Call) and expression.op in _BRANCHING:
+        found = _BRANCHING[expression.op](expression, find, numeric=True)
     else:
         found = compile(expression, find)
     if found.type not in ("integer", "number"):
@@ -369,6 +305,20 @@ def _coalesce(call: Call, find: Lookup, numeric: bool = False) -> Typed:
     return Typed(f"COALESCE({', '.join(part.sql for part in parts)})", kind, known)
 
 
+def _nullif(call: Call, find: Lookup, numeric: bool = False) -> Typed:
+    """The first argument is compared as it is, and then used within its bounds.
+
+    It is written twice, so that nested ones are refused by their length: NULLIF would be short, but DuckDB makes the
+    same CASE of it, and its plan would take all the memory.
+    """
+    x, y = _alike([compile(argument, find) for argument in call.args])
+    (value,) = _values([call.args[0]], find, numeric)
+    return Typed(f"(CASE WHEN {x.sql} = {y.sql} THEN NULL ELSE {value.sql} END)", value.type, value.range)
+
+
+_BRANCHING: dict[str, Callable[..., Typed]] = {"case": _case, "coalesce": _coalesce, "nullif": _nullif}
+
+
 def _date_trunc(call: Call, find: Lookup) -> Typed:
     unit, x = call.args
     found = compile(x, find)
@@ -421,10 +371,14 @@ _RULES: dict[str, Callable[[Call, Lookup], Typed]] = {
     "between": _between,
     "like": _like,
     "is_null": _is_null,
-    "case": _case,
-    "coalesce": _coalesce,
+    **_BRANCHING,
     "date_trunc": _date_trunc,
     "bin": _bin,
     "lower": _letters,
     "upper": _letters,
 }
+
+__all__ = [
+    "Lookup", "Typed", "check_length", "compile", "double", "held", "literal", "lookup", "name", "number", "repeated",
+    "scale_of", "text", "whole",
+]  # fmt: skip

@@ -18,7 +18,7 @@ from dither.randomness import resolve
 from dither.tables import answering, auto, card_ledger, incidents, plan, question_plan
 from dither.tables.answer import Answer
 from dither.tables.bounding import Frame
-from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.card import Card, ColumnCard, Type, limited, tightened
 from dither.tables.contributors import Contributors
 from dither.tables.engines import connect
 from dither.tables.engines.process import OwnFolder
@@ -28,17 +28,12 @@ from dither.tables.plan import Plan
 from dither.tables.shaping import shaped
 from dither.tables.tree import Aggregate, Expression, Query
 
-_FIRST = (
-    "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
-    "ledger was lost or replaced: tell the steward"
-)
-_TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
-
 
 class Table:
     """A table with its card, its engine and its ledger: what :func:`dither.open` returns.
 
-    ``new_ledger`` says that opening it started a new ledger, or new accounts in one.
+    ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in
+    a new ledger or in one that holds other tables.
     """
 
     def __init__(
@@ -50,14 +45,16 @@ class Table:
         *,
         owned: Any = None,
         new_ledger: bool = False,
+        new_accounts: bool = False,
         read_only: bool = False,
     ) -> None:
         self.card = card
         self.new_ledger = new_ledger
+        self.new_accounts = new_accounts
         self.read_only = read_only
         self.incident_log = log
         self._ledger, self._owned = ledger, owned
-        self._first = new_ledger
+        self._first = new_accounts
         try:
             _check_unit(card)
             arguments.epsilon(card.min_epsilon, "min_epsilon")
@@ -240,6 +237,7 @@ class Question:
             receipts.check_writable(table.card.receipt)
         accounts = books.accounts(table.card.name)
         first = table._first or any(account.kind == "dataset" and account.spent is None for account in accounts)
+        notes = [card_ledger.first_note(books, table.card, table._owned is not None)] if first else []
         frame = self._frame(made)
         answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         people = any(account.kind == "people" for account in accounts)
@@ -261,9 +259,12 @@ class Question:
             raise DataIncident
 
         def compute() -> bytes:
-            paying = frame if contributors is None else contributors.remaining(paid.kept)
-            answer = self._answer(made, paying, nonnegative, integer, options)
-            notes = [_FIRST if table._owned is None else _TEMPORARY] if first else []
+            try:
+                paying = frame if contributors is None else contributors.remaining(paid.kept)
+                answer = self._answer(made, paying, nonnegative, integer, options)
+            finally:
+                if contributors is not None:
+                    contributors.drop()
             return encode(replace(answer, notes=(*notes, *answer.notes)).stored())
 
         stored = paid.answer
@@ -351,9 +352,9 @@ def open(
         To check and explain: a ledger is neither made nor changed, and nothing can be released.
     max_incidents
         After so many errors while rows were read the table is closed until its steward reopens it; by default what
-        the card says, or 3.
+        the card says, or 3. Beside a card it may only be smaller than what the card says.
     min_epsilon
-        The least epsilon of a question; by default what the card says, or 1e-4.
+        The least epsilon of a question; by default what the card says, or 1e-4. Beside a card it may only be larger.
     types
         For a frame: the types of its columns, as in ``{"age": "integer"}``, where they are not those of its schema.
         They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
@@ -363,21 +364,14 @@ def open(
     from dither.tables import cards
     from dither.tables.aggregates import different
 
-    def _limited(card: Card) -> Card:
-        return replace(
-            card,
-            max_incidents=card.max_incidents if max_incidents is None else max_incidents,
-            min_epsilon=card.min_epsilon if min_epsilon is None else min_epsilon,
-        )
-
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = cards.read(source)
         if "://" in (ledger or card.ledger or "") and card.incident_log is None:
             log = Path(source).absolute().parent / f"{card.name}.incidents.log"
             card = replace(card, incident_log=str(log))
-        return _opened(_limited(card), card.source, ledger, receipt, read_only)
+        return _opened(tightened(card, max_incidents, min_epsilon), card.source, ledger, receipt, read_only)
     if isinstance(source, Card):
-        return _opened(_limited(source), source.source, ledger, receipt, read_only)
+        return _opened(tightened(source, max_incidents, min_epsilon), source.source, ledger, receipt, read_only)
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
     with connect(source, types=types) as engine:
@@ -393,7 +387,8 @@ def open(
         )
         for column, kind in schema.items()
     }
-    card = _limited(Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta))
+    card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
+    card = limited(card, max_incidents, min_epsilon)
     folder = None if ledger is not None else OwnFolder()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
     try:
@@ -411,13 +406,15 @@ def _opened(
     where = place if place is not None else card.ledger
     if where is None and not read_only:
         raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
-    new, ledger = False, None
+    new_ledger, new_accounts, ledger = False, False, None
     if where is not None and read_only:
         ledger = card_ledger.read_ledger(card, where, receipt)
     elif where is not None:
-        ledger, new = card_ledger.open_ledger(card, where, receipt)
+        ledger, new_accounts = card_ledger.open_ledger(card, where, receipt)
+        new_ledger = new_accounts and not card_ledger.holds_others(ledger, card)
     log = incidents.log_of(card, where or "")
-    return Table(card, source, ledger, log, owned=owned, new_ledger=new, read_only=read_only)
+    new = {"new_ledger": new_ledger, "new_accounts": new_accounts}
+    return Table(card, source, ledger, log, owned=owned, read_only=read_only, **new)
 
 
 __all__ = ["Question", "Table", "open"]

@@ -23,7 +23,7 @@ from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.tables.tree import Call, Column, Expression, Literal, Shape, columns
-from dither.tables.typed import formed
+from dither.tables.typed import LARGEST, formed
 from dither.tables.wording import clip, closest
 
 Row = Mapping[str, Any]
@@ -79,10 +79,9 @@ def evaluate(expression: Expression, row: Row) -> Any:
     3
     """
     if isinstance(expression, Literal):
-        return expression.value
+        return representable(expression.value)
     if isinstance(expression, Column):
-        value = row[expression.name]
-        return None if isinstance(value, float) and math.isnan(value) else value
+        return representable(row[expression.name])
     lazy = _LAZY.get(expression.op)
     if lazy is not None:
         return lazy(expression.args, row)
@@ -95,7 +94,22 @@ def evaluate(expression: Expression, row: Row) -> Any:
         raise _mixed(expression.op) from None
     except OverflowError:
         return None
-    return None if isinstance(result, float) and not math.isfinite(result) else result
+    return representable(result)
+
+
+def representable(value: Any) -> Any:
+    """A value that can be recorded, shown and exported: a whole number beyond 64 bits is a float, and a number that
+    is not finite is None. Every step of :func:`evaluate` ends here, so numbers do not grow with the expression.
+
+    >>> representable(2**63 - 1), representable(2**63), representable(float("inf")), representable(10**400)
+    (9223372036854775807, 9.223372036854776e+18, None, None)
+    """
+    if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _mixed(what: str) -> InvalidArgument:
@@ -116,7 +130,7 @@ def _all(values: list[bool | None]) -> bool | None:
 
 
 def _between(args: Sequence[Expression], row: Row) -> bool | None:
-    x, low, high = args
+    x, low, high = Literal(evaluate(args[0], row)), args[1], args[2]
     return _all([evaluate(Call(">=", (x, low)), row), evaluate(Call("<=", (x, high)), row)])
 
 
@@ -129,6 +143,11 @@ def _case(args: Sequence[Expression], row: Row) -> Any:
 
 def _coalesce(args: Sequence[Expression], row: Row) -> Any:
     return next((value for each in args if (value := evaluate(each, row)) is not None), None)
+
+
+def _nullif(args: Sequence[Expression], row: Row) -> Any:
+    value, other = (Literal(evaluate(each, row)) for each in args)
+    return None if evaluate(Call("=", (value, other)), row) is True else value.value
 
 
 def _compared(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -200,20 +219,32 @@ def _divided(a: float, b: float) -> float | None:
     return None if b == 0 else a / b
 
 
+def _numeric(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """On numbers only: Python would repeat a text, join lists and subtract dates."""
+
+    def computed(*values: Any) -> Any:
+        if not all(isinstance(value, (int, float)) for value in values):
+            raise TypeError
+        return compute(*values)
+
+    return computed
+
+
 _LAZY: dict[str, Callable[[Sequence[Expression], Row], Any]] = {
     "and": _both,
     "or": _either,
     "between": _between,
     "case": _case,
     "coalesce": _coalesce,
+    "nullif": _nullif,
 }
 _STRICT: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divided,
-    "neg": operator.neg,
-    "abs": abs,
+    "+": _numeric(operator.add),
+    "-": _numeric(operator.sub),
+    "*": _numeric(operator.mul),
+    "/": _numeric(_divided),
+    "neg": _numeric(operator.neg),
+    "abs": _numeric(abs),
     "=": _compared(operator.eq),
     "<>": _compared(operator.ne),
     "<": _compared(operator.lt),

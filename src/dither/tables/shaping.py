@@ -46,7 +46,7 @@ def shaped(
     }
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
     kinds = tuple(
-        types.get(told.name if isinstance(told, Column) else "", _kind([row[j] for row in lines_shown]))
+        _held_by(types.get(told.name if isinstance(told, Column) else ""), [row[j] for row in lines_shown])
         for j, told in enumerate(shown.values())
     )
     return Answer(tuple(shown), kinds, lines_shown, errors, str(made.guarantee), (*_notes(made), *notes))
@@ -59,7 +59,7 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
         return value
     found = max(value, 0) if nonnegative else value
-    return round(found) if integer else found
+    return shape.representable(round(found)) if integer else found
 
 
 def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
@@ -67,6 +67,13 @@ def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
     adjusted = bool(made.totals) and made.selection is None  # least squares moves counts off the whole numbers
     whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
     return "integer" if whole or integer else "number"
+
+
+def _held_by(declared: Type | None, values: list[Any]) -> Type:
+    """The declared type; numbers where whole numbers were declared and one is beyond 64 bits, and so a float."""
+    if declared is None:
+        return _kind(values)
+    return "number" if declared == "integer" and any(isinstance(value, float) for value in values) else declared
 
 
 def _kind(values: list[Any]) -> Type:

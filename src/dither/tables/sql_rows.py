@@ -249,8 +249,7 @@ def _function(node: exp.Expr, leaf: Leaf) -> Expression:
     if name in _FUNCTIONS:
         return Call(_FUNCTIONS[name], tuple(read(each, leaf) for each in args))
     if name == "NULLIF" and len(args) == 2:
-        value, other = (read(each, leaf) for each in args)
-        return Call("case", (Call("=", (value, other)), Literal(None), value))
+        return Call("nullif", tuple(read(each, leaf) for each in args))
     if name.endswith("_TRUNC") and name in _SPECIAL and len(args) == 2:
         return _truncated(args, leaf)
     if name == "WIDTH_BUCKET" and len(args) == 4:

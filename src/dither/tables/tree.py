@@ -57,6 +57,8 @@ class Call:
         ``(when, then, when, then, …, otherwise)``.
     ``coalesce``
         The first that is not NULL.
+    ``nullif``
+        ``(x, y)``: NULL where they are equal, x elsewhere.
     ``date_trunc``
         ``(unit, x)``, unit a literal: year, quarter, month, week, day, hour. The start of the period.
     ``bin``
@@ -75,7 +77,7 @@ Expression = Column | Literal | Call
 NUMERIC = frozenset({"+", "-", "*", "/", "neg", "abs"})
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 LOGIC = frozenset({"and", "or", "not", "in", "between", "like", "is_null"}) | COMPARISONS
-OTHERS = frozenset({"case", "coalesce", "date_trunc", "bin", "lower", "upper"})
+OTHERS = frozenset({"case", "coalesce", "nullif", "date_trunc", "bin", "lower", "upper"})
 OPERATIONS = NUMERIC | LOGIC | OTHERS
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 

@@ -32,7 +32,7 @@ Typed = tuple[Expression, Type | None]
 
 _NUMBERS = ("integer", "number")
 _ARITY = {"neg": 1, "abs": 1, "not": 1, "is_null": 1, "lower": 1, "upper": 1, "between": 3}
-_ARITY |= dict.fromkeys(["+", "-", "*", "/", "and", "or", "like", "date_trunc", *COMPARISONS], 2)
+_ARITY |= dict.fromkeys(["+", "-", "*", "/", "and", "or", "like", "date_trunc", "nullif", *COMPARISONS], 2)
 _AT_LEAST = {"in": 2, "case": 3, "coalesce": 1, "bin": 3}
 _FIXES = {
     frozenset({"text", "integer"}): "write the number without quotes, or the text with quotes",
@@ -310,6 +310,14 @@ def _coalesce(call: Call, args: list[Typed]) -> Checked:
     return _alike(call, args)
 
 
+def _nullif(call: Call, args: list[Typed]) -> Checked:
+    values, _ = _alike(call, args)
+    first, kind = values[0], args[0][1]
+    kind = literal_type(first.value) if isinstance(first, Literal) else kind
+    assert kind is not None  # a bare NULL was refused
+    return values, kind
+
+
 _CHECKS: dict[str, Callable[[Call, list[Typed]], Checked]] = {
     **dict.fromkeys([*COMPARISONS, "between"], _compare),
     **dict.fromkeys(["and", "or", "not"], _logic),
@@ -319,6 +327,7 @@ _CHECKS: dict[str, Callable[[Call, list[Typed]], Checked]] = {
     "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
+    "nullif": _nullif,
     "date_trunc": _date_trunc,
     "bin": _bin,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
@@ -99,6 +100,10 @@ class Engine(ABC):
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
+    def _drop(self, kept: exp.Expression) -> None:
+        """Remove what :meth:`_keep` returned."""
+
+    @abstractmethod
     def _cancel(self) -> None:
         """Stop what runs now."""
 
@@ -125,10 +130,15 @@ class Engine(ABC):
 
     def _query(self, found: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
         listed = [
-            exp.alias_(self._canonical(name, found[name], type), exp.to_identifier(name, quoted=True))
+            exp.alias_(self._typed_column(name, found[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
         return exp.select(*listed).from_(raw)
+
+    def _typed_column(self, name: str, found: Found, type: Type) -> exp.Expression:
+        """A column as the card's type; a text that is too long for every function of every engine is NULL."""
+        value = self._canonical(name, found, type)
+        return say.limited(value, say.cast(say.column(name), "text"), self.dialect) if type == "text" else value
 
     @property
     def table(self) -> exp.Expression:
@@ -206,6 +216,12 @@ class Engine(ABC):
                     f"dither_public_{len(self._public)}", read_public(tables[name])
                 )
             return self._public[name].copy()
+
+    def drop(self, kept: exp.Expression) -> None:
+        """Remove a table that :meth:`_keep` made. An engine that can no longer do it loses the table as it closes."""
+        if self._owner.is_here:
+            with self._lock, suppress(Exception):
+                self._drop(kept)
 
     def _beside(self, name: str) -> exp.Expression | None:
         """A public table where the source is, if it is there."""

@@ -204,6 +204,9 @@ class Duck(Engine):
         self._connection.register(name, rows)
         return exp.to_table(name)
 
+    def _drop(self, kept: exp.Expression) -> None:
+        self._connection.unregister(kept.name)
+
     def _execute(self, sql: str) -> Any:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:

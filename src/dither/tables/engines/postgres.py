@@ -154,6 +154,11 @@ class Postgres(Engine):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
 
+    def _drop(self, kept: exp.Expression) -> None:
+        with self._connection.transaction():
+            self._connection.execute("SET TRANSACTION READ WRITE")
+            self._connection.execute(f"DROP TABLE {say.render(kept, 'postgres')}".encode())
+
     def _execute(self, sql: str) -> Any:
         try:
             # binary results take the extended protocol, which runs one statement and no more

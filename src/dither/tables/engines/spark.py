@@ -155,6 +155,10 @@ class Spark(Engine):
         # making a frame makes its session the active one, which has to stay the user's
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
 
+    def _drop(self, kept: exp.Expression) -> None:
+        self._views.remove(kept.name)
+        self._user.catalog.dropGlobalTempView(kept.name)
+
     def _execute(self, sql: str) -> Any:
         context: Any = self._session.sparkContext
         context.setJobGroup(self._group, "a question to dither", interruptOnCancel=True)

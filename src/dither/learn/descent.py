@@ -41,7 +41,7 @@ from dither.learn.rows import lengths, whole_product
 from dither.learn.sums import quantised
 from dither.mechanisms import Gaussian
 from dither.randomness import Source, bernoulli, resolve, uniform_integers
-from dither.spending import spends
+from dither.spending import covered, spends
 
 Integers = NDArray[np.int64]
 
@@ -265,7 +265,7 @@ class NoisyDescent:
         def release(sums: Integers) -> Floats:
             flat = sums.ravel()
             exact = flat.astype(np.float64) if len(rows) <= _EXACT_ROWS else [Fraction(int(one)) for one in flat]
-            return np.asarray(mechanism.release(exact, source=words), dtype=np.float64)
+            return np.asarray(covered(mechanism.release)(exact, source=words), dtype=np.float64)
 
         return descend_privately(
             loss,

@@ -33,7 +33,7 @@ from dither.learn import inputs
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import Source
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _STEPS = 1 << 20  # to one record
 
@@ -138,7 +138,7 @@ def select_model(
         with np.errstate(all="ignore"), catch_warnings():  # a warning would tell of a record
             simplefilter("ignore")
             scores = _scores(models, rows, labels, width, together)
-        return mechanism.select_index(scores, source=source)
+        return covered(mechanism.select_index)(scores, source=source)
 
     index = _Selected(len(models), mechanism).release(compute, source=source)
     return Choice(models[index], index, len(models), mechanism)

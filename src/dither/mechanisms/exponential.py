@@ -19,7 +19,7 @@ from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
@@ -99,7 +99,7 @@ class Exponential(Selection):
         'yes'
         """
         names = paired(candidates, scores)
-        return mark(names[self.select_index(scores, source=source)], resolve(source))
+        return mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The probability of each candidate, correct to a few units in the last place.

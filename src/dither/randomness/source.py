@@ -180,6 +180,16 @@ def drawn_from(source: Source) -> Iterator[None]:
         _DEFAULT.reset(token)
 
 
+def is_secure(source: object) -> bool:
+    """Whether what is drawn from ``source``, or from the default where it is None, comes from the operating system:
+    exactly a :class:`SystemSource`, since another type may draw from anywhere, whatever it says of itself.
+
+    >>> is_secure(None), is_secure(SeededSource(1))
+    (True, False)
+    """
+    return type(_DEFAULT.get() if source is None else source) is SystemSource
+
+
 def resolve(source: Source | None) -> Source:
     """The source to use: the system's unless another is given.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import BoundedRange
+from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
@@ -210,8 +210,10 @@ class Exponential(Selection):
 
 def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
     """The score of a candidate; what goes wrong inside, which may hold data, is not shown."""
-    with contextlib.suppress(Exception):
-        return exactly(score(candidate), "score")
+    with silenced():
+        value = outcome(lambda: exactly(score(candidate), "score"))
+    if value is not None:
+        return value
     raise InvalidData(
         message("score", "a finite number for every integer", "an error or something else", "bound the score first")
     )

@@ -182,7 +182,7 @@ def _share(q: object) -> Fraction:
     share = decimal(q, "q")
     if not 0 <= share <= 1:
         raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.5 for the median"))
-    return share
+    return share.limit_denominator(10**18)  # ranks are far coarser
 
 
 def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wanted:

@@ -78,6 +78,7 @@ def test_a_number_beyond_floats_is_supported_or_refused(name):
     assert refusals >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event", [10**10 * Pure(1), 10**10 * LaplaceNoise(10), 10**18 * PoissonSampled(Pure(Fraction(1, 10**90)), 1e-90)]
 )

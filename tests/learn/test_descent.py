@@ -226,6 +226,7 @@ def test_data_out_of_shape_are_refused(X):
         NoisyDescent(**PLAIN).run(Squared(), np.array(X), np.ones(1), start=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "steps", "rate"), [(0.1, 1e-9, 10, 0.001), (0.005, 1e-5, 100, 0.01)])
 def test_the_noise_found_is_the_smallest(epsilon, delta, steps, rate):
     noise, goal = noise_for(epsilon, delta, steps, rate), dp.ApproxDP(epsilon, delta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import threading
 
@@ -137,3 +138,163 @@ def test_another_thread_keeps_its_own_books_and_a_task_inherits_them():
         assert books.costs == []
         asyncio.run(task())
     assert books.costs == [dp.PureDP(0.5)]
+
+
+INNER = dp.Laplace(sensitivity=1, epsilon=7)
+
+
+class Caller:
+    """Code of a user's that releases whenever it runs."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+
+    def release(self, *_: object) -> float:
+        self.ran += 1
+        return INNER.release(0.5)
+
+    def generator(self):
+        for _ in range(20):
+            self.release()
+            yield 0.5
+
+    def mapped(self):
+        self.ran += 20
+        return map(INNER.release, np.full(20, 0.5).tolist())
+
+    def sequence(self):
+        calls = self
+
+        class Sequence:
+            def __len__(self):
+                calls.release()
+                return 20
+
+            def __getitem__(self, i):
+                calls.release()
+                return [0.5] * 20 if isinstance(i, slice) else 0.5
+
+            def __iter__(self):
+                return calls.generator()
+
+            def __array__(self, dtype=None, copy=None):
+                calls.release()
+                return np.full(20, 0.5)
+
+        return Sequence()
+
+    def numbers(self):
+        calls = self
+
+        class Number(float):
+            def __float__(self):
+                calls.release()
+                return 0.5
+
+            def __index__(self):
+                calls.release()
+                return 1
+
+            def __lt__(self, other):
+                calls.release()
+                return float.__lt__(self, other)
+
+        return [Number(0.5) for _ in range(20)]
+
+
+class Model:
+    """Predicts, and releases."""
+
+    def __init__(self, calls):
+        self.predict = lambda X: [calls.release()] * len(X)
+
+
+TAKES_DATA = {
+    "Laplace": lambda x: LAPLACE.release(x),
+    "Gaussian": lambda x: dp.Gaussian(1, 1, 1e-6).release(x),
+    "MixedNoise": lambda x: dp.MixedNoise(1, 1, 1e-6).release(x),
+    "Staircase": lambda x: dp.Staircase(1, 1).release(x),
+    "BoundedLaplace": lambda x: dp.BoundedLaplace(1, 1, 0, 10).release(x),
+    "RandomizedResponse": lambda x: dp.RandomizedResponse(1).release(x),
+    "ProposeTestRelease": lambda x: dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=0.1).release(x, 9),
+    "SmoothNoise": lambda x: dp.SmoothNoise(kind="cauchy", epsilon=1).release(x, 0.01, width=1.0),
+    "Exponential": lambda x: dp.Exponential(1, 1).select(list(range(20)), x),
+    "NoisyMax": lambda x: dp.NoisyMax(1, 1).select(list(range(20)), x),
+    "candidates": lambda x: dp.NoisyMax(1, 1).select(x, list(range(20))),
+    "TopK": lambda x: dp.TopK(2, 1, 1).select(list(range(20)), x),
+    "SparseVector": lambda x: dp.SparseVector(1, 1, numeric=True).start(0).ask(x),
+    "ReusableHoldout": lambda x: dp.ReusableHoldout(x, X, bounds=(0, 1), epsilon=1, threshold=1, limit=1),
+    "SampleAndAggregate": lambda x: dp.SampleAndAggregate(np.mean, 2, (0, 1)).results(x),
+    "count": lambda x: dp.stats.count(x, epsilon=1),
+    "sum": lambda x: dp.stats.sum(x, bounds=(0, 1), epsilon=1),
+    "mean": lambda x: dp.stats.mean(x, bounds=(0, 1), epsilon=1),
+    "variance": lambda x: dp.stats.variance(x, bounds=(0, 1), epsilon=1),
+    "std": lambda x: dp.stats.std(x, bounds=(0, 1), epsilon=1),
+    "median": lambda x: dp.stats.median(x, bounds=(0, 1), epsilon=1),
+    "iqr": lambda x: dp.stats.iqr(x, bounds=(0, 1), epsilon=1),
+    "min": lambda x: dp.stats.min(x, bounds=(0, 1), epsilon=1),
+    "mode": lambda x: dp.stats.mode(x, [0.5, 1], epsilon=1),
+    "categories": lambda x: dp.stats.mode([0.5], x, epsilon=1),
+    "histogram": lambda x: dp.stats.histogram(x, bounds=(0, 1), epsilon=1, bins=4),
+    "density": lambda x: dp.density.release(x, bounds=(0, 1), epsilon=1, bins=4),
+    "learn": lambda x: dp.learn.Mean(epsilon=1, bounds=(0, 1)).fit(x),
+    "labels": lambda x: dp.learn.Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).fit(X[:20, None], x),
+}
+
+
+@pytest.mark.parametrize("kind", ["generator", "mapped", "sequence", "numbers"])
+@pytest.mark.parametrize("name", TAKES_DATA)
+def test_a_release_by_the_data_themselves_is_charged(name, kind):
+    books, calls = Books(), Caller()
+    with kept_by(books), contextlib.suppress(dp.DitherError):
+        TAKES_DATA[name](getattr(calls, kind)())
+    inner = books.costs.count(INNER.guarantee)
+    assert inner == calls.ran or (kind == "mapped" and inner in (0, calls.ran))
+    assert len(books.costs) - inner <= 1
+
+
+TAKES_FUNCTIONS = {
+    "SampleAndAggregate": lambda f: dp.SampleAndAggregate(f, 5, (0, 1)).results(X),
+    "ReusableHoldout": lambda f: dp.ReusableHoldout(X, X, bounds=(0, 1), epsilon=1, threshold=1, limit=1).ask(f),
+    "select_integer": lambda f: dp.Exponential(1, 1).select_integer(
+        lambda k: min(0, f(k)) - abs(k), center=0, ceiling=0, slope=1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_FUNCTIONS)
+def test_a_release_by_a_function_of_the_users_is_charged(name):
+    books, calls = Books(), Caller()
+    with kept_by(books), contextlib.suppress(dp.DitherError):
+        TAKES_FUNCTIONS[name](calls.release)
+    assert 0 < calls.ran == books.costs.count(INNER.guarantee)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_release_by_a_model_or_a_loss_is_charged(together):
+    books, calls = Books(), Caller()
+    with kept_by(books):
+        models = [Model(calls), Model(calls)]
+        dp.learn.select_model(models, X[:, None], X, epsilon=1, within=1.0, public=True, together=together)
+    assert 0 < calls.ran == books.costs.count(INNER.guarantee)
+    assert len(books.costs) == calls.ran + 1
+
+
+def test_a_mechanism_itself_as_the_function_is_charged():
+    books = Books()
+    with kept_by(books):
+        dp.SampleAndAggregate(INNER.release, 5, (0, 1)).results(X)
+    assert books.costs == [INNER.guarantee] * 5
+
+
+def test_an_epsilon_is_read_once():
+    class Changing:
+        said = iter([0.01, 50.0, 50.0, 50.0])
+
+        def __float__(self):
+            return next(self.said)
+
+    books = Books()
+    with kept_by(books):
+        answer = dp.stats.mean(X, bounds=(0, 1), epsilon=Changing())
+    assert books.costs == [answer.guarantee] == [dp.PureDP(0.01)]

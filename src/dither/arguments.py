@@ -6,15 +6,20 @@ Fraction(1, 10)
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType, message, shown
 from dither.exact import decimal, exactly, outward_max
 
 MAX_EPSILON = Fraction(10**6)
 MIN_EPSILON = Fraction(1, 10**100)
 """Below it nothing is learned, and noise over sensitivity leaves what floats can hold."""
 MAX_DELTA = 1 - Fraction(1, 10**9)
+MIN_DELTA = Fraction(1, 10**200)
+"""Below it, shares of delta leave what floats can hold."""
+MIN_RATE, MAX_RATE = Fraction(1, 10**100), 1 - Fraction(1, 10**15)
+MAX_WHOLE = (1 << 63) - 1
 
 
 def epsilon(value: object, name: str = "epsilon") -> Fraction:
@@ -63,6 +68,8 @@ def delta(value: object, name: str = "delta") -> Fraction:
         )
     if exact > MAX_DELTA:
         raise InvalidArgument(message(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6"))
+    if exact < MIN_DELTA:
+        raise InvalidArgument(message(name, "at least 1e-200", value, f"pass {name}=1e-6, or a pure mechanism"))
     return exact
 
 
@@ -75,6 +82,8 @@ def rate(value: object, name: str = "rate") -> Fraction:
     exact = decimal(value, name)
     if not 0 < exact <= 1:
         raise InvalidArgument(message(name, "a number above 0 and at most 1", value, f"pass {name}=0.01, for example"))
+    if exact < MIN_RATE or MAX_RATE < exact < 1:
+        raise InvalidArgument(message(name, "from 1e-100 to 1 - 1e-15, or 1", value, f"pass {name}=0.01, for example"))
     return exact
 
 
@@ -98,7 +107,8 @@ def confidence(value: object, name: str = "confidence") -> float:
     >>> confidence(0.95)
     0.95
     """
-    number = float(exactly(value, name))
+    exact = exactly(value, name)
+    number = float(exact) if 0 < exact < 1 else 0.0
     if not 0 < number < 1:
         raise InvalidArgument(message(name, "a number strictly between 0 and 1", value, f"pass {name}=0.95"))
     return number
@@ -111,14 +121,14 @@ def positive(value: object, name: str) -> float:
     5.0
     """
     exact = exactly(value, name)
-    number = float(exact) if exact < 1 << 1000 else 0.0
+    number = float(exact) if 0 < exact < 1 << 1000 else 0.0
     if not number > 0:
         raise InvalidArgument(message(name, "a number above 0 and below 1e+300", value, f"pass a positive {name}"))
     return number
 
 
-def whole(value: object, name: str, at_least: int = 1) -> int:
-    """A whole number from ``at_least`` on.
+def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE) -> int:
+    """A whole number from ``at_least`` to ``at_most``, which is below 2^63.
 
     >>> whole(3, "categories")
     3
@@ -130,6 +140,8 @@ def whole(value: object, name: str, at_least: int = 1) -> int:
         raise InvalidArgument(
             message(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more")
         )
+    if number > at_most:
+        raise InvalidArgument(message(name, f"a whole number of at most {at_most}", number, f"pass a smaller {name}"))
     return number
 
 
@@ -148,8 +160,15 @@ def bounds(value: object, name: str = "bounds") -> tuple[int | float, int | floa
         raise InvalidArgument(message(name, "a pair (lower, upper)", f"{len(value)} numbers", fix))
     low, high = exactly(value[0], name), exactly(value[1], name)
     if not low < high:
-        raise InvalidArgument(message(name, "lower below upper", f"({value[0]}, {value[1]})", "swap or widen them"))
+        raise InvalidArgument(
+            message(name, "lower below upper", f"({shown(value[0])}, {shown(value[1])})", "swap or widen them")
+        )
+    if max(abs(low), abs(high)) > _LARGEST:
+        raise InvalidArgument(message(name, "limits that floats can hold", "larger ones", "measure in other units"))
     return _plain(value[0]), _plain(value[1])
+
+
+_LARGEST = Fraction(sys.float_info.max)
 
 
 def _plain(value: object) -> int | float:

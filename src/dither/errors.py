@@ -26,6 +26,9 @@ epsilon: expected a number above 0 and at most 1e+06, got -1. Fix: pass a larger
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 
 class DitherError(Exception):
     """The root of every error dither raises on purpose.
@@ -126,4 +129,16 @@ def message(name: str, expected: str, got: object, fix: str) -> str:
     >>> message("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
     'delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.'
     """
-    return f"{name}: expected {expected}, got {got}. Fix: {fix}."
+    return f"{name}: expected {expected}, got {shown(got)}. Fix: {fix}."
+
+
+def shown(value: object) -> str:
+    """A parameter as text. A number too long to read is shown by its size, since Python refuses to print it.
+
+    >>> shown(2), shown(Fraction(1, 3)), shown(-(10**5000)), shown(Fraction(1, 10**400))
+    ('2', '1/3', 'about -10^5000', 'about 10^-400')
+    """
+    if not isinstance(value, (int, Fraction)) or max(abs(value.numerator), value.denominator) < 10**60:
+        return str(value)
+    digits = [math.log10(2) * part.bit_length() for part in (value.numerator, value.denominator)]
+    return f"about {'-' if value < 0 else ''}10^{round(digits[0] - digits[1])}"

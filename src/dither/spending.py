@@ -2,7 +2,9 @@
 
 A mechanism marks what it releases with :func:`spends`. Outside of any books that does nothing. Inside
 ``with ledger.scope(...)`` the keeper of the books gets the mechanism and the computation, charges, and only then
-computes. A release made of other releases is charged once, at the outermost: its guarantee covers what is inside.
+computes. A release made of other releases is charged once: dither calls those it is made of through :func:`covered`,
+since its guarantee covers them. The keeper stays in place all the while, so that a release by code of the user's which
+runs inside (an iterator that yields the data, a function, an object's ``__float__``) is charged like any other.
 
 The keeper is found through a context variable: it holds for the thread or task that opened the scope, and for
 tasks started from it; a new thread starts without it.
@@ -19,10 +21,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.randomness import is_secure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +64,7 @@ def kept_by(spender: Spender | None) -> AbstractContextManager[None]:
 
 
 def keeper() -> Spender | None:
-    """Whoever is told of the next release; None outside of any block, and inside of a release."""
+    """Whoever is told of the next release; None outside of any block."""
     return (_PRESENT.get() or (None, None))[0]
 
 
@@ -99,6 +102,19 @@ def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return _reported(function, asked, paid=True)
 
 
+def covered(release: Callable[P, R]) -> Callable[P, R]:
+    """A release that is a part of another, whose guarantee covers it: a witness sees it, and nobody is charged.
+
+    Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it.
+    """
+    function = getattr(release, "__func__", release)
+    part = getattr(function, "_covered", None)
+    if part is None:  # not marked: what it releases is charged
+        return release
+    bound: Callable[P, R] = part if function is release else partial(part, release.__self__)  # type: ignore[attr-defined]
+    return bound
+
+
 def _owner(given: Mapping[str, Any]) -> Any:
     return next(iter(given.values()))
 
@@ -108,27 +124,28 @@ def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any]
     and it is to be paid for, and to a witness, if there is one."""
     signature = inspect.signature(function)
 
+    def part(*args: P.args, **kwargs: P.kwargs) -> R:
+        present = _PRESENT.get()
+        if present is None or present[1] is None:
+            return function(*args, **kwargs)
+        given = signature.bind(*args, **kwargs).arguments
+        seen: R = present[1].see(what(given), function.__name__, given, lambda: function(*args, **kwargs))
+        return seen
+
     @wraps(function)
     def released(*args: P.args, **kwargs: P.kwargs) -> R:
         present = _PRESENT.get()
         if present is None:
             return function(*args, **kwargs)
-        keeper, witness = present if paid else (None, present[1])
-        given = signature.bind(*args, **kwargs).arguments
+        if present[0] is None or not paid:
+            return part(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        asked, source = what(bound.arguments), bound.arguments.get("source")
+        if isinstance(asked, Asked):  # an object may say another number when it is read again
+            exact = dict(zip(("epsilon", "delta"), asked.guarantee._numbers, strict=False))
+            bound.arguments.update({name: exact[name] for name in exact if bound.arguments.get(name) is not None})
+        answer: R = present[0].spend(asked, lambda: part(*bound.args, **bound.kwargs), private=is_secure(source))
+        return answer
 
-        def compute() -> R:
-            if witness is None:
-                return function(*args, **kwargs)
-            seen: R = witness.see(what(given), function.__name__, given, lambda: function(*args, **kwargs))
-            return seen
-
-        if keeper is None:
-            return compute()
-        source = given.get("source")
-        with kept_by(None):
-            answer: R = keeper.spend(
-                what(given), compute, private=source is None or bool(getattr(source, "private", False))
-            )
-            return answer
-
+    released._covered = part  # type: ignore[attr-defined]
     return released

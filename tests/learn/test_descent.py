@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import dp_accounting
 import numpy as np
@@ -223,3 +224,29 @@ def test_samples_need_a_delta():
 def test_data_out_of_shape_are_refused(X):
     with pytest.raises(InvalidData):
         NoisyDescent(**PLAIN).run(Squared(), np.array(X), np.ones(1), start=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "delta", "steps", "rate"), [(0.1, 1e-9, 10, 0.001), (0.005, 1e-5, 100, 0.01)])
+def test_the_noise_found_is_the_smallest(epsilon, delta, steps, rate):
+    noise, goal = noise_for(epsilon, delta, steps, rate), dp.ApproxDP(epsilon, delta)
+
+    def fits(noise):
+        return best_of(steps * PoissonSampled(GaussianNoise(noise), rate), delta).guarantee <= goal
+
+    assert fits(noise)
+    assert not fits(noise * (1 - 3e-5))
+
+
+def test_delta_alone_may_pay_for_all_steps():
+    assert noise_for(1, 1e-5, steps=1, rate=1e-6) < 0.02
+
+
+def test_a_guarantee_that_no_accountant_can_show_is_refused(monkeypatch):
+    def refuse(*_):
+        raise dp.NotPrivate("no")
+
+    monkeypatch.setattr("dither.learn.descent.renyi", SimpleNamespace(guarantee=refuse))
+    monkeypatch.setattr("dither.learn.descent.best_of", refuse)
+    with pytest.raises(dp.NotPrivate, match="none can"):
+        noise_for(1, 1e-5, steps=10, rate=0.1)

@@ -6,11 +6,12 @@ import asyncio
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dither as dp
-from dither.randomness import SeededSource
-from dither.spending import spends
+from dither.randomness import SeededSource, SystemSource, drawn_from
+from dither.spending import covered, spends
 
 Ledger = dp.ledger.Ledger
 
@@ -35,7 +36,7 @@ class Stand:
 
     @spends
     def twice(self) -> list[float]:
-        return [Stand(99).release(), Stand(99).release()]
+        return [covered(Stand(99).release)(), covered(Stand(99).release)()]
 
 
 def test_each_release_is_charged(ledger: Ledger) -> None:
@@ -59,6 +60,54 @@ def test_a_release_made_of_others_is_charged_once(ledger: Ledger) -> None:
     with ledger.scope("visits"):
         assert len(Stand(0.5).twice()) == 2
     assert ledger.left("visits") == dp.PureDP(0.5)
+
+
+def _lazy(answers: list[float]) -> Any:
+    for _ in range(5):
+        answers.append(dp.Laplace(1, 50).release(42.0))
+        yield 0.5
+
+
+def test_a_release_while_the_data_are_read_is_charged(ledger: Ledger) -> None:
+    answers: list[float] = []
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"), pytest.raises(dp.BudgetExceeded):
+        dp.stats.mean(_lazy(answers), bounds=(0, 1), epsilon=0.01)
+    with pytest.raises(dp.BudgetExceeded):
+        ledger.release(
+            "visits", dp.PureDP(0.01), lambda: dp.stats.mean(_lazy(answers), bounds=(0, 1), epsilon=0.01), key="a"
+        )
+    assert answers == []
+    assert ledger.left("visits") == dp.PureDP(0.98)
+
+
+class Constant:
+    """Says that it is private, and is not random."""
+
+    private = True
+
+    def words(self, count: int) -> Any:
+        return np.full(count, 1 << 62, dtype=np.uint64)
+
+    def word(self) -> int:
+        return 1 << 62
+
+
+class Derived(SystemSource):
+    def word(self) -> int:
+        return 1 << 62
+
+
+@pytest.mark.parametrize("source", [Constant(), Derived(), SeededSource(1)])
+def test_only_the_source_of_the_system_is_private(ledger: Ledger, source: Any) -> None:
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        with pytest.raises(dp.NotPrivate):
+            dp.Laplace(1, 0.1).release(1.0, source=source)
+        with drawn_from(source), pytest.raises(dp.NotPrivate):
+            dp.Laplace(1, 0.1).release(1.0)
+        dp.Laplace(1, 0.25).release(1.0, source=SystemSource())
+    assert ledger.left("visits") == dp.PureDP(0.75)
 
 
 def test_a_block_with_a_key_is_replayed(ledger: Ledger) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,55 @@ def test_a_statistic_is_refused_or_works(name):
             except DitherError as refusal:
                 refused(refusal)
     assert answered > 3
+
+
+HUGE = 10**5000
+NUMBERS: list[Any] = [
+    HUGE,
+    -HUGE,
+    Fraction(HUGE, 3),
+    Fraction(1, HUGE),
+    Fraction(1, 10**400),
+    10**400,
+    Fraction(10**400),
+]
+PARAMETERS: dict[str, Callable[[Any], Any]] = {
+    "epsilon": lambda v: dp.Laplace(1, v),
+    "sensitivity": lambda v: repr(dp.Laplace(v, 1)),
+    "delta": lambda v: dp.Gaussian(1, 1, v),
+    "categories": lambda v: dp.RandomizedResponse(1, v).release(0),
+    "people": lambda v: dp.RandomizedResponse(1).error(people=v),
+    "k": lambda v: dp.TopK(v, 1, 1),
+    "limit": lambda v: dp.SparseVector(1, 1, limit=v),
+    "questions": lambda v: dp.SparseVector(1, 1).error(v),
+    "threshold": lambda v: dp.SparseVector(1, 1).start(v).ask(0),
+    "candidates": lambda v: dp.Exponential(1, 1).error(v),
+    "confidence": lambda v: dp.Laplace(1, 1).error(confidence=v),
+    "coordinates": lambda v: dp.Laplace(1, 1).error(coordinates=v),
+    "error": lambda v: dp.Laplace.for_error(v, confidence=0.95, sensitivity=1),
+    "blocks": lambda v: dp.SampleAndAggregate(np.mean, v, (0, 1)).results([1, 2]),
+    "distance": lambda v: dp.ProposeTestRelease(1, 1, 1e-6).chance(v),
+    "upper": lambda v: dp.BoundedLaplace(1, 1, 0, v),
+    "bounds": lambda v: dp.stats.mean([1], bounds=(0, v), epsilon=1),
+    "equal bounds": lambda v: dp.stats.mean([1], bounds=(v, v), epsilon=1),
+    "q": lambda v: dp.stats.quantile([1], v, bounds=(0, 1), epsilon=1),
+    "bins": lambda v: dp.stats.histogram([1], bounds=(0, 1), epsilon=1, bins=v),
+    "n": lambda v: dp.sensitivity.mean(n=v, bounds=(0, 1), neighbors=ReplaceOne),
+    "seed": lambda v: dp.randomness.SeededSource(v),
+    "trials": lambda v: dp.audit.measure(lambda x: x, 0, 1, trials=v),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_parameter_beyond_floats_is_supported_or_refused(name):
+    for value in NUMBERS:
+        try:
+            PARAMETERS[name](value)
+        except DitherError as error:
+            refused(error)
+
+
+@pytest.mark.parametrize("value", [HUGE, -HUGE], ids=["high", "low"])
+def test_an_integer_beyond_floats_is_released(value):
+    assert (dp.Laplace(1, 1).release(value) > 0) is (value > 0)
+    assert bool(dp.SparseVector(1, 1, numeric=True).start(0).ask(value)) is (value > 0)

@@ -123,7 +123,7 @@ def test_what_a_question_raises_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [lambda _: 987654.321, lambda x: x[:5], lambda x: np.stack([x, x]), lambda x: x.sum()]
+    "question", [lambda _: 987654.321, lambda x: x[:0], lambda x: np.stack([x, x]), lambda x: x.sum()]
 )
 def test_answers_of_another_shape_are_refused(question: Any) -> None:
     holdout = make()

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither import arguments
-from dither.accounting.composition import privacy_loss
+from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
 from dither.accounting.events import Event, check, unknown
 from dither.accounting.pairs import Floats
@@ -200,7 +200,9 @@ class Renyi(Accountant):
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
         """(epsilon, delta)-DP."""
         exact = _delta(delta)
+        return ApproxDP(in_floats(event, lambda: self._epsilon(event, exact)), exact)
 
+    def _epsilon(self, event: Event, exact: Fraction) -> Fraction:
         def leaf(one: Event) -> Floats:
             found = one.renyi(_ORDERS)
             if found is None:
@@ -218,7 +220,7 @@ class Renyi(Accountant):
         best = float(np.min(total * (1 + 2.0**-36) + slope + 2.0**-40 * np.abs(slope)))
         if not best < math.inf:
             raise unknown(event, "a Renyi divergence at some order")
-        return ApproxDP(Fraction(max(best, 0.0)), exact)
+        return Fraction(max(best, 0.0))
 
 
 class PrivacyLoss(Accountant):
@@ -240,7 +242,7 @@ class PrivacyLoss(Accountant):
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
         """(epsilon, delta)-DP."""
         exact = _delta(delta)
-        return ApproxDP(privacy_loss(self._checked(event), exact), exact)
+        return ApproxDP(in_floats(event, lambda: privacy_loss(self._checked(event), exact)), exact)
 
 
 basic, advanced, zcdp, renyi, pld = Basic(), Advanced(), Zcdp(), Renyi(), PrivacyLoss()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,13 +14,14 @@ from dither.accounting.events import Event, Parallel, PostProcessed, Sequential,
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from dither.accounting.noises import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
-from dither.errors import NotPrivate, message
+from dither.errors import DitherError, NotPrivate, message
 from dither.exact import square_root, up
 
 _BITS = 96
 _ORDERED = (BoundedRange, GaussianNoise, LaplaceNoise, Pure)
 """Kinds with one parameter, in which more loss dominates less."""
 
+T = TypeVar("T")
 Way = dict[Event, int]
 
 
@@ -59,14 +61,44 @@ def privacy_curve(event: Event, epsilon: float) -> float:
     >>> privacy_curve(20 * LaplaceNoise(10) + 10 * GaussianNoise(20), 2) < privacy_curve(20 * LaplaceNoise(10), 1)
     True
     """
-    at, worst = arguments.loss(epsilon), 0.0
-    for losses, square in _directions(check(event)):
+    at, tree = arguments.loss(epsilon), check(event)
+    return in_floats(tree, lambda: _curve_at(tree, at))
+
+
+def _curve_at(event: Event, at: Fraction) -> float:
+    worst = 0.0
+    for losses, square in _directions(event):
         if not losses:
             found = gaussian_delta(at, _ratio(square))
         else:
             found = _delta_at(losses, _deviation(square), float(at) * (1 - 2.0**-50))
         worst = max(worst, found)
     return worst
+
+
+def in_floats(event: Event, compute: Callable[[], T]) -> T:
+    """What ``compute`` finds for an event; refused where the numbers on the way leave floats or memory.
+
+    >>> from dither.accounting import Pure
+    >>> in_floats(Pure(1), lambda: 1e308 ** 2)
+    Traceback (most recent call last):
+    dither.errors.NotPrivate: event: expected a workload whose losses floats can hold, got Pure, repeated too often or
+    with parameters too large or too small. Fix: use another accountant, or fewer releases, or moderate parameters.
+    """
+    try:
+        return compute()
+    except DitherError:
+        raise
+    except (ArithmeticError, MemoryError, ValueError, IndexError):
+        pass
+    raise NotPrivate(
+        message(
+            "event",
+            "a workload whose losses floats can hold",
+            f"{type(event).__name__}, repeated too often or with parameters too large or too small",
+            "use another accountant, or fewer releases, or moderate parameters",
+        )
+    )
 
 
 def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:

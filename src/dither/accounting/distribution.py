@@ -43,12 +43,15 @@ from numpy.typing import NDArray
 
 from dither.accounting.pairs import UNIT, Floats, Pair, normal_tail
 from dither.accounting.search import crossing
+from dither.errors import NotPrivate, message
 
 _SHARE = 2e-4
 _BEYOND = 2.0**-20
 _MOST_CELLS = 1 << 17
 _STEEPEST = 2.0
 _MOST_MEMORY = 1 << 25
+_MOST_WINDOW = 1 << 22
+_LARGEST_LOSS = 2e6  # twice what any guarantee may say
 _FAR = 35.0  # exp(-35) of the mass lies outside the window, on either side
 
 Losses = Sequence[tuple[Pair, int]]
@@ -87,10 +90,10 @@ class Composed:
         if left <= 0:
             return math.inf
         wanted, high = math.log(left), 1.0
+        if self.ceiling > _LARGEST_LOSS and self.log_delta(_LARGEST_LOSS) > wanted:
+            return math.inf
         while self.log_delta(high) > wanted:
             high *= 2
-            if high > 1e12:
-                return math.inf
         return crossing(lambda epsilon: self.log_delta(epsilon) - wanted, 0.0, min(high, self.ceiling), 1e-9)
 
 
@@ -155,6 +158,15 @@ def _transformed(
     left = max(math.floor(ends[0] / h) - 1, least)
     right = min(math.ceil(ends[1] / h) + 1, most)
     size = _fast(max(right - left + 1, 16))
+    if size > _MOST_WINDOW:
+        raise NotPrivate(
+            message(
+                "event",
+                f"a workload whose loss fits {_MOST_WINDOW} cells of a lattice",
+                "more",
+                "compose fewer releases, or use another accountant",
+            )
+        )
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     for mass, count in zip(masses, times, strict=True):
         if mass.size > size:  # modulo the period

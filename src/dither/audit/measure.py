@@ -151,7 +151,7 @@ def measure(
     >>> measure(mean, [0, 0, 1], [0, 1, 1], batch=True, trials=500, claim=dp.PureDP(1), confidence=1 - 1e-9).refuted
     False
     """
-    count = arguments.whole(trials, "trials", 20)
+    count = arguments.whole(trials, "trials", 20, 1 << 32)
     level = arguments.confidence(confidence)
     workers = 1 if processes is None else arguments.whole(processes, "processes")
     claimed, allowed = _claim(claim, delta)

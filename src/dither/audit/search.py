@@ -122,7 +122,7 @@ def search(
     False
     """
     level = arguments.confidence(confidence)
-    count, most = arguments.whole(trials, "trials", 20), arguments.whole(finalists, "finalists")
+    count, most = arguments.whole(trials, "trials", 20, 1 << 32), arguments.whole(finalists, "finalists")
     pairs = _pairs(make_pairs, bounds, neighbors, unusual)
     options: dict[str, Any] = {"delta": delta, "batch": batch, "processes": processes, "features": features}
     few = max(20, min(_SCREENED, count // 2))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dither.exact import exp, up
 from dither.mechanisms import Laplace
 from dither.randomness import Source, bernoulli, uniform_integers
+from dither.spending import covered
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,7 +27,7 @@ def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Intege
     >>> noisy_counts(np.array([5, 7]), Laplace(sensitivity=2, epsilon=1), SeededSource(1)).shape
     (2,)
     """
-    found: Any = mechanism.release(counts.ravel(), source=source)
+    found: Any = covered(mechanism.release)(counts.ravel(), source=source)
     return np.asarray(found).reshape(counts.shape)
 
 

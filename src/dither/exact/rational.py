@@ -20,6 +20,8 @@ import numpy as np
 
 from dither.errors import InvalidArgument, WrongType, message
 
+_LONGEST = 3322  # bits
+
 
 def _real(value: object, name: str) -> int | float | Fraction:
     wrong = WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
@@ -45,7 +47,11 @@ def decimal(value: object, name: str = "value") -> Fraction:
     True
     """
     number = _real(value, name)
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+    if isinstance(number, float):
+        return Fraction(repr(number))
+    if max(abs(number.numerator), number.denominator).bit_length() > _LONGEST:
+        raise InvalidArgument(message(name, "a number of at most 1000 digits", number, "round it"))
+    return Fraction(number)
 
 
 def exactly(value: object, name: str = "value") -> Fraction:

@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi, zcdp
 from dither.accounting.search import crossing
-from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
+from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, root_up, up
 from dither.guarantees import ApproxDP, Guarantee
 from dither.learn.gd import Schedule, Trace, read_records, start_of
@@ -41,7 +42,7 @@ from dither.learn.rows import lengths, whole_product
 from dither.learn.sums import quantised
 from dither.mechanisms import Gaussian
 from dither.randomness import Source, bernoulli, resolve, uniform_integers
-from dither.spending import spends
+from dither.spending import covered, spends
 
 Integers = NDArray[np.int64]
 
@@ -53,6 +54,7 @@ _ROWS = 1 << 14  # below 2^21, so that sums in floats are exact; and fits the ca
 _EXACT_ROWS = 1 << 21
 _MOST_ROWS = 1 << 31
 _BITS = 96
+_LEAST_NOISE = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ class NoisyDescent:
         def release(sums: Integers) -> Floats:
             flat = sums.ravel()
             exact = flat.astype(np.float64) if len(rows) <= _EXACT_ROWS else [Fraction(int(one)) for one in flat]
-            return np.asarray(mechanism.release(exact, source=words), dtype=np.float64)
+            return np.asarray(covered(mechanism.release)(exact, source=words), dtype=np.float64)
 
         return descend_privately(
             loss,
@@ -331,30 +333,55 @@ def noisy_descent(
 def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> float:
     """The smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to 1e-5.
 
-    ``rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
+    ``rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact. Samples
+    never need more noise than full batches, up to the rounding of the accountants, so the search goes down from there,
+    to about 1/64 at the least: with few steps at a small rate delta alone may pay for all of them.
 
     >>> round(noise_for(1, 1e-5, steps=100), 3), round(noise_for(1, 1e-5, steps=100, rate=0.01), 2)
     (37.306, 0.9)
     """
     count, share = arguments.whole(steps, "steps"), arguments.rate(rate)
+    ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
+    full = up(ratio * root_up(Fraction(count), _BITS))
     if share == 1:
-        ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
-        return up(ratio * root_up(Fraction(count), _BITS))
-    goal, near = ApproxDP(epsilon, delta), 1.0
+        return full
+    goal = ApproxDP(epsilon, delta)
 
     def event(noise: float) -> Event:
         return count * PoissonSampled(GaussianNoise(noise), share)
 
-    def excess(noise: float) -> float:
-        found = best_of(event(noise), delta, (renyi, pld)).guarantee
-        far = math.log(max(float(found._numbers[0] / goal._numbers[0]), 1e-300))
-        return min(far, 0.0) if found <= goal else max(far, 1e-300)
+    def fits(noise: float) -> bool:
+        try:
+            if renyi.guarantee(event(noise), delta) <= goal:  # as a rule, and much faster
+                return True
+        except DitherError:
+            pass
+        return excess(noise) <= 0
 
-    while not renyi.guarantee(event(near), delta) <= goal:
-        near *= 1.25
-    while renyi.guarantee(event(near / 1.25), delta) <= goal:
-        near /= 1.25
-    return crossing(excess, near / 2, near, 1e-5)
+    @cache
+    def excess(noise: float) -> float:
+        try:
+            result = best_of(event(noise), delta, (renyi, pld)).guarantee
+        except DitherError:  # more than any guarantee may say, or than an accountant can compute
+            return math.inf
+        far = math.log(max(float(result._numbers[0] / goal._numbers[0]), 1e-300))
+        return min(far, 0.0) if result <= goal else max(far, 1e-300)
+
+    high = full
+    while not fits(high):
+        high *= 1.25
+        if high > 2 * full:
+            raise NotPrivate(
+                message(
+                    "epsilon, delta",
+                    "a guarantee that an accountant can show for so many steps at this rate",
+                    "one that none can",
+                    "pass a larger epsilon or delta, or fewer steps, or leave rate out",
+                )
+            )
+    while high > _LEAST_NOISE and fits(high / 2):
+        high /= 2
+    return high if high <= _LEAST_NOISE else crossing(excess, high / 2, high, 1e-5)
 
 
 __all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

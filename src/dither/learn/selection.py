@@ -22,18 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from warnings import catch_warnings, simplefilter
-
-import numpy as np
 
 from dither import arguments
+from dither.callbacks import outcome, silenced
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.guarantees import Guarantee, PureDP
 from dither.learn import inputs
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import Source
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _STEPS = 1 << 20  # to one record
 
@@ -135,10 +133,9 @@ def select_model(
     inputs.check_lengths(len(labels), count)
 
     def compute() -> int:
-        with np.errstate(all="ignore"), catch_warnings():  # a warning would tell of a record
-            simplefilter("ignore")
+        with silenced():
             scores = _scores(models, rows, labels, width, together)
-        return mechanism.select_index(scores, source=source)
+        return covered(mechanism.select_index)(scores, source=source)
 
     index = _Selected(len(models), mechanism).release(compute, source=source)
     return Choice(models[index], index, len(models), mechanism)
@@ -171,24 +168,24 @@ def _states_guarantee(model: Any) -> bool:
 def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None, together: bool) -> list[int]:
     """What all records add to the score of each model, in steps; rows are one table, or what shows each by itself."""
     if together:
-        predicted = [list(model.predict(rows)) for model in models]
-        if any(len(one) != len(labels) for one in predicted):
+        predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
+        if any(one is None or len(one) != len(labels) for one in predicted):
             raise InvalidData(message("candidates", "one prediction for each row", "others", "leave together out"))
-        return [sum(_steps(one, label, width) for one, label in zip(found, labels, strict=True)) for found in predicted]
+        return [
+            sum(_steps(one, label, width) for one, label in zip(found or [], labels, strict=True))
+            for found in predicted
+        ]
     scores = [0] * len(models)
     for i, label in enumerate(labels):
         row = rows(i)
         for place, model in enumerate(models):
-            scores[place] += _steps(_predicted(model, row), label, width)
+            scores[place] += _steps(outcome(_predicted, model, row), label, width)
     return scores
 
 
 def _predicted(model: Any, row: Any) -> Any:
-    """The prediction for one row shown by itself, or None."""
-    try:
-        [found] = model.predict(row)
-    except Exception:  # an error would tell that such a record is there
-        return None
+    """The prediction for one row shown by itself."""
+    [found] = model.predict(row)
     return found
 
 
@@ -198,14 +195,15 @@ def _steps(predicted: Any, label: Any, width: float | None) -> int:
     >>> _steps("a", "a", None), _steps(1.5, 1.0, 1.0), _steps(float("nan"), 1.0, 1.0)
     (1048576, 524288, 0)
     """
-    try:
+
+    def steps() -> int:
         if width is None:
             [one] = inputs.shown([predicted])
             return _STEPS if bool(one == label) else 0
         near = 1.0 - abs(float(predicted) - float(label)) / width
         return int(near * _STEPS) if 0.0 < near <= 1.0 else 0
-    except (TypeError, ValueError, OverflowError):
-        return 0
+
+    return outcome(steps) or 0
 
 
 __all__ = ["Choice", "select_model"]

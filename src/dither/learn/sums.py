@@ -33,6 +33,7 @@ from dither.learn.rows import lengths
 from dither.mechanisms import Gaussian, Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
+from dither.spending import covered
 from dither.stateful import Stateful
 
 Floats = NDArray[np.float64]
@@ -158,7 +159,7 @@ class Budget(Stateful):
             return np.zeros(sums.shape)
         small = int(flat.min()) > -_EXACT and int(flat.max()) < _EXACT
         exact: Any = flat.astype(np.float64) if small else [Fraction(int(value)) for value in flat]
-        return np.asarray(mechanism.release(exact, source=self.source), dtype=np.float64).reshape(sums.shape)
+        return np.asarray(covered(mechanism.release)(exact, source=self.source), dtype=np.float64).reshape(sums.shape)
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:

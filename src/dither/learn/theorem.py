@@ -45,7 +45,7 @@ from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
 from dither.randomness import MAX_SCALE, Source, resolve, uniform_integer
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _FINE = 20
 """The longest gradient of the smallest step is at least 2^20 steps of the lattice."""
@@ -175,7 +175,7 @@ class TheoremSGD:
             taken = self._move(h, gradient)
             moved: list[Any] = [one - move for one, move in zip(whole, taken.ravel().tolist(), strict=True)]
             noise: Any = Laplace(sensitivity=self._reaches[h], epsilon=self._losses[h])  # type: ignore[arg-type]
-            whole = noise.release(moved, source=words)
+            whole = covered(noise.release)(moved, source=words)
         if self.release == "average":
             return np.asarray(total / gammas.sum())
         return np.array([one * self._step for one in whole]).reshape(shape)

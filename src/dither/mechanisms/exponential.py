@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import BoundedRange
+from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
@@ -99,7 +99,7 @@ class Exponential(Selection):
         'yes'
         """
         names = paired(candidates, scores)
-        return mark(names[self.select_index(scores, source=source)], resolve(source))
+        return mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The probability of each candidate, correct to a few units in the last place.
@@ -210,8 +210,10 @@ class Exponential(Selection):
 
 def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
     """The score of a candidate; what goes wrong inside, which may hold data, is not shown."""
-    with contextlib.suppress(Exception):
-        return exactly(score(candidate), "score")
+    with silenced():
+        value = outcome(lambda: exactly(score(candidate), "score"))
+    if value is not None:
+        return value
     raise InvalidData(
         message("score", "a finite number for every integer", "an error or something else", "bound the score first")
     )

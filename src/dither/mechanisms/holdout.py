@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Pure
+from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
@@ -41,9 +42,10 @@ class ReusableHoldout(Stateful):
     bound, NaN as the lower. The holdout is used through a numeric
     :class:`~dither.SparseVector` only, so all answers together are epsilon-DP for it (replacing one record).
 
-    A question gets an array of records, float64 for numbers. It is tried on the training data first: if it fails there
-    it is refused. If it fails on the holdout it is asked record by record, and a record on which it fails counts as
-    the lower bound: no held-out record decides between an answer and an error.
+    A question gets an array of one record, float64 for numbers, and returns an array of one number. It is asked of
+    every record by itself, so that no record changes what is said of another. It is tried on the training data first:
+    if it fails there it is refused. A held-out record on which it fails counts as the lower bound, and its warnings are
+    not shown: no held-out record decides between an answer and an error.
 
     *Why.* The distance of the two means moves by width/n when one holdout record is replaced, and so does the
     holdout's mean.
@@ -92,39 +94,39 @@ class ReusableHoldout(Stateful):
 
     def ask(self, question: Question) -> HoldoutAnswer:
         """The mean of ``question`` over the records, from the training data where that generalises."""
-        values = _answers(question, self._train)
-        if values is None:  # said outside of the handler: an error of the question's may hold a record
+        with silenced():
+            values = [value for value in _answers(question, self._train) if value is not None]
+            fails = len(values) < len(self._train)
+            held_out = [] if fails else self._held_out(question)
+        if fails:
             raise InvalidData(
                 message(
                     "question",
                     "one number for each record",
                     "an error or something else",
-                    "return an array as long as the data, for any records",
+                    "return an array of one number, for any record",
                 )
             )
-        train, held = self._mean(values), self._mean(self._held_out(question))
+        train, held = self._mean(values), self._mean(held_out)
         answer = self._session.ask(abs(train - held), answer=held)
         return HoldoutAnswer(float(train), False) if answer is False else HoldoutAnswer(float(answer), True)
 
     def _held_out(self, question: Question) -> list[float]:
-        together = _answers(question, self._holdout)
-        if together is not None:
-            return together
-        apart = (_answers(question, self._holdout[i : i + 1]) for i in range(len(self._holdout)))
-        return [math.nan if answer is None else answer[0] for answer in apart]
+        return [math.nan if answer is None else answer for answer in _answers(question, self._holdout)]
 
     def _mean(self, values: list[float]) -> Fraction:
         low, high = self._bounds
         return sum((_clipped(value, low, high) for value in values), Fraction(0)) / len(values)
 
 
-def _answers(question: Question, records: NDArray[Any]) -> list[float] | None:
-    """One number for each record; None if the question does not give that."""
-    try:
-        values = np.asarray(question(records.copy()), dtype=np.float64)
-    except Exception:
-        return None
-    return values.tolist() if values.shape == (len(records),) else None
+def _answers(question: Question, records: NDArray[Any]) -> list[float | None]:
+    """One number for each record; None where the question does not give that."""
+
+    def one(record: NDArray[Any]) -> float | None:
+        value = np.asarray(question(record), dtype=np.float64)
+        return float(value[0]) if value.shape == (1,) else None
+
+    return [outcome(one, records[i : i + 1].copy()) for i in range(len(records))]
 
 
 def _clipped(value: float, low: Fraction, high: Fraction) -> Fraction:

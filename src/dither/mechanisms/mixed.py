@@ -15,7 +15,7 @@ from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _BITS = 96
 
@@ -148,4 +148,4 @@ class MixedNoise:
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """``value`` with noise; see :meth:`Laplace.release`."""
-        return self.mechanism.release(value, source=source)
+        return covered(self.mechanism.release)(value, source=source)

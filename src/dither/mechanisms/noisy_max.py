@@ -18,7 +18,7 @@ from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _TABLE = 1 << 20
 
@@ -91,7 +91,7 @@ class NoisyMax(Selection):
         'yes'
         """
         names = paired(candidates, scores)
-        return mark(names[self.select_index(scores, source=source)], resolve(source))
+        return mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
         """How far the winner's score is below the best at most, with this confidence.

@@ -13,7 +13,7 @@ from dither.exact import log, up
 from dither.guarantees import ApproxDP
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _BITS = 80
 
@@ -92,6 +92,6 @@ class ProposeTestRelease:
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
         """The noisy value, or None; that it is None is itself private."""
         test, added = self._noises()
-        noisy = test.release(arguments.whole(distance, "distance", 0), source=source)
-        answer: float = added.release(value, source=source)
+        noisy = covered(test.release)(arguments.whole(distance, "distance", 0), source=source)
+        answer: float = covered(added.release)(value, source=source)
         return answer if noisy > self.threshold else None

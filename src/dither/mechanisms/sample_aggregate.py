@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.callbacks import outcome, silenced
 from dither.errors import InvalidArgument, message
 from dither.exact import exactly
 from dither.intake import Kind, as_records
@@ -25,8 +27,8 @@ class SampleAndAggregate:
     (Nissim, Raskhodnikova and Smith 2007). The guarantee is the aggregate's.
 
     *How.* Rows are dealt to blocks by a random permutation from the secure source. A result is a number; one
-    that is not finite, or an exception, counts as the lower bound, so that nothing but the aggregate depends on
-    the data. ``fn`` must not keep anything between calls or have effects of its own.
+    that is not finite, or an exception, counts as the lower bound, and warnings are not shown, so that nothing but
+    the aggregate depends on the data. ``fn`` must not keep anything between calls or have effects of its own.
 
     *Types.* ``fn`` gets arrays of float64, NaN for what is missing or no number, whatever the records are: pandas
     makes floats of whole numbers once one is missing, and no record may change what ``fn`` sees of the others.
@@ -67,10 +69,12 @@ class SampleAndAggregate:
         low, high = (float(exactly(end)) for end in arguments.bounds(self.bounds))
         order = np.argsort(resolve(source).words(rows.shape[0]), kind="stable")
         results = []
-        for part in np.array_split(order, self.blocks):
-            try:
-                value = float(self.fn(rows[part]))
-            except Exception:
-                value = low
-            results.append(min(max(value, low), high) if np.isfinite(value) else low)
+        with silenced():
+            for part in np.array_split(order, self.blocks):
+                value = outcome(self._result, rows[part])
+                results.append(low if value is None else min(max(value, low), high))
         return np.array(results)
+
+    def _result(self, rows: NDArray[Any]) -> float | None:
+        value = float(self.fn(rows))
+        return value if math.isfinite(value) else None

@@ -15,7 +15,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
-from dither.spending import spends, watched
+from dither.spending import covered, spends, watched
 from dither.stateful import Stateful
 
 _LAPLACE = Exponential(symmetric=True)
@@ -160,7 +160,7 @@ class SparseVectorSession(Stateful):
                 return False
             self.above += 1
         numeric = self._mechanism.answer
-        return mark(True, self._source) if numeric is None else numeric.release(shown, source=self._source)
+        return mark(True, self._source) if numeric is None else covered(numeric.release)(shown, source=self._source)
 
     def _exceeds(self, value: Fraction) -> bool:
         """value + question noise >= threshold + threshold noise, for the ideal real noises."""

@@ -17,7 +17,7 @@ from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
 from dither.randomness import Source, largest_keys, mark, resolve
-from dither.spending import spends
+from dither.spending import covered, spends
 
 _BITS = 96
 
@@ -111,7 +111,7 @@ class TopK:
         ['yes']
         """
         names = paired(candidates, scores)
-        return [names[i] for i in self.select_indices(scores, source=source)]
+        return [names[i] for i in covered(self.select_indices)(scores, source=source)]
 
     def error(self, candidates: int, confidence: float = 0.95) -> float:
         """How far below the true k-th best every winner's score is at most, with this confidence (over all k

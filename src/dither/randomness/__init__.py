@@ -28,7 +28,7 @@ from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
 from dither.randomness.race import Variate, first_to_ring, largest_keys
 from dither.randomness.seeded import is_seeded, mark
-from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, drawn_from, resolve
+from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, drawn_from, is_secure, resolve
 
 __all__ = [
     "BLOCK",
@@ -59,6 +59,7 @@ __all__ = [
     "first_to_ring",
     "geometric",
     "integer_steps",
+    "is_secure",
     "is_seeded",
     "largest_keys",
     "mark",

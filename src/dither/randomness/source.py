@@ -19,7 +19,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dither.errors import WrongType, message
+from dither.errors import InvalidArgument, WrongType, message
 
 Words = NDArray[np.uint64]
 
@@ -145,6 +145,8 @@ class SeededSource:
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise WrongType(message("seed", "an int", type(seed).__name__, "pass SeededSource(1)"))
+        if seed.bit_length() > 4096:
+            raise InvalidArgument(message("seed", "an int of at most 4096 bits", seed, "pass SeededSource(1)"))
         self.seed = seed
         key = hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48]
         self._stream = _Stream(key)
@@ -178,6 +180,16 @@ def drawn_from(source: Source) -> Iterator[None]:
         yield
     finally:
         _DEFAULT.reset(token)
+
+
+def is_secure(source: object) -> bool:
+    """Whether what is drawn from ``source``, or from the default where it is None, comes from the operating system:
+    exactly a :class:`SystemSource`, since another type may draw from anywhere, whatever it says of itself.
+
+    >>> is_secure(None), is_secure(SeededSource(1))
+    (True, False)
+    """
+    return type(_DEFAULT.get() if source is None else source) is SystemSource
 
 
 def resolve(source: Source | None) -> Source:

@@ -13,7 +13,7 @@ from dither import arguments, sensitivity
 from dither.errors import InvalidArgument, message
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, mark, resolve
-from dither.spending import spends_arguments
+from dither.spending import covered, spends_arguments
 from dither.stats.column import NanPolicy, read
 from dither.stats.estimate import Histogram
 from dither.stats.moments import noise
@@ -53,7 +53,7 @@ def histogram(
     values = read(x, neighbors, nan, lower).astype(np.float64)
     cells = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
     counts = np.bincount(cells, minlength=edges.size - 1).astype(np.int64)
-    released = mark(mechanism.release(counts, source=words), words)
+    released = mark(covered(mechanism.release)(counts, source=words), words)
     return Histogram(released, edges, mechanism.guarantee, neighbors, mechanism, not words.private)
 
 

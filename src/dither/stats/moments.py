@@ -28,7 +28,7 @@ from dither.errors import InvalidArgument, message
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.spending import spends_arguments
+from dither.spending import covered, spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read, total
 from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Root
 from dither.stats.intervals import AroundBounded, BernsteinInterval, RatioInterval
@@ -89,7 +89,7 @@ def count(
     found = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
     interval = Around(mechanism, integer=True)
     return EstimateInt.of(
-        mechanism.release(found, source=words),
+        covered(mechanism.release)(found, source=words),
         mechanism.guarantee,
         neighbors,
         _name(mechanism),
@@ -142,7 +142,7 @@ def sum(
     mechanism = noise(reach * grid.step, epsilon, delta)
     exact = (_total(values, grid, lower, upper) + values.size * grid.first) * grid.step
     whole = grid.step == 1 and values.dtype.kind == "i"
-    released = mechanism.release(int(exact) if whole else exact, source=words)
+    released = covered(mechanism.release)(int(exact) if whole else exact, source=words)
     kind: type[EstimateInt] | type[EstimateFloat] = EstimateInt if whole else EstimateFloat
     return kind.of(
         released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism, integer=whole), words.private
@@ -185,13 +185,13 @@ def mean(
         known_size(values.size, 1)
         mechanism = noise(grid.span * grid.step / values.size, epsilon, delta)
         exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.first) * grid.step
-        released = mechanism.release(exact, source=words)
+        released = covered(mechanism.release)(exact, source=words)
         return EstimateFloat.of(
             released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism), words.private
         )
     mechanism = noise(grid.span, epsilon, delta, coordinates=2)
     above = _total(values, grid, lower, upper)
-    high, low = mechanism.release([above, values.size * grid.span - above], source=words)
+    high, low = covered(mechanism.release)([above, values.size * grid.span - above], source=words)
     share = min(max(high / (high + low), 0.0), 1.0) if high + low > 0 else 0.5
     first, width = float(grid.first * grid.step), float(grid.span * grid.step)
     interval = RatioInterval(int(high), int(low), mechanism, first, width)
@@ -254,12 +254,12 @@ def variance(
         if delta is not None:
             raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
         inside = BoundedLaplace(reach, epsilon, 0.0, max(top, float(reach) * (1 + 2.0**-50)))  # type: ignore[arg-type]
-        released = inside.release(exact, source=words)
+        released = covered(inside.release)(exact, source=words)
         return EstimateFloat.of(
             released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), words.private
         )
     mechanism = noise(reach, epsilon, delta)
-    free = mechanism.release(exact, source=words)
+    free = covered(mechanism.release)(exact, source=words)
     interval = Around(mechanism, low=0.0, high=top, free=float(free))
     return EstimateFloat.of(
         min(max(free, 0.0), top), mechanism.guarantee, neighbors, _name(mechanism), interval, words.private
@@ -270,7 +270,7 @@ def _variance_of_private_size(
     n: int, first: int, second: int, grid: Grid, mechanism: Laplace | MixedNoise, source: Source
 ) -> EstimateFloat:
     top, cross = second, 2 * (grid.span * first - second)
-    sums = mechanism.release([n * grid.span**2 - cross - top, cross, top], source=source)
+    sums = covered(mechanism.release)([n * grid.span**2 - cross - top, cross, top], source=source)
     interval = BernsteinInterval(
         tuple(int(each) for each in sums), mechanism, float(grid.span), float(grid.span * grid.step)
     )
@@ -299,7 +299,7 @@ def std(
     >>> std([1.0, 2.0, 3.0, 4.0] * 50, bounds=(0, 5), epsilon=1) >= 0
     True
     """
-    square = variance(x, bounds, epsilon, delta, neighbors=neighbors, nan=nan, method=method, source=source)
+    square = covered(variance)(x, bounds, epsilon, delta, neighbors=neighbors, nan=nan, method=method, source=source)
     return EstimateFloat.of(
         math.sqrt(square),
         square.guarantee,

@@ -35,7 +35,7 @@ from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
-from dither.spending import spends_arguments
+from dither.spending import covered, spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile
@@ -182,7 +182,7 @@ def _share(q: object) -> Fraction:
     share = decimal(q, "q")
     if not 0 <= share <= 1:
         raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.5 for the median"))
-    return share
+    return share.limit_denominator(10**18)  # ranks are far coarser
 
 
 def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wanted:
@@ -240,7 +240,7 @@ def median(
     >>> 40 < median([48, 49, 50, 51, 52] * 100, bounds=(0, 100), epsilon=1) < 60
     True
     """
-    return quantile(x, 0.5, bounds, epsilon, delta, method=method, neighbors=neighbors, nan=nan, source=source)
+    return covered(quantile)(x, 0.5, bounds, epsilon, delta, method=method, neighbors=neighbors, nan=nan, source=source)
 
 
 @spends_arguments
@@ -261,7 +261,7 @@ def quantiles(
     quantiles need ``log2(m + 1)`` levels instead of m shares. Replacing a record is removing one and adding
     one: twice that.
 
-    >>> low, high = quantiles(list(range(101)) * 10, [0.25, 0.75], bounds=(0, 100), epsilon=2)
+    >>> low, high = covered(quantiles)(list(range(101)) * 10, [0.25, 0.75], bounds=(0, 100), epsilon=2)
     >>> low <= high
     True
     """
@@ -320,7 +320,7 @@ def iqr(
     >>> iqr(list(range(101)) * 10, bounds=(0, 100), epsilon=2) >= 0
     True
     """
-    low, high = quantiles(x, [0.25, 0.75], bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
+    low, high = covered(quantiles)(x, [0.25, 0.75], bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
     ends = arguments.bounds(bounds)
     interval = replace(high._interval, low=0.0, high=float(ends[1] - ends[0]))  # type: ignore[type-var]
     return type(high).of(high - low, high.guarantee, high.neighbors, high.mechanism, interval, not high.seeded)
@@ -356,7 +356,7 @@ def mode(
         place = index.get(item)
         if place is not None:
             counts[place] += 1
-    return mechanism.select(labels, counts, source=source)
+    return covered(mechanism.select)(labels, counts, source=source)
 
 
 def _extreme(

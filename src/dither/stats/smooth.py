@@ -14,6 +14,7 @@ from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.sensitivity.smooth import ends, rank_of
+from dither.spending import covered
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, Interval
 
@@ -63,7 +64,7 @@ def smooth_quantile(
     rank = rank_of(q, values.size)
     middle = float(np.partition(values, rank - 1)[rank - 1])
     size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
-    noisy = mechanism.release(Fraction(middle), size, width=upper - lower, source=words)
+    noisy = covered(mechanism.release)(Fraction(middle), size, width=upper - lower, source=words)
     inside = min(max(float(noisy), lower), upper)
     interval = WithinBounds(lower, upper)
     return EstimateFloat.of(

@@ -1,0 +1,45 @@
+"""Functions of the user's that see private records: nothing but what they return may be seen.
+
+An error or a warning would tell that a record of some kind is there, at no cost. So warnings are not shown, and an
+error of any type counts as no result, also one that is made to pass through ``except Exception``, as SystemExit is.
+The one thing that passes is KeyboardInterrupt, without whatever it carries: whoever sits at the keyboard must be able
+to stop a computation.
+
+>>> import warnings
+>>> with silenced():
+...     warnings.warn("a record is 0")
+...     outcome(float, "1.5"), outcome(float, "a secret")
+(1.5, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """No warning inside is shown or becomes an error, NumPy's included."""
+    with np.errstate(all="ignore"), catch_warnings():
+        simplefilter("ignore")
+        yield
+
+
+def outcome(function: Callable[..., T], *args: Any) -> T | None:
+    """What ``function`` returns for these arguments; None if it raises, whatever it raises."""
+    try:
+        return function(*args)
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:
+        interrupted = False
+    if interrupted:  # raised outside of the handler, so that nothing is attached to it
+        raise KeyboardInterrupt
+    return None

@@ -49,7 +49,7 @@ _PACKAGES = (
     "accounting", "arguments", "exact", "guarantees", "intake", "mechanisms", "randomness", "spending", "stateful",
 )  # fmt: skip
 _FOLDER = str(Path(__file__).parent.parent)
-_REBOUND = {"dither.randomness.source._generation"}  # counts forks
+_REBOUND = {"dither.randomness.source._generation", "dither.stateful._forks"}  # these count forks
 _PLAIN: frozenset[type] = frozenset(
     {type(None), bool, int, float, complex, str, bytes, fractions.Fraction, decimal.Decimal, uuid.UUID}
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}

@@ -39,7 +39,6 @@ from typing import Any
 
 import numpy as np
 
-from dither import errors
 from dither.errors import DitherError, NotPrivate, message
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import LazyUniform, SystemSource, Variate
@@ -49,8 +48,8 @@ Parts = dict[str, object]
 _PACKAGES = (
     "accounting", "arguments", "exact", "guarantees", "intake", "mechanisms", "randomness", "spending", "stateful",
 )  # fmt: skip
-_FOLDER = str(Path(errors.__file__).parent)
-_REBOUND = {"dither.randomness.source._generation"}  # counts forks
+_FOLDER = str(Path(__file__).parent.parent)
+_REBOUND = {"dither.randomness.source._generation", "dither.stateful._forks"}  # these count forks
 _PLAIN: frozenset[type] = frozenset(
     {type(None), bool, int, float, complex, str, bytes, fractions.Fraction, decimal.Decimal, uuid.UUID}
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from dither import arguments
@@ -149,7 +150,8 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
     begin = time.perf_counter()
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))
-    certificate = None if subject.mechanism is None else certify(subject.mechanism)
+    mechanism = subject.mechanism() if isinstance(subject.mechanism, partial) else subject.mechanism
+    certificate = None if mechanism is None else certify(mechanism)
     replayed = measured = None
     if subject.replayed:
         replayed = replay(lambda x: subject.draw(x, 1), subject.one, subject.other, claim=subject.claim)

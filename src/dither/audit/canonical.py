@@ -208,6 +208,13 @@ def _number(thing: Any) -> list[Child] | None:
     return None
 
 
+def _view(thing: Any) -> list[Child] | None:
+    if not isinstance(thing, memoryview):
+        return None
+    shown = f"memoryview {thing.format} {thing.shape} {thing.strides} {thing.readonly}"
+    return [(" type", Leaf(shown)), ("", thing.tobytes())]
+
+
 def _more(thing: Any) -> list[Child]:
     return [(f".{name}", value) for name, value in sorted(attributes(thing).items())]
 
@@ -229,6 +236,9 @@ def _array(thing: Any) -> list[Child] | None:
         return None
     what = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
     found: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
+    order = thing.flags.c_contiguous, thing.flags.f_contiguous
+    if order != (True, True):
+        found.append((" order", Leaf(str(order))))
     if isinstance(thing, np.ma.MaskedArray):
         return [*found, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
     flat = np.asarray(thing).ravel()
@@ -325,7 +335,7 @@ def _callable(thing: Any) -> list[Child] | None:
 
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque})
 _CONTAINERS = (_container,)
-_OTHERS = (_scalar, _number, _array, _table, _container, _callable)
+_OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
 
 
 def _object(thing: Any) -> list[Child]:

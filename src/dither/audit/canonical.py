@@ -55,12 +55,18 @@ class Raised:
 
     @classmethod
     def by(cls, error: BaseException) -> Raised:
-        """What an error shows to whoever sees it: its type and its words."""
-        try:
-            words = str(error)
-        except Exception:
-            words = "…"
-        return cls(type(error).__qualname__, words)
+        """What an error shows to whoever sees it: its type, its words, its notes and the errors it came from."""
+        words, shown = list[str](), set[int]()
+        step: BaseException | None = error
+        while step is not None and id(step) not in shown:
+            shown.add(id(step))
+            try:
+                told = "\n".join([str(step), *map(str, getattr(step, "__notes__", ()))])
+            except Exception:
+                told = "…"
+            words.append(told if step is error else f"{type(step).__qualname__}: {told}")
+            step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+        return cls(type(error).__qualname__, "\n".join(words))
 
 
 class Leaf(NamedTuple):

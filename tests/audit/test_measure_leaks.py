@@ -33,6 +33,12 @@ def even(size, x):
     return [*counts[:-1], counts[-1] + (sum(counts) + x) % 2]
 
 
+def with_bit(place, x):
+    """A float all of whose bits are random but one."""
+    word = rng.integers(2**52, size=1) | 1023 << 52
+    return float((word & ~(1 << place) | int(x) << place).view(np.float64)[0])
+
+
 def failing(x, words="no"):
     if x:
         raise ValueError(words)
@@ -102,6 +108,7 @@ LEAKS = {
         lambda x: bytes([*rng.integers(0, 256, 300).tolist(), x, *rng.integers(0, 256, 300).tolist()]),
         lambda _: bytes(rng.integers(0, 256, 601).tolist()),
     ),
+    "a bit among random ones": (lambda x: with_bit(21, x), lambda _: with_bit(21, rng.integers(2))),
     "unsigned integer": (
         lambda x: np.array([2**63 + 16 * abs(count(0)) + x], dtype="u8"),
         lambda _: np.array([2**63 + 16 * abs(count(0))], dtype="u8"),

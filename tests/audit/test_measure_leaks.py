@@ -189,3 +189,26 @@ def test_the_histogram_could_not_have_seen_it():
 
     assert not measure(coarse, 0.0, 1.0, batch=True, claim=0.1, trials=50_000, confidence=SURE).refuted
     assert not measure(dp.Laplace(1, 0.1), 0.0, 1.0, claim=0.1, trials=50_000, confidence=SURE).refuted
+
+
+def given_on_demand(x):
+    return (value for value in (1, x))
+
+
+def noted_error(x):
+    error = ValueError("no")
+    error.add_note(str(x))
+    raise error
+
+
+def error_with_a_cause(x):
+    raise ValueError("no") from KeyError(str(x))
+
+
+@pytest.mark.parametrize("fn", [given_on_demand, noted_error, error_with_a_cause])
+def test_what_is_made_on_demand_and_what_a_traceback_shows(fn):
+    from dither.audit.measure import measure
+    from dither.audit.replay import replay
+
+    assert measure(fn, 0, 1, claim=1, trials=1000).refuted
+    assert not replay(fn, 0, 1).passed

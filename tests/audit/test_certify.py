@@ -95,9 +95,7 @@ def check(mechanism, tight):
 
 @pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda each: type(each).__name__)
 def test_built_in(mechanism, tight):
-    start = time.perf_counter()
     check(mechanism, tight)
-    assert time.perf_counter() - start < 1
 
 
 @pytest.mark.slow

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
-import importlib
 import math
-import pkgutil
+import os
+import sys
+import types
 from fractions import Fraction
-from types import FunctionType
 
 import numpy as np
 import pytest
 
 import dither as dp
-from dither import mechanisms, randomness
-from dither.audit import genuine
+from dither import mechanisms
+from dither.audit import genuine, reference
 from dither.audit.certify import certify
 from dither.errors import NotPrivate
-from dither.randomness import SeededSource
+from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 
 from .test_certify import built_in, holdout
 
@@ -77,6 +78,7 @@ def a_legitimate_one(mechanism):
 @pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
 def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
     monkeypatch.setattr(genuine, "changed_code", list)  # below
+    monkeypatch.setattr(genuine, "clear_caches", list)
     count = len(vars(MECHANISMS[place]))
     tried = 0
     for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "_threshold"}):  # these are public, and any will do
@@ -106,6 +108,7 @@ def rebuilt(place):
 @pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
 def test_additional_attributes_and_subclasses_are_refused(place, monkeypatch):
     monkeypatch.setattr(genuine, "changed_code", list)
+    monkeypatch.setattr(genuine, "clear_caches", list)
     mechanism = rebuilt(place)
     kind = type(mechanism)
     for name in ("release", "select_index", "ask", "probability", "guarantee", "anything"):
@@ -162,24 +165,6 @@ def test_what_was_computed_once_and_kept_is_computed_again():
         certify(mechanism)
 
 
-def classes():
-    for package in (mechanisms, randomness):
-        for found in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{package.__name__}.{found.name}")
-            yield from (v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__)
-
-
-@pytest.mark.parametrize("kind", list(classes()), ids=lambda kind: kind.__qualname__)
-def test_every_method_that_is_replaced_is_noticed(kind, monkeypatch):
-    members = [name for name, member in vars(kind).items() if isinstance(member, (FunctionType, property))]
-    with monkeypatch.context() as patched:
-        for name in members:
-            patched.setattr(kind, name, property(lambda _: 1.0))
-        noticed = genuine.changed_code()
-    assert {f"{kind.__module__}.{kind.__qualname__}.{name}" for name in members} <= {*noticed}
-    assert not genuine.changed_code()
-
-
 def test_code_that_is_replaced_in_place_is_noticed():
     method = mechanisms.SparseVectorSession._exceeds
     before = method.__code__
@@ -216,9 +201,190 @@ def test_constants_and_laws_are_noticed(monkeypatch):
 def test_a_method_that_was_replaced_before_the_auditor_was_loaded(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(dp.Laplace, "release", lambda *given: given[1])
-        patched.setattr(genuine, "_AT_IMPORT", genuine._code())
+        reference.reference_modules.cache_clear()
         with pytest.raises(NotPrivate, match="release"):
             certify(dp.Laplace(1, 1))
+
+
+MODULES = sorted(reference.reference_modules())
+CHECKER = "dither.audit.reference"
+
+
+def noticed(module):
+    return {*reference._module_changes(module.__name__)}
+
+
+def test_the_modules_behind_a_certificate_are_all_compared():
+    loaded = {name for name in sys.modules if name.startswith(("dither.mechanisms.", "dither.randomness."))}
+    assert loaded <= {*MODULES}
+    assert {"dither.exact", "dither.arguments", "dither.audit.shifts", "dither.audit.certify"} <= {*MODULES}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != CHECKER])
+def test_every_global_that_is_rebound_is_noticed(name, monkeypatch):
+    module = sys.modules[name]
+    held = [key for key in vars(module) if key.isidentifier()]
+    names = [key for key in held if key not in reference._IMPORT_SYSTEM and f"{name}.{key}" not in COUNTERS]
+    with monkeypatch.context() as patched:
+        for key in names:
+            value = vars(module)[key]
+            imitation = types.ModuleType(key) if isinstance(value, types.ModuleType) else object()
+            if isinstance(imitation, types.ModuleType):
+                vars(imitation).update(vars(value))
+            patched.setattr(module, key, imitation)
+        patched.setattr(module, "another", 1, raising=False)
+        assert {f"{name}.{key}" for key in (*names, "another")} <= noticed(module)
+    with monkeypatch.context() as patched:
+        patched.setitem(vars(module), "__builtins__", dict(vars(builtins)))
+        assert not noticed(module)  # equal to the real ones
+        patched.setitem(vars(module), "__builtins__", {**vars(builtins), "round": float})
+        assert f"{name}.__builtins__" in noticed(module)
+    assert not noticed(module)
+
+
+COUNTERS = reference._COUNTERS
+NEVER_SET = {"__dict__", "__weakref__", *reference._DOCUMENTATION}
+
+
+class Descriptor:
+    """What a class gives instead of a method."""
+
+    def __get__(self, thing, kind):
+        return lambda *_: 0
+
+
+def every_class():
+    for name in MODULES:
+        yield from (v for v in vars(sys.modules[name]).values() if isinstance(v, type) and v.__module__ == name)
+
+
+CLASSES = sorted({*every_class()}, key=lambda kind: (kind.__module__, kind.__qualname__))
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__qualname__)
+def test_every_member_of_every_class_is_compared(kind):
+    module, name = sys.modules[kind.__module__], f"{kind.__module__}.{kind.__qualname__}"
+    inherited = {"__getattribute__", "__call__", "another"} - vars(kind).keys()
+    before = {key: value for key, value in vars(kind).items() if key not in NEVER_SET}
+    try:
+        for key in (*before, *inherited):
+            type.__setattr__(kind, key, Descriptor())
+        found = noticed(module)
+    finally:
+        for key in inherited:
+            type.__delattr__(kind, key)
+        for key, value in before.items():
+            type.__setattr__(kind, key, value)
+    assert {f"{name}.{key}" for key in (*before, *inherited)} <= found
+    assert not noticed(module)
+
+
+def test_bases_that_are_replaced_are_noticed():
+    tried = 0
+    for kind in CLASSES:
+        before = kind.__bases__
+        try:
+            kind.__bases__ = (type(kind)("Between", before, {}),)
+        except (TypeError, AttributeError):  # Python allows it of some only
+            continue
+        try:
+            assert any("__bases__" in name for name in noticed(sys.modules[kind.__module__])), kind
+        finally:
+            kind.__bases__ = before
+        tried += 1
+    assert tried >= 10
+    assert not reference.changed_names()
+
+
+def test_attributes_of_instances_that_modules_hold_are_compared():
+    from dither.mechanisms import laplace
+
+    for thing in (SYSTEM, laplace._LAPLACE):
+        vars(thing)["quantile"] = vars(thing)["word"] = lambda *_: 1 << 62
+        try:
+            with pytest.raises(NotPrivate):
+                certify(dp.Laplace(1, 1))
+        finally:
+            del vars(thing)["quantile"], vars(thing)["word"]
+    assert certify(dp.Laplace(1, 1)).holds
+
+
+def test_arrays_that_are_kept_cannot_be_changed_and_a_change_is_noticed():
+    columns, _ = normal._table()
+    with pytest.raises(ValueError, match="read-only"):
+        columns[...] = 0
+    columns.setflags(write=True)
+    columns[1, 5] += 1
+    try:
+        with pytest.raises(NotPrivate, match="_table"):
+            certify(dp.Gaussian(1, 1, 1e-6))
+    finally:
+        columns[1, 5] -= 1
+        normal._table.cache_clear()
+    arrays = [v for name in MODULES for v in vars(sys.modules[name]).values() if isinstance(v, np.ndarray)]
+    assert len(arrays) >= 4
+    for array in arrays:
+        assert not array.flags.writeable
+        before = array.copy()
+        array.setflags(write=True)
+        array.flat[0] += 1
+        assert reference.changed_names()
+        array[...] = before
+        array.setflags(write=False)
+    assert not reference.changed_names()
+
+
+def test_what_was_kept_while_something_was_replaced_is_forgotten(monkeypatch):
+    from dither.exact import functions
+
+    functions.pi.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(functions, "Fraction", None)
+        functions.pi(8)
+    assert functions.pi.cache_info().currsize
+    certify(dp.Laplace(1, 1))
+    assert not functions.pi.cache_info().currsize
+
+
+@pytest.mark.parametrize(("library", "name"), [(os, "urandom"), (os, "getpid"), (math, "exp"), (np, "full")])
+def test_functions_of_libraries_that_are_replaced_are_noticed(library, name, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(library, name, lambda *_: bytes(48))
+        changed = reference.changed_names()
+    assert f"{library.__name__}.{name}" in changed
+
+
+def test_a_module_that_is_replaced_everywhere_is_noticed(monkeypatch):
+    from dither import arguments
+    from dither.mechanisms import additive
+
+    fake = types.ModuleType("dither.arguments")
+    vars(fake).update(vars(arguments), sensitivity=lambda *_: Fraction(1, 1000))
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "dither.arguments", fake)
+        patched.setattr(dp, "arguments", fake, raising=False)
+        patched.setattr(additive, "arguments", fake)
+        reference.reference_modules.cache_clear()
+        with pytest.raises(NotPrivate):
+            certify(dp.Laplace(1, 1))
+    reference.reference_modules.cache_clear()
+    assert certify(dp.Laplace(1, 1)).holds
+
+
+def test_another_source_of_noise_is_refused():
+    token = source._DEFAULT.set(SeededSource(3))
+    try:
+        with pytest.raises(NotPrivate, match="source"):
+            certify(dp.Laplace(1, 1))
+    finally:
+        source._DEFAULT.reset(token)
+    with drawn_from(SeededSource(3)), pytest.raises(NotPrivate, match="source"):
+        certify(dp.Laplace(1, 1))
+    own = source.SystemSource()
+    own._local.stream = source._Stream(bytes(48))
+    with pytest.raises(NotPrivate):
+        certify(dp.SparseVector(1, 1).start(threshold=3, source=own))
+    assert certify(dp.Laplace(1, 1)).holds
 
 
 def test_used_mechanisms_are_certified_all_the_same():

@@ -33,6 +33,12 @@ def even(size, x):
     return [*counts[:-1], counts[-1] + (sum(counts) + x) % 2]
 
 
+def with_bit(place, x):
+    """A float all of whose bits are random but one."""
+    word = rng.integers(2**52, size=1) | 1023 << 52
+    return float((word & ~(1 << place) | int(x) << place).view(np.float64)[0])
+
+
 def failing(x, words="no"):
     if x:
         raise ValueError(words)
@@ -102,6 +108,7 @@ LEAKS = {
         lambda x: bytes([*rng.integers(0, 256, 300).tolist(), x, *rng.integers(0, 256, 300).tolist()]),
         lambda _: bytes(rng.integers(0, 256, 601).tolist()),
     ),
+    "a bit among random ones": (lambda x: with_bit(21, x), lambda _: with_bit(21, rng.integers(2))),
     "unsigned integer": (
         lambda x: np.array([2**63 + 16 * abs(count(0)) + x], dtype="u8"),
         lambda _: np.array([2**63 + 16 * abs(count(0))], dtype="u8"),
@@ -182,3 +189,26 @@ def test_the_histogram_could_not_have_seen_it():
 
     assert not measure(coarse, 0.0, 1.0, batch=True, claim=0.1, trials=50_000, confidence=SURE).refuted
     assert not measure(dp.Laplace(1, 0.1), 0.0, 1.0, claim=0.1, trials=50_000, confidence=SURE).refuted
+
+
+def given_on_demand(x):
+    return (value for value in (1, x))
+
+
+def noted_error(x):
+    error = ValueError("no")
+    error.add_note(str(x))
+    raise error
+
+
+def error_with_a_cause(x):
+    raise ValueError("no") from KeyError(str(x))
+
+
+@pytest.mark.parametrize("fn", [given_on_demand, noted_error, error_with_a_cause])
+def test_what_is_made_on_demand_and_what_a_traceback_shows(fn):
+    from dither.audit.measure import measure
+    from dither.audit.replay import replay
+
+    assert measure(fn, 0, 1, claim=1, trials=1000).refuted
+    assert not replay(fn, 0, 1).passed

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dither.audit.features import Raised, gather, join
-from dither.audit.region import Bins, learn
+from dither.audit.region import learn
+from dither.audit.scores import Bins
 from dither.audit.summaries import kind, lowest_bit
 from dither.audit.views import View, views
 

@@ -315,6 +315,7 @@ def _orders() -> Floats:
 
 
 _ORDERS = _orders()
+_ORDERS.setflags(write=False)
 
 
 def _delta(delta: float | Fraction | None) -> Fraction:

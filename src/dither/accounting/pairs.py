@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 UNIT = 2.0**-53
 _DENSER = 0.5 ** np.arange(5, 21)
+_DENSER.setflags(write=False)
 
 
 def normal_tail(z: Floats) -> Floats:

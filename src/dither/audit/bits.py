@@ -132,17 +132,23 @@ def apart(codes: Array, labels: Labels) -> float:
 def bits_apart(values: Array, labels: Labels, *, raw: bool) -> NDArray[np.float64]:
     """How many deviations the share of ones of each of the 64 bits is apart."""
     words = _stored(values) if raw else whole(values)
-    ours, theirs = words[labels], words[~labels]
-    if not ours.size or not theirs.size:
-        return np.zeros(64)
-    found = np.zeros(64)
-    for number in range(64):
-        place = np.int64(number)
-        one, other = (float(((side >> place) & 1).mean()) for side in (ours, theirs))
-        middle = (one * ours.size + other * theirs.size) / words.size
-        spread = math.sqrt(middle * (1 - middle) * (1 / ours.size + 1 / theirs.size))
-        found[number] = abs(one - other) / spread if spread else 0.0
-    return found
+    ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return shares_apart(ones, labels)
+
+
+def shares_apart(ones: Array, labels: Labels) -> NDArray[np.float64]:
+    """How many deviations the share of ones of each column is apart.
+
+    >>> shares_apart(np.array([[0, 1], [1, 1]] * 50), np.array([False, True] * 50)).tolist()
+    [10.0, 0.0]
+    """
+    ours, theirs = ones[labels], ones[~labels]
+    if not len(ours) or not len(theirs):
+        return np.zeros(ones.shape[1])
+    middle = ones.mean(axis=0)
+    spread = np.sqrt(middle * (1 - middle) * (1 / len(ours) + 1 / len(theirs)))
+    gap = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
+    return np.asarray(np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0), dtype=np.float64)
 
 
 def parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:

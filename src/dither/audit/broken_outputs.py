@@ -98,6 +98,8 @@ def _cases() -> Iterator[Broken]:
     )
     yield _case("bit of a mantissa", "bit 21 of the float is the data's", lambda x: with_bit(x, 21))
     yield _case("residue", "noise in steps of seven", lambda x: 7 * count(0) + x)
+    yield _case("memory view", "bytes that are only looked at", lambda x: memoryview(b"ab"[x : x + 1]))
+    yield _case("order in memory", "columns first", lambda x: np.full((2, 2), noisy(0), order="CF"[x]))  # type: ignore[call-overload]
     if find_spec("pandas") is not None:
         yield from _frames()
 

@@ -50,7 +50,7 @@ class Subject:
     other: Any = field(repr=False)
     draw: Draw = field(repr=False)
     mechanism: Any = field(default=None, repr=False)
-    """What can be certified."""
+    """What can be certified, or a function that makes it: a session belongs to the process that starts it."""
     measured: bool = True
     """Whether it is quick enough to be run thousands of times."""
     replayed: bool = True
@@ -175,14 +175,16 @@ def _sessions() -> Iterator[Subject]:
         )  # fmt: skip
     train = np.linspace(0, 1, 10)
 
+    def started(x: Any) -> ReusableHoldout:
+        return ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
+
     def holdout(x: Any) -> list[float]:
-        kept = ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
+        kept = started(x)
         return [kept.ask(partial(_above, t)).value for t in (0.2, 0.8)]
 
     one = np.linspace(0, 1, 10)
-    kept = ReusableHoldout(train, one, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
     other = np.append(one[:-1], 0.0)
-    yield Subject("reusable holdout", "mechanism", kept.guarantee, one, other, each(holdout), kept)
+    yield Subject("reusable holdout", "mechanism", PureDP(1), one, other, each(holdout), partial(started, one))
     test = ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
     yield Subject(
         "propose, test, release", "mechanism", test.guarantee, (0.0, test.threshold), (1.0, test.threshold + 1),

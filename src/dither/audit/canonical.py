@@ -55,12 +55,18 @@ class Raised:
 
     @classmethod
     def by(cls, error: BaseException) -> Raised:
-        """What an error shows to whoever sees it: its type and its words."""
-        try:
-            words = str(error)
-        except Exception:
-            words = "…"
-        return cls(type(error).__qualname__, words)
+        """What an error shows to whoever sees it: its type, its words, its notes and the errors it came from."""
+        words, shown = list[str](), set[int]()
+        step: BaseException | None = error
+        while step is not None and id(step) not in shown:
+            shown.add(id(step))
+            try:
+                told = "\n".join([str(step), *map(str, getattr(step, "__notes__", ()))])
+            except Exception:
+                told = "…"
+            words.append(told if step is error else f"{type(step).__qualname__}: {told}")
+            step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+        return cls(type(error).__qualname__, "\n".join(words))
 
 
 class Leaf(NamedTuple):
@@ -208,6 +214,13 @@ def _number(thing: Any) -> list[Child] | None:
     return None
 
 
+def _view(thing: Any) -> list[Child] | None:
+    if not isinstance(thing, memoryview):
+        return None
+    shown = f"memoryview {thing.format} {thing.shape} {thing.strides} {thing.readonly}"
+    return [(" type", Leaf(shown)), ("", thing.tobytes())]
+
+
 def _more(thing: Any) -> list[Child]:
     return [(f".{name}", value) for name, value in sorted(attributes(thing).items())]
 
@@ -229,6 +242,9 @@ def _array(thing: Any) -> list[Child] | None:
         return None
     what = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
     found: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
+    order = thing.flags.c_contiguous, thing.flags.f_contiguous
+    if order != (True, True):
+        found.append((" order", Leaf(str(order))))
     if isinstance(thing, np.ma.MaskedArray):
         return [*found, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
     flat = np.asarray(thing).ravel()
@@ -325,7 +341,7 @@ def _callable(thing: Any) -> list[Child] | None:
 
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque})
 _CONTAINERS = (_container,)
-_OTHERS = (_scalar, _number, _array, _table, _container, _callable)
+_OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
 
 
 def _object(thing: Any) -> list[Child]:

@@ -1,14 +1,17 @@
 """Whether a mechanism is the one that its class and its parameters say.
 
 A certificate is computed from what a mechanism holds, so it speaks of the object only if the object will do what the
-class does with what the constructor computes. Two checks make that so:
+class does with what the constructor computes. Three checks make that so:
 
-* *The code.* Every function, class and constant of the modules that draw noise is the object it was when this module
-  was imported, and every method comes from this package: a method that was replaced, a constant that was rebound or a
-  law that was edited in place is noticed.
+* *The code.* Everything that the modules behind a certificate hold is what their files define
+  (:mod:`dither.audit.reference`), whenever it was changed.
+* *The source of randomness.* Whatever is drawn now, no other source being given, comes from the operating system.
 * *The object.* Its type is exactly a class of this package, and building it again from the values of its own
   constructor arguments gives the same attributes, all of them, computed and private ones included. A subclass, an
   attribute that was set by hand and a parameter of a type that is not known are refused.
+
+These find mistakes and accidents: a patch that a test left behind, a seeded source that is still in force. Code in the
+same process that means to deceive can change the checker as well, and no check inside the process can rule that out.
 
 A session that has answered cannot be told from one whose count was set back, so only one that was never asked passes.
 
@@ -32,25 +35,16 @@ import functools
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from dither import errors
+from dither.audit.reference import changed_names, clear_caches, reference_modules
 from dither.errors import DitherError, NotPrivate, message
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
-from dither.randomness import LazyUniform, SystemSource, Variate
+from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
+from dither.randomness.source import _Stream
 
-Parts = dict[str, object]
-
-_PACKAGES = (
-    "accounting", "arguments", "exact", "guarantees", "intake", "mechanisms", "randomness", "spending", "stateful",
-)  # fmt: skip
-_FOLDER = str(Path(errors.__file__).parent)
-_REBOUND = {"dither.randomness.source._generation"}  # counts forks
 _PLAIN: frozenset[type] = frozenset(
     {type(None), bool, int, float, complex, str, bytes, fractions.Fraction, decimal.Decimal, uuid.UUID}
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
@@ -59,106 +53,9 @@ _FRESH_BITS = 63
 _LOCK = type(threading.Lock())
 
 
-def _modules() -> list[ModuleType]:
-    wanted = tuple(f"dither.{name}" for name in _PACKAGES)
-    names = sorted(name for name in sys.modules if name in wanted or name.startswith(tuple(f"{w}." for w in wanted)))
-    return [sys.modules[name] for name in names]
-
-
-def _code() -> Parts:
-    """Everything that the modules which draw noise are made of, by name."""
-    found: Parts = {}
-    for module in _modules():
-        for name, value in vars(module).items():
-            if not (name.startswith("__") or isinstance(value, ModuleType)):
-                home = getattr(value, "__module__", module.__name__) == module.__name__
-                full = f"{module.__name__}.{name}"
-                whole = home or not isinstance(value, (type, FunctionType))  # else it is looked at where it is at home
-                found.update(_parts(full, value) if whole else [(full, value)])
-    return {name: value for name, value in found.items() if name not in _REBOUND}
-
-
-def _parts(name: str, value: Any) -> Iterator[tuple[str, object]]:
-    """A thing and what it is made of, so far as that can be changed in place."""
-    yield name, value
-    if isinstance(value, FunctionType):
-        yield f"{name}.__code__", value.__code__
-        yield f"{name}.__defaults__", value.__defaults__
-        for key, default in (value.__kwdefaults__ or {}).items():
-            yield f"{name}.__kwdefaults__.{key}", default
-        for place, cell in enumerate(value.__closure__ or ()):
-            inner, content = f"{name}.__closure__[{place}]", _content(cell)
-            # the classes that methods close over have a place of their own
-            yield from _parts(inner, content) if isinstance(content, FunctionType) else [(inner, content)]
-    elif isinstance(value, (staticmethod, classmethod)):
-        yield from _parts(f"{name}.__func__", value.__func__)
-    elif isinstance(value, property):
-        yield from _parts(f"{name}.fget", value.fget)
-        yield from _parts(f"{name}.fset", value.fset)
-    elif isinstance(value, functools.cached_property):
-        yield from _parts(f"{name}.func", value.func)
-    elif isinstance(value, functools._lru_cache_wrapper):
-        yield from _parts(f"{name}.__wrapped__", value.__wrapped__)
-    elif isinstance(value, type):
-        for key, member in vars(value).items():
-            if not key.startswith("__") or isinstance(member, (FunctionType, property)):
-                yield from _parts(f"{name}.{key}", member)
-    elif isinstance(value, dict):
-        yield from ((f"{name}[{key!r}]", item) for key, item in value.items())
-    elif isinstance(value, list):
-        yield from ((f"{name}[{place}]", item) for place, item in enumerate(value))
-    elif dataclasses.is_dataclass(value):
-        yield from ((f"{name}.{each.name}", getattr(value, each.name)) for each in dataclasses.fields(value))
-
-
-def _content(cell: Any) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not yet bound
-        return None
-
-
-def _foreign(found: Parts) -> list[str]:
-    """Methods whose code is not from this package; what a dataclass writes comes from a string."""
-    owned = {name.removesuffix(".__code__"): value for name, value in found.items() if isinstance(value, CodeType)}
-    methods = {name for kind in _kinds() for name in _methods(kind)}
-    return sorted(
-        name
-        for name, code in owned.items()
-        if name in methods
-        and not code.co_filename.startswith(_FOLDER)
-        and not (code.co_filename == "<string>" and name.rsplit(".", 1)[-1].startswith("__"))
-        and not code.co_filename.startswith(str(Path(dataclasses.__file__).parent))
-    )
-
-
-def _kinds() -> list[type]:
-    return [
-        value
-        for module in _modules()
-        for value in vars(module).values()
-        if isinstance(value, type) and value.__module__ == module.__name__
-    ]
-
-
-def _methods(kind: type) -> Iterator[str]:
-    for key, member in vars(kind).items():
-        if isinstance(member, FunctionType):
-            yield f"{kind.__module__}.{kind.__qualname__}.{key}"
-        elif isinstance(member, property):
-            yield f"{kind.__module__}.{kind.__qualname__}.{key}.fget"
-
-
-_AT_IMPORT = _code()
-_KNOWN: frozenset[type] = frozenset(_kinds())
-
-
 def changed_code() -> list[str]:
-    """The names of what is no longer what it was at import, or never was this package's own."""
-    now = _code()
-    names = {*now, *_AT_IMPORT}
-    changed = sorted(name for name in names if now.get(name, _Missing) is not _AT_IMPORT.get(name, _Missing))
-    return changed or _foreign(now)
+    """The names of what is not what the files of this package define."""
+    return changed_names()
 
 
 def _refuse_changed_code() -> None:
@@ -167,23 +64,52 @@ def _refuse_changed_code() -> None:
         raise NotPrivate(
             message(
                 "mechanism",
-                "the code of dither as it was imported",
+                "the code of dither as its files define it",
                 f"another {changed[0]}",
                 "start Python anew and leave the code alone",
             )
         )
 
 
-class _Missing:
-    """Stands for what was not there."""
+def _refuse_another_source() -> None:
+    if resolve(None) is not SYSTEM or _not_secure(SYSTEM):
+        raise NotPrivate(
+            message(
+                "mechanism",
+                "noise from the operating system",
+                "another default source of random words",
+                "certify outside of drawn_from, and leave dither.randomness.SYSTEM alone",
+            )
+        )
+
+
+def _not_secure(source: SystemSource) -> bool:
+    """Whether a source of this type holds anything but its own stream of words."""
+    held = vars(source)
+    if held.keys() != {"_local"} or type(held["_local"]) is not threading.local:
+        return True
+    streams = vars(held["_local"])
+    stream = streams.get("stream")
+    encryptor = type(getattr(stream, "_encrypt", None))
+    return not streams.keys() <= {"stream"} or not (
+        stream is None
+        or (type(stream) is _Stream and not stream._forever and encryptor.__module__.startswith("cryptography."))
+    )
+
+
+def _known(kind: type) -> bool:
+    """Whether this is a class of dither itself."""
+    return kind.__module__ in reference_modules() and vars(sys.modules[kind.__module__]).get(kind.__qualname__) is kind
 
 
 def require_genuine(mechanism: Any, name: str | None = None) -> None:
     """Refuse an object that is not what its class and its constructor arguments make."""
     _refuse_changed_code()
+    _refuse_another_source()
+    clear_caches()
     kind = type(mechanism)
     shown = kind.__name__ if name is None else name
-    if kind not in _KNOWN:
+    if not _known(kind):
         raise NotPrivate(
             message(
                 "mechanism",
@@ -254,11 +180,11 @@ def _differing(built: Any, given: Any, name: str) -> str | None:
     if kind is Variate:
         return _first([_differing(built._law, given._law, f"{name}._law"), _not_fresh(given._u, name)])
     if kind is SystemSource:
-        return None
+        return name if _not_secure(given) else None
     if kind is _LOCK:
         return name if given.locked() else None
-    if kind not in _KNOWN or not hasattr(given, "__dict__"):
-        return None if built is given and kind in _KNOWN else name
+    if not _known(kind) or not hasattr(given, "__dict__"):
+        return None if built is given and _known(kind) else name
     where = _altered(given, name) if dataclasses.is_dataclass(kind) else None
     return _attributes(built, given, name) if where is None else where
 

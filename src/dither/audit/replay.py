@@ -33,6 +33,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import gaussian_delta
+from dither.audit.canonical import Raised
 from dither.audit.distance import ROUNDING, Moved, Shape, known, moved, one_way
 from dither.audit.same import difference
 from dither.errors import WrongType, message
@@ -194,7 +195,7 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
         except _Diverged:
             return None
         except (Exception, SystemExit) as error:
-            return _Raised(type(error), str(error))
+            return _Raised(type(error), Raised.by(error).message)
 
 
 def _own(x: Any) -> Any:

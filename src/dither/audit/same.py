@@ -44,6 +44,9 @@ def _difference(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     if type(one) is not type(other):
         return f"{told} (in its type)"
     seen[pair] = one, other  # held, so that no other thing gets their ids
+    if isinstance(one, memoryview):
+        shown = [(view.format, view.shape, view.strides, view.readonly, view.tobytes()) for view in (one, other)]
+        return None if shown[0] == shown[1] else told
     if isinstance(one, (int, str, bytes, bytearray, type)):
         found = None if one == other else told
     elif isinstance(one, float):
@@ -79,6 +82,8 @@ def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     told = where and f" at {where}"
     if one.shape != other.shape or one.dtype != other.dtype:
         return f"{told} (in its shape or type)"
+    if one.strides != other.strides and _order(one) != _order(other):
+        return f"{told} (in its order in memory)"
     if isinstance(one, np.ma.MaskedArray):
         if not np.array_equal(np.ma.getmaskarray(one), np.ma.getmaskarray(other)):
             return f"{told} (in its mask)"
@@ -94,6 +99,10 @@ def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     if same and here.dtype.kind == "f":
         same = bool(np.all((np.signbit(here) == np.signbit(there)) | np.isnan(here)))
     return None if same else told
+
+
+def _order(array: Any) -> tuple[bool, bool]:
+    return bool(array.flags.c_contiguous), bool(array.flags.f_contiguous)
 
 
 def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
@@ -159,7 +168,9 @@ def attributes(thing: Any) -> dict[str, Any]:
     """Everything that is stored with a thing: its slots and its dict, without what was computed once and kept."""
     if isinstance(thing, type):
         return {}
-    found = {"args": thing.args} if isinstance(thing, BaseException) else {}
+    found: dict[str, Any] = {}
+    if isinstance(thing, BaseException):  # what a traceback shows
+        found = {name: getattr(thing, name) for name in ("args", "__cause__", "__context__", "__suppress_context__")}
     for base in type(thing).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

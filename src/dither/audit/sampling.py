@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from dither.mechanisms.additive import Additive
 from dither.randomness import SYSTEM
 
 _PIECE = 1 << 18
+_MOST_MADE = 1 << 16
+_ON_DEMAND = (GeneratorType, map, filter, zip)  # made here, so that what they give is seen
 _TURN = 1 << 10
 _PROBE = 32
 _ORDERS = 24 * math.log(2)
@@ -96,7 +100,8 @@ def _released(mechanism: Any, x: Any, size: int) -> Any:
 
 def _once(fn: Callable[[Any], Any], x: Any) -> Any:
     try:
-        return fn(x)
+        found = fn(x)
+        return [*islice(found, _MOST_MADE)] if isinstance(found, _ON_DEMAND) else found
     except (Exception, SystemExit) as error:  # an error is an output too: whoever sees it learns from it
         return Raised.by(error)
 

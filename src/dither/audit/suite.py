@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from dither import arguments
@@ -20,6 +21,7 @@ from dither.audit.builtin import Subject, subjects
 from dither.audit.certify import certify
 from dither.audit.measure import measure
 from dither.audit.replay import replay
+from dither.errors import NotPrivate
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 
 _DELTA = 1e-6
@@ -149,7 +151,13 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
     begin = time.perf_counter()
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))
-    certificate = None if subject.mechanism is None else certify(subject.mechanism)
+    mechanism = subject.mechanism() if isinstance(subject.mechanism, partial) else subject.mechanism
+    certificate, refused = None, False
+    if mechanism is not None:
+        try:
+            certificate = certify(mechanism)
+        except NotPrivate:  # it is not what it is said to be, whatever it does
+            refused = True
     replayed = measured = None
     if subject.replayed:
         replayed = replay(lambda x: subject.draw(x, 1), subject.one, subject.other, claim=subject.claim)
@@ -160,6 +168,7 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
         )
     refuted = any(
         (
+            refused,
             replayed is not None and not replayed.passed,
             measured is not None and measured.refuted,
             certificate is not None and not certificate.holds,

@@ -196,7 +196,7 @@ def _of_texts(name: str, column: Array, labels: Labels) -> Iterator[View]:
         letters = np.array([text[:longest] if sign > 0 else text[: -longest - 1 : -1] for text in texts])
         codes = letters.view(np.uint32).reshape(len(texts), -1).astype(np.int64)
         for mix in (1, 0x2545F491):
-            clear = _shares_apart((codes * mix >> (0 if mix == 1 else 13)) & 1, chosen)
+            clear = bits.shares_apart((codes * mix >> (0 if mix == 1 else 13)) & 1, chosen)
             for at in np.argsort(-clear, kind="stable")[:2].tolist():
                 found.append((float(clear[at]), View(name, "letter", number=at if sign > 0 else -at - 1)))
     words = [_TOKEN.findall(text) for text in texts]
@@ -207,17 +207,6 @@ def _of_texts(name: str, column: Array, labels: Labels) -> Iterator[View]:
     yield from [view for clear, view in found if clear > _CLEAR][:6]
     count = max((len(_NUMBER.findall(text)) for text in texts[:50]), default=0)
     yield from (View(name, "number in the text", number=at) for at in range(min(4, count)))
-
-
-def _shares_apart(ones: Array, labels: Labels) -> Floats:
-    """How many deviations the share of ones of each column is apart."""
-    ours, theirs = ones[labels], ones[~labels]
-    if not len(ours) or not len(theirs):
-        return np.zeros(ones.shape[1])
-    middle = ones.mean(axis=0)
-    spread = np.sqrt(middle * (1 - middle) * (1 / len(ours) + 1 / len(theirs)))
-    gap = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-    return np.asarray(np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0), dtype=np.float64)
 
 
 def _strength(column: Array, labels: Labels) -> Floats:

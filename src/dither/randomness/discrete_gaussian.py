@@ -18,6 +18,8 @@ from dither.randomness.source import Source
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _NODES = (_NODES + 1) / 4  # on [0, 1/2]
+_NODES.setflags(write=False)
+_WEIGHTS.setflags(write=False)
 _KAPPA = 40.0
 _NORMAL = Normal()
 

@@ -40,7 +40,7 @@ def _half_normal_quantile(u: float) -> float:
 
 
 @lru_cache(maxsize=1)
-def _table() -> tuple[Floats, list[tuple[float, ...]]]:
+def _table() -> tuple[Floats, tuple[tuple[float, ...], ...]]:
     """Rows: middle, then the coefficients of degree 0 to 4."""
     rows: list[tuple[float, ...]] = []
     for cell in range(_EXPONENTS << _FRACTION_BITS):
@@ -58,7 +58,9 @@ def _table() -> tuple[Floats, list[tuple[float, ...]]]:
         if not 1.01 * offset * far_g + remainder + 2.0**-50 < _BOUND:
             raise ArithmeticError("the normal quantile table could not be certified on this platform")
         rows.append((middle, z, -g, z * g**2 / 2, -(1 + 2 * z * z) * g**3 / 6, (7 * z + 6 * z**3) * g**4 / 24))
-    return np.ascontiguousarray(np.array(rows).T), rows
+    columns = np.ascontiguousarray(np.array(rows).T)
+    columns.setflags(write=False)  # it is kept
+    return columns, tuple(rows)
 
 
 class Normal:

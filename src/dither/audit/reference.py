@@ -148,7 +148,7 @@ def _changes(
     pair = id(expected), id(held)
     if expected is held or pair in compared:
         return
-    own = getattr(expected, "__qualname__", None)
+    own = str(getattr(expected, "__qualname__", ""))
     if isinstance(expected, (type, FunctionType)) and spaces[0].get(own) is expected and name != _place(own, spaces):
         if spaces[1].get(own) is not held:  # what the module defines is looked at in its own place
             yield name
@@ -198,7 +198,7 @@ def _changes(
         yield from _object_changes(expected, held, name, spaces, compared)
 
 
-def _place(own: str | None, spaces: tuple[Namespace, Namespace]) -> str:
+def _place(own: str, spaces: tuple[Namespace, Namespace]) -> str:
     return f"{spaces[0]['__name__']}.{own}"
 
 
@@ -248,7 +248,7 @@ def _object_changes(
             for part in parts:
                 yield from _changes(getattr(expected, part), getattr(held, part), f"{name}.{part}", spaces, compared)
             if _kept_constant(held):
-                yield from _changes(expected(), held(), f"{name}()", spaces, compared)
+                yield from _changes(expected.__call__(), held.__call__(), f"{name}()", spaces, compared)
             return
     one, other = _attributes(expected), _attributes(held)
     for key in other.keys() - one.keys():  # what is computed once and kept is computed here too
@@ -298,7 +298,7 @@ def _content(cell: CellType) -> object:
 def _changed_libraries() -> list[str]:
     found = [] if os.urandom is getattr(sys.modules[os.name], "urandom", None) else ["os.urandom"]
     for module, name in sorted(_used_of_libraries()):
-        value = getattr(sys.modules.get(module), name, None)
+        value: Any = getattr(sys.modules.get(module), name, None)
         owner = value.__self__ if isinstance(value, BuiltinFunctionType) else None
         moved = isinstance(owner, ModuleType) and getattr(owner, value.__name__, value) is not value
         if moved or (isinstance(value, FunctionType) and not _at_home(value, module)):

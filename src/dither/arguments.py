@@ -16,8 +16,6 @@ MAX_EPSILON = Fraction(10**6)
 MIN_EPSILON = Fraction(1, 10**100)
 """Below it nothing is learned, and noise over sensitivity leaves what floats can hold."""
 MAX_DELTA = 1 - Fraction(1, 10**9)
-MIN_DELTA = Fraction(1, 10**200)
-"""Below it, shares of delta leave what floats can hold."""
 MIN_RATE, MAX_RATE = Fraction(1, 10**100), 1 - Fraction(1, 10**15)
 MAX_WHOLE = (1 << 63) - 1
 
@@ -68,8 +66,6 @@ def delta(value: object, name: str = "delta") -> Fraction:
         )
     if exact > MAX_DELTA:
         raise InvalidArgument(message(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6"))
-    if exact < MIN_DELTA:
-        raise InvalidArgument(message(name, "at least 1e-200", value, f"pass {name}=1e-6, or a pure mechanism"))
     return exact
 
 

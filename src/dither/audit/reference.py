@@ -248,7 +248,8 @@ def _object_changes(
             for part in parts:
                 yield from _changes(getattr(expected, part), getattr(held, part), f"{name}.{part}", spaces, compared)
             if _kept_constant(held):
-                yield from _changes(expected.__call__(), held.__call__(), f"{name}()", spaces, compared)
+                cached: tuple[Any, Any] = (expected, held)
+                yield from _changes(cached[0](), cached[1](), f"{name}()", spaces, compared)
             return
     one, other = _attributes(expected), _attributes(held)
     for key in other.keys() - one.keys():  # what is computed once and kept is computed here too

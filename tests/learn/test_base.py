@@ -99,7 +99,9 @@ def test_bounds_are_required_and_never_read_from_the_data(estimator):
 def test_labels_have_bounds_too():
     with pytest.raises(dp.InvalidArgument, match="label_bounds"):
         LinearRegression(bounds=[BOUNDS] * X.shape[1]).fit(X, y)
-    high = LinearRegression(epsilon=1e5, bounds=(0, 1)).fit(X, np.full(len(X), 50.0))  # one pair holds for labels too
+    with pytest.raises(dp.InvalidArgument, match=r"label_bounds: expected .*got none.*Fix: "):
+        LinearRegression(bounds=(0, 1)).fit(X, y)  # limits of the features are none of the labels
+    high = LinearRegression(epsilon=1e5, bounds=(0, 1), label_bounds=(0, 1)).fit(X, np.full(len(X), 50.0))
     assert high.intercept_ == pytest.approx(1, abs=0.2)
 
 

@@ -136,7 +136,10 @@ def test_with_few_records_it_is_hardly_worse_than_a_constant(monkeypatch):
     rows, labels = generator.uniform(-1, 1, (400, 10)), generator.normal(0, 0.3, 400)
 
     def lost():
-        fits = (LinearRegression(0.05, bounds=(-1, 1)).fit(rows[:200], labels[:200]) for _ in range(60))
+        fits = (
+            LinearRegression(0.05, bounds=(-1, 1), label_bounds=(-1, 1)).fit(rows[:200], labels[:200])
+            for _ in range(60)
+        )
         return np.mean([np.mean(model.predict(rows[200:]) ** 2) for model in fits]) / 0.09
 
     assert lost() < 0.75

@@ -20,7 +20,7 @@ Y = X[:, 0]
 
 
 def ridge(**given):
-    return Ridge(**{"epsilon": 1, "bounds": (0, 1), **given})
+    return Ridge(**{"epsilon": 1, "bounds": (0, 1), "label_bounds": (0, 1), **given})
 
 
 def test_a_search_outside_of_a_ledger_warns_once_and_its_total_is_stated():

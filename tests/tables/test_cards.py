@@ -429,6 +429,15 @@ def test_gaps() -> None:
     assert any(gap.startswith("no ledger") for gap in cards.gaps(spent))
 
 
+def test_more_rows_than_questions_accept_are_a_gap() -> None:
+    def about(rows: int) -> list[str]:
+        return [gap for gap in cards.gaps(Card("t", "t.csv", {}, unit="who", max_rows=rows)) if "max_rows" in gap]
+
+    assert about(256) == []
+    assert len(about(257)) == 1
+    assert about(257)[0].endswith("write max_rows = 256 or less")
+
+
 def test_no_gaps() -> None:
     full = cards.parse(
         {

@@ -65,3 +65,17 @@ def test_the_rows_of_a_duckdb_database_are_utf8_already(tmp_path: Path) -> None:
         for value in BAD:
             with pytest.raises((duckdb.Error, UnicodeDecodeError)):
                 own.execute("INSERT INTO t SELECT decode(?::BLOB), 1", [value])
+
+
+def test_a_cell_that_is_no_whole_number_is_null_and_not_rounded(tmp_path: Path) -> None:
+    cells = {"3": 3, "-7": -7, "+4": 4, "3.0": 3, "9007199254740993": 9007199254740993, "3.6": None, "3.5": None}
+    cells |= {"-0.4": None, "9007199254740992.5": None, "1e-1": None, "x": None, "99999999999999999999": None}
+    path = tmp_path / "rows.csv"
+    path.write_text("n,x\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+    card = Card("t", str(path), {"n": ColumnCard("integer"), "x": ColumnCard("integer")})
+    engine = connect(str(path), card)
+    try:
+        found = engine.run(f"SELECT x FROM {engine.table.sql('duckdb')} ORDER BY n")
+        assert found.column(0).to_pylist() == list(cells.values())
+    finally:
+        engine.close()

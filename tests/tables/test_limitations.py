@@ -99,3 +99,12 @@ def test_the_sentence_has_the_limits(table):
     told = str(table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(1, max_rows=5))
     assert "of each person at most 1 group(s) and at most 5 row(s) in each group count" in told
     assert "which the ± does not include" in told
+
+
+def test_a_count_with_one_row_of_each_person_says_what_more_rows_would_do(table):
+    once = "COUNT(*) counts each person once in a group here"
+    question = table.sql("SELECT COUNT(*) AS n FROM data")
+    assert once in str(question.explain(1))
+    assert "rows may be left out" in str(question.explain(1))
+    assert once not in str(question.explain(1, max_rows=20))
+    assert once not in str(table.sql("SELECT COUNT(DISTINCT who) AS n FROM data").explain(1))

@@ -236,11 +236,8 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         self._label_limits()
 
     def _label_limits(self) -> tuple[float, float]:
-        """``label_bounds``; where none are stated, those of the features, if they are one pair for all."""
-        stated = self.label_bounds
-        if stated is None and np.shape(self.bounds) == (2,):
-            stated = self.bounds
-        low, high = limits_of(arguments.bounds(stated, "label_bounds"), 1, "label_bounds")
+        """``label_bounds``, which have to be stated: limits of the features say nothing about the labels."""
+        low, high = limits_of(arguments.bounds(self.label_bounds, "label_bounds"), 1, "label_bounds")
         return float(low[0]), float(high[0])
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
@@ -284,7 +281,7 @@ class LinearRegression(_Linear):
     bounds
         Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
     label_bounds
-        Public limits of the labels, which are clipped to them; by default ``bounds``, if that is one pair.
+        Public limits of the labels, which are clipped to them. They have to be stated.
     neighbors
         ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
     source

@@ -12,7 +12,7 @@ the block (``n_jobs`` above 1), are not seen by it.
 >>> X = np.linspace(0, 1, 50)[:, np.newaxis]
 >>> with total_spent() as total:
 ...     _ = Mean(epsilon=1, bounds=(0, 1)).fit(X)
-...     _ = Ridge(epsilon=0.5, bounds=(0, 1)).fit(X, X[:, 0])
+...     _ = Ridge(epsilon=0.5, bounds=(0, 1), label_bounds=(0, 1)).fit(X, X[:, 0])
 >>> total.fits, total.guarantee
 (2, ApproxDP(1.5, 2e-05))
 """

@@ -228,27 +228,37 @@ def _combined(
 
 
 def _moments(line: tuple[int, ...], wide: list[float], parts: tuple[Measure, ...]) -> tuple[float, float, float, float]:
-    """Mean and variance from noisy sums, each with how far it may be off; within what the bounds allow."""
+    """Mean and variance from noisy sums, each with how far it may be off; within what the bounds allow.
+
+    No error is larger than the distance from the estimate to the farther end of what is possible: the bounds for a
+    mean, and for a variance 0 and that of two values at the two bounds. Where the noisy number of values does not show
+    that there are any, nothing smaller holds.
+    """
     steps = parts[1].grid
     assert steps is not None
     half = steps.width / (2 * steps.scale)
     middle = (steps.low + steps.high) / (2 * steps.scale)
-    n, sure = line[0], line[0] - wide[0]
+    largest = 2 * half * half
+    n, least = line[0], line[0] - wide[0]
     if n < 1:
-        return middle, half, 0.0, half * half
+        return middle, half, 0.0, largest
     mean = min(max(line[1] / (2 * steps.scale * n), -half), half)
-    error = half if sure <= 0 else min((wide[1] / (2 * steps.scale) + abs(mean) * wide[0]) / sure, 2 * half)
+    error = half + abs(mean)
+    if least > 0:
+        error = min((wide[1] / (2 * steps.scale) + abs(mean) * wide[0]) / least, error)
     if len(line) == 2:
         return middle + mean, error, 0.0, 0.0
     coarse = parts[2].grid
     assert coarse is not None
     unit = 4 * coarse.scale * coarse.scale
     square = line[2] / (unit * n)
-    var = min(max(square - mean * mean, 0.0) * (n / (n - 1) if n > 1 else 1.0), half * half * 2)
-    off = half * half
-    if sure > 1:
-        off = (wide[2] / unit + abs(square) * wide[0]) / sure + 2 * abs(mean) * error + error * error
-    return middle + mean, error, var, min(off, half * half * 2)
+    spread = max(square - mean * mean, 0.0)
+    var = min(spread * (n / (n - 1) if n > 1 else 1.0), largest)
+    off = max(var, largest - var)
+    if least > 1:  # then the true number N is at least 2; N / (N - 1) falls, and differs most at the least N
+        moved = (wide[2] / unit + abs(square) * wide[0]) / least + 2 * abs(mean) * error + error * error
+        off = min(moved * least / (least - 1) + spread * (1 / (least - 1) - 1 / (n - 1)), off)
+    return middle + mean, error, var, off
 
 
 def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:

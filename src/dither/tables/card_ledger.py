@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dither.errors import LedgerError, message
-from dither.guarantees import ApproxDP
+from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_at
+from dither.ledger.units import Amount, cost, guarantee_of
 from dither.tables.card import Card
 
-__all__ = ["first_note", "holds_others", "left", "open_ledger", "pays_delta", "read_ledger"]
+__all__ = ["first_note", "holds_others", "left", "left_out", "open_ledger", "pays_delta", "read_ledger"]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
@@ -123,3 +124,32 @@ def left(ledger: Ledger | None, card: Card) -> str:
     if whole is not None:
         return whole
     return f"private; each person has {each_person} for life" if each_person is not None else "no limit"
+
+
+def left_out(ledger: Ledger | None, card: Card, price: Guarantee, paid: bool = False) -> tuple[str, ...]:
+    """What limits for each person do to an answer, in words; nothing where there are none.
+
+    Who has too little left is private. That a question costs so much is public, and so is the sum of all costs: nobody
+    has spent more than it. ``paid`` says that the question is in the sum already.
+    """
+    if card.each_person is None:
+        return ()
+    told = f"people who have less than {price} left are not counted, and how many they are is private"
+    if ledger is None:
+        return (told,)
+    accounts = ledger.accounts()
+    here = next(a for a in accounts if (a.owner, a.kind) == (card.name, "dataset"))
+    people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
+    datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]
+    if people.room is None or any(a.unit != people.unit for a in datasets):
+        return (told,)
+    mine = cost(price, people.unit)
+    after = sum((a.used for a in datasets), Amount(0, 0) if paid else mine)
+    before = after - mine
+    if after.within(people.room):
+        return (f"{told}: so far nobody is left out for want of budget",)
+    told += f"; questions so far cost {guarantee_of(before, people.unit) or 'nothing'} in all: "
+    if not before.within(people.room):
+        return (f"{told}more than the {people.limit} of each person, so nobody was in all of them",)
+    rest = guarantee_of(people.room - before, people.unit)
+    return (f"{told}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)

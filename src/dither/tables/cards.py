@@ -39,6 +39,7 @@ from dither.errors import DitherError, InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.tables.card import MAX_INCIDENTS, MIN_EPSILON, TYPES, Card, ColumnCard, PublicTable, Type
 from dither.tables.drafts import EXAMPLES, NAME, draft
+from dither.tables.measures import MOST_ROWS
 from dither.tables.tree import Value
 
 __all__ = ["draft", "gaps", "parse", "read"]
@@ -406,6 +407,11 @@ def gaps(card: Card) -> list[str]:
             found.append(
                 f"no keys for {name} and no delta: GROUP BY {name} is refused unless the question lists its keys"
             )
+    if card.max_rows > MOST_ROWS:
+        found.append(
+            f"max_rows is above {MOST_ROWS}: every question is refused unless it states a smaller one; "
+            f"write max_rows = {MOST_ROWS} or less"
+        )
     if card.unit is None:
         found.append(
             "no unit: every row counts as a person of its own; nobody with several rows is protected as a whole"

@@ -130,8 +130,10 @@ source = {source}
 # version = "2026-01"
 
 {unit}
-# How many groups (of GROUP BY) one person may count in, and with how many rows in each. What is above is left out,
-# at random. Larger numbers lose fewer rows and need more noise; choose what you know to be usual.
+# How many groups (of GROUP BY) one person may count in, and with how many rows in each. Groups above that are left
+# out, at random. Rows above that add nothing to counts, and to a sum a person adds at most what so many rows can; for
+# a mean the person's own mean counts, as that of so many rows. Larger numbers lose less and need more noise; choose
+# what you know to be usual.
 max_groups = 1
 max_rows = 1
 
@@ -174,7 +176,8 @@ _COLUMNS = """\
 """
 _CSV = """\
 # A CSV file does not say its types, and they are not guessed from the rows. "text" is written everywhere: put in
-# integer, number, boolean, date or timestamp where that is right. A cell that cannot be read so counts as empty.
+# integer, number, boolean, date or timestamp where that is right. A cell that cannot be read so counts as empty:
+# 3.6 is no integer (3.0 is).
 """
 _TABLES = """\
 # Tables that anybody may see, to be joined by a key, for example which district a postcode is in:

@@ -41,8 +41,8 @@ class Explanation:
         return "\n".join(map(printable, [*told, *self.limitations]))
 
 
-def explain(plan: Plan, left: str) -> Explanation:
-    """Describe a plan; ``left`` says what may still be spent."""
+def explain(plan: Plan, left: str, people: tuple[str, ...] = ()) -> Explanation:
+    """Describe a plan; ``left`` says what may still be spent, ``people`` what their limits do to the answer."""
     lines: list[dict[str, Any]] = []
     for name, parts in plan.parts.items():
         for measure in parts:
@@ -89,4 +89,4 @@ def explain(plan: Plan, left: str) -> Explanation:
             f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
         )
         bounding += " are those of one group"
-    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, limitations(plan))
+    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, (*limitations(plan), *people))

@@ -18,7 +18,7 @@ def limitations(plan: Plan) -> tuple[str, ...]:
     """The sentences for a plan; none where every row is a person, since then nothing is left out."""
     if plan.card.unit is None:
         return ()
-    return tuple(told for told in (_left_out(plan), _distinct(plan), _ratios(plan)) if told)
+    return tuple(told for told in (_left_out(plan), _once(plan), _distinct(plan), _ratios(plan)) if told)
 
 
 def _left_out(plan: Plan) -> str | None:
@@ -38,9 +38,15 @@ def _left_out(plan: Plan) -> str | None:
     if kinds - {*_ADDED, "histogram", "people"}:
         effects.append("means, quantiles and the like lean toward people with few rows")
     return (
-        f"rows are left out: of each person {' and '.join(used)} count; {', and '.join(effects)}, "
+        f"rows may be left out: of each person {' and '.join(used)} count; {', and '.join(effects)}, "
         "which the ± does not include"
     )
+
+
+def _once(plan: Plan) -> str | None:
+    if plan.limit != 1 or "count" not in {aggregate.kind for aggregate in plan.query.aggregates.values()}:
+        return None
+    return "COUNT(*) counts each person once in a group here; max_rows = 20 would count up to 20 rows of each"
 
 
 def _distinct(plan: Plan) -> str | None:

@@ -192,7 +192,8 @@ class Question:
 
     def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
         """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
-        return explain(self.plan(epsilon, **options), self.table._left)
+        made, table = self.plan(epsilon, **options), self.table
+        return explain(made, table._left, card_ledger.left_out(table._ledger, table.card, made.guarantee))
 
     def release(
         self,
@@ -265,7 +266,8 @@ class Question:
             finally:
                 if contributors is not None:
                     contributors.drop()
-            return encode(replace(answer, notes=(*notes, *answer.notes)).stored())
+            about_people = card_ledger.left_out(books, table.card, made.guarantee, paid=True)
+            return encode(replace(answer, notes=(*notes, *answer.notes, *about_people)).stored())
 
         stored = paid.answer
         if stored is None:

@@ -193,7 +193,7 @@ class Duck(Engine):
         x: exp.Expression = say.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
-        x = say.try_cast(x, type)
+        x = _whole_number(x) if self._csv is not None and type == "integer" else say.try_cast(x, type)
         return say.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
@@ -301,3 +301,11 @@ def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = N
         declared = {name: column.type for name, column in card.columns.items()}
     rows, unusable = frames.plain_table(frame, declared, only_declared=card is not None)
     return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
+
+
+def _whole_number(x: exp.Expression) -> exp.Expression:
+    """A cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would round."""
+    readable = exp.Anonymous(
+        this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]
+    )
+    return exp.Case(default=exp.null()).when(readable, say.try_cast(x, "integer"))

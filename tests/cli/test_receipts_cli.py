@@ -192,3 +192,54 @@ def test_no_column_is_cut_in_a_pipe(visits, dither, monkeypatch):
     charge = next(line for line in out.splitlines() if "\tcharge\t" in line).split("\t")
     assert charge[2:] == ["charge", "visits", "ε = 1", "k" * 200]
     assert "dataset 'visits'  (ε, δ) = (20, 0.001)  ε = 1" in out
+
+
+@pytest.fixture
+def read_only_folder(monkeypatch):
+    """Folders as somebody sees them who may not write to some; whoever runs the tests may write everywhere."""
+    closed: set[Path] = set()
+    real = os.access
+
+    def access(path, mode, **named):
+        return not (mode & os.W_OK and Path(path).resolve() in closed) and real(path, mode, **named)
+
+    monkeypatch.setattr(os, "access", access)
+    return lambda *folders: closed.update(Path(folder).resolve() for folder in folders)
+
+
+def test_nothing_is_charged_where_the_receipt_cannot_be_kept(visits, dither, read_only_folder):
+    Path("books").mkdir()
+    draft = visits.read_text(encoding="utf-8").replace('"visits.ledger"', '"books/visits.ledger"')
+    visits.write_text(draft, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    spent = dither("budget", visits)[1]
+    read_only_folder(".")
+    for command in (("query", visits, COUNT, "--epsilon", "2"), ("budget", visits, "--set", "epsilon=30", *SIGNED)):
+        code, out, err = dither(*command)
+        assert (code, out) == (2, "")
+        assert "receipt: expected a folder that can be written, beside the card, got one that cannot" in err
+        assert 'receipt = "/other/place/visits.receipt"' in err
+    assert dither("budget", visits) == (0, spent, "")
+    for command in (("explain", visits, COUNT, "--epsilon", "1"), ("check", visits)):
+        assert dither(*command)[0] == 0
+    visits.write_text('receipt = "books/last"\n' + draft, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
+    assert Path("books", "last").exists()
+
+
+def test_a_first_question_says_that_the_folder_of_the_ledger_cannot_be_written(visits, dither, read_only_folder):
+    read_only_folder(".")
+    before = files()
+    code, _, err = dither("query", visits, COUNT, "--epsilon", "1")
+    assert code == 2
+    assert "ledger: expected a folder that can be written" in err
+    assert files() == before
+
+
+def test_a_lost_ledger_is_to_be_restored_and_not_started_anew(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    for name in ("visits.ledger", "visits.toml.receipt"):
+        Path(name).unlink()
+    code, _, err = dither("query", visits, COUNT, "--epsilon", "1")
+    assert code == 2
+    assert "Fix: restore the ledger from its latest copy." in err

@@ -12,7 +12,7 @@ from typing import Any
 import dither
 from dither.cli import plots, printing
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
-from dither.cli.opening import explained, read_card
+from dither.cli.opening import check_receipt, explained, read_card
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -163,6 +163,8 @@ def _change(where: Place, receipt: str | None, change: Change) -> None:
     if change.analyst is not None and change.each_person:
         raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
     limit = None if change.limit is None else _limit(change.limit)
+    if where.card is not None and where.path is not None:
+        check_receipt(where.path, where.card)
     with _open(where, receipt, read_only=False) as ledger:
         signed = {"signed_by": change.signed_by, "reason": change.reason}
         if limit is not None:

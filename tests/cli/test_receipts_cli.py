@@ -243,3 +243,50 @@ def test_a_lost_ledger_is_to_be_restored_and_not_started_anew(visits, dither):
     code, _, err = dither("query", visits, COUNT, "--epsilon", "1")
     assert code == 2
     assert "Fix: restore the ledger from its latest copy." in err
+
+
+def entries(dither, visits) -> int:
+    return int(dither("budget", visits)[1].split()[-1].partition(":")[0])
+
+
+def test_a_limit_is_set_where_the_card_can_state_it(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    code, _, err = dither("budget", visits, "--set", "epsilon=30,delta=1e-3", "--each-person", *SIGNED)
+    assert code == 2
+    assert "leave --each-person out" in err
+    assert entries(dither, visits) == before
+    for name in ("visits.ledger", "visits.ledger.key", "visits.toml.receipt"):
+        Path(name).unlink()
+    card = visits.read_text(encoding="utf-8").replace("delta = 1e-3", 'delta = 1e-3\nper = "person"')
+    visits.write_text(card, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    for force in ((), ("--force",)):
+        code, _, err = dither("budget", visits, "--set", "epsilon=30,delta=1e-3", *SIGNED, *force)
+        assert code == 2
+        assert "this card's budget is per person: pass --each-person" in err
+    assert entries(dither, visits) == before
+    assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
+
+
+@pytest.mark.parametrize("limit", ["epsilon=1,delta=1e-3", "epsilon=30", "epsilon=1", "epsilon=30,delta=1e-9"])
+def test_a_limit_that_ends_the_questions_needs_force(limit, visits, dither):
+    names = "SELECT day, COUNT(*) AS n FROM visits GROUP BY day"
+    assert dither("query", visits, names, "--epsilon", "2")[0] == 0  # the days are not public: this costs a delta
+    before = entries(dither, visits)
+    code, out, err = dither("budget", visits, "--set", limit, *SIGNED)
+    assert (code, out) == (2, "")
+    assert "--force" in err
+    assert entries(dither, visits) == before
+    assert dither("budget", visits, "--set", limit, *SIGNED, "--force")[0] == 0
+    assert entries(dither, visits) == before + 1
+
+
+def test_reopening_an_open_table_changes_nothing(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    code, out, _ = dither("budget", visits, "--reopen", *SIGNED)
+    assert code == 0
+    assert "visits is open; nothing was changed" in out
+    assert entries(dither, visits) == before

@@ -140,7 +140,9 @@ def budget(
     receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy is refused."),
     export: str | None = typer.Option(None, help="Write the history to a .json or .csv file."),
     plot: str | None = typer.Option(None, help="Plot a dataset's spending to this file."),
-    force: bool = _FORCE,
+    force: bool = typer.Option(
+        False, "--force", help="Write over files that exist; with --set, also a limit below what is spent."
+    ),
     set_: str | None = typer.Option(None, "--set", help="A new limit: epsilon=2, epsilon=2,delta=1e-6 or rho=0.5."),
     analyst: str | None = typer.Option(None, help="With --set: the limit of this analyst."),
     each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),

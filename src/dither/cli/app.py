@@ -106,7 +106,7 @@ def query(
 
     how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
     if dry_run:
-        tables.explain(card, sql, how)
+        tables.explain(card, sql, how, analyst)
     else:
         after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
         tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force, receipt))
@@ -124,11 +124,13 @@ def explain(
     noise: str = _NOISE,
     consistent: bool = _CONSISTENT,
     other: bool = _OTHER,
+    analyst: str | None = typer.Option(None, help="Who would ask."),
 ) -> None:
     """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
     from dither.cli import tables
 
-    tables.explain(card, sql, tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other))
+    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
+    tables.explain(card, sql, how, analyst)
 
 
 @app.command()

@@ -290,3 +290,17 @@ def test_reopening_an_open_table_changes_nothing(visits, dither):
     assert code == 0
     assert "visits is open; nothing was changed" in out
     assert entries(dither, visits) == before
+
+
+def test_a_card_with_another_budget_is_told_both_and_the_command(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    text = visits.read_text(encoding="utf-8").replace("epsilon = 20", "epsilon = 30")
+    visits.write_text(text, encoding="utf-8")
+    for command in ("query", "explain"):
+        code, _, err = dither(command, visits, COUNT, "--epsilon", "1")
+        assert code == 2
+        assert "(limit (ε, δ) = (20, 0.001)), got limit (ε, δ) = (30, 0.001)" in err
+        assert "dither budget visits.toml --set epsilon=30,delta=0.001 --signed-by NAME --reason WHY" in err
+        assert "change_limit" not in err
+    assert dither("budget", visits, "--set", "epsilon=30,delta=0.001", *SIGNED)[0] == 0  # as it was told
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0

@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dither.cli.files import receipt_file
-from dither.errors import LedgerError, message
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
+from dither.ledger.opening import CHANGE_IT
 from dither.tables import cards, session
 from dither.tables.card import Card
 from dither.tables.session import Table
@@ -40,6 +42,8 @@ def open_table(path: str, *, receipt: str | None = None, read_only: bool = False
         table = session.open(card, receipt=given or kept, read_only=read_only)
     except LedgerError as error:
         raise explained(error, path, card, kept) from error
+    except InvalidArgument as error:
+        raise _with_command(error, path, card) from error
     if given is not None and kept is not None:
         try:
             table.ledger.expect(kept)
@@ -78,6 +82,26 @@ def explained(error: LedgerError, path: str, card: Card, kept: Receipt | None) -
     if kept is None or "receipt" not in str(error):
         return error
     return LedgerError(f"{error} The receipt is kept in {receipt_file(path, card)}.")
+
+
+def _with_command(error: InvalidArgument, path: str, card: Card) -> InvalidArgument:
+    """The same error; where the card and the ledger state other limits, with the command that changes the ledger's."""
+    whose = " --each-person" if card.each_person is not None else ""
+    stated = card.each_person if card.each_person is not None else card.budget
+    limit = "LIMIT" if stated is None else _option(stated)
+    command = f"dither budget {path} --set {limit}{whose} --signed-by NAME --reason WHY"
+    return InvalidArgument(str(error).replace(CHANGE_IT, f"change the ledger's: {command}"))
+
+
+def _option(limit: Guarantee) -> str:
+    """A limit as --set takes it.
+
+    >>> from dither.guarantees import ApproxDP
+    >>> _option(ApproxDP(2, 1e-6)), _option(ZCDP(0.5))
+    ('epsilon=2,delta=1e-06', 'rho=0.5')
+    """
+    names = ("rho",) if isinstance(limit, ZCDP) else ("epsilon", "delta")
+    return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit._numbers, strict=False))
 
 
 __all__ = ["check_receipt", "explained", "open_table", "read_card"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
+from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
@@ -77,7 +78,7 @@ def options(
 def explain(path: str, sql: str, how: dict[str, Any], analyst: str | None = None) -> None:
     """Print the plan."""
     with open_table(path, read_only=True) as table:
-        echo(table.sql(sql).explain(analyst=analyst, **how))
+        echo(as_options(str(table.sql(sql).explain(analyst=analyst, **how))))
 
 
 @dataclass(frozen=True)

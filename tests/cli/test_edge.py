@@ -273,3 +273,9 @@ def test_what_a_user_reads_names_options(visits, dither):
     assert "Fix: pass --epsilon 0.5, or --error 50." in dither(*asked)[2]
     assert "Fix: pass --epsilon 0.0001 or more." in dither(*asked, "--epsilon", "1e-9")[2]
     assert "dither.ledger" not in dither("budget", "nowhere.ledger")[2]
+
+
+def test_a_ledger_whose_name_no_file_can_have_is_refused(visits, dither):
+    code, out, err = dither("budget", "a\0b", "--export", "x.csv")
+    assert (code, out) == (2, "")
+    assert "bug" not in err

@@ -248,3 +248,34 @@ def test_a_reader_who_has_seen_enough_is_not_told_off(visits):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode in (0, 1, 2)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("fix", "shown"),
+    [
+        ("pass epsilon=0.5, or error=50", "pass --epsilon 0.5, or --error 50"),
+        ("pass epsilon=0.0001 or more", "pass --epsilon 0.0001 or more"),
+        ("pass delta=1e-6, or state the public keys", "pass --delta 1e-6, or state the public keys"),
+        ("pass delta=1e-6", "pass --delta 1e-6"),
+        ("pass analyst=, a name", "pass --analyst NAME"),
+        ("pass a larger epsilon, for example epsilon=1", "pass a larger epsilon, for example --epsilon 1"),
+        ("pass --set epsilon=2,delta=1e-6", "pass --set epsilon=2,delta=1e-6"),
+        ("add ,delta=0.001; --force drops it", "add ,delta=0.001; --force drops it"),
+    ],
+)
+def test_a_fix_speaks_of_options(fix, shown):
+    said = "x: expected epsilon=1 or epsilon=2, got none. Fix: "
+    assert guard.as_options(f"{said}{fix}.") == f"{said}{shown}."
+
+
+def test_what_a_user_reads_names_options(visits, dither):
+    asked = ("query", visits, "SELECT COUNT(*) AS n FROM visits")
+    assert "Fix: pass --epsilon 0.5, or --error 50." in dither(*asked)[2]
+    assert "Fix: pass --epsilon 0.0001 or more." in dither(*asked, "--epsilon", "1e-9")[2]
+    assert "dither.ledger" not in dither("budget", "nowhere.ledger")[2]
+
+
+def test_a_ledger_whose_name_no_file_can_have_is_refused(visits, dither):
+    code, out, err = dither("budget", "a\0b", "--export", "x.csv")
+    assert (code, out) == (2, "")
+    assert "bug" not in err

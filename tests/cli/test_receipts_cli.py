@@ -192,3 +192,115 @@ def test_no_column_is_cut_in_a_pipe(visits, dither, monkeypatch):
     charge = next(line for line in out.splitlines() if "\tcharge\t" in line).split("\t")
     assert charge[2:] == ["charge", "visits", "ε = 1", "k" * 200]
     assert "dataset 'visits'  (ε, δ) = (20, 0.001)  ε = 1" in out
+
+
+@pytest.fixture
+def read_only_folder(monkeypatch):
+    """Folders as somebody sees them who may not write to some; whoever runs the tests may write everywhere."""
+    closed: set[Path] = set()
+    real = os.access
+
+    def access(path, mode, **named):
+        return not (mode & os.W_OK and Path(path).resolve() in closed) and real(path, mode, **named)
+
+    monkeypatch.setattr(os, "access", access)
+    return lambda *folders: closed.update(Path(folder).resolve() for folder in folders)
+
+
+def test_nothing_is_charged_where_the_receipt_cannot_be_kept(visits, dither, read_only_folder):
+    Path("books").mkdir()
+    draft = visits.read_text(encoding="utf-8").replace('"visits.ledger"', '"books/visits.ledger"')
+    visits.write_text(draft, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    spent = dither("budget", visits)[1]
+    read_only_folder(".")
+    for command in (("query", visits, COUNT, "--epsilon", "2"), ("budget", visits, "--set", "epsilon=30", *SIGNED)):
+        code, out, err = dither(*command)
+        assert (code, out) == (2, "")
+        assert "receipt: expected a folder that can be written, beside the card, got one that cannot" in err
+        assert 'receipt = "/other/place/visits.receipt"' in err
+    assert dither("budget", visits) == (0, spent, "")
+    for command in (("explain", visits, COUNT, "--epsilon", "1"), ("check", visits)):
+        assert dither(*command)[0] == 0
+    visits.write_text('receipt = "books/last"\n' + draft, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
+    assert Path("books", "last").exists()
+
+
+def test_a_first_question_says_that_the_folder_of_the_ledger_cannot_be_written(visits, dither, read_only_folder):
+    read_only_folder(".")
+    before = files()
+    code, _, err = dither("query", visits, COUNT, "--epsilon", "1")
+    assert code == 2
+    assert "ledger: expected a folder that can be written" in err
+    assert files() == before
+
+
+def test_a_lost_ledger_is_to_be_restored_and_not_started_anew(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    for name in ("visits.ledger", "visits.toml.receipt"):
+        Path(name).unlink()
+    code, _, err = dither("query", visits, COUNT, "--epsilon", "1")
+    assert code == 2
+    assert "Fix: restore the ledger from its latest copy." in err
+
+
+def entries(dither, visits) -> int:
+    return int(dither("budget", visits)[1].split()[-1].partition(":")[0])
+
+
+def test_a_limit_is_set_where_the_card_can_state_it(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    code, _, err = dither("budget", visits, "--set", "epsilon=30,delta=1e-3", "--each-person", *SIGNED)
+    assert code == 2
+    assert "leave --each-person out" in err
+    assert entries(dither, visits) == before
+    for name in ("visits.ledger", "visits.ledger.key", "visits.toml.receipt"):
+        Path(name).unlink()
+    card = visits.read_text(encoding="utf-8").replace("delta = 1e-3", 'delta = 1e-3\nper = "person"')
+    visits.write_text(card, encoding="utf-8")
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    for force in ((), ("--force",)):
+        code, _, err = dither("budget", visits, "--set", "epsilon=30,delta=1e-3", *SIGNED, *force)
+        assert code == 2
+        assert "this card's budget is per person: pass --each-person" in err
+    assert entries(dither, visits) == before
+    assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
+
+
+@pytest.mark.parametrize("limit", ["epsilon=1,delta=1e-3", "epsilon=30", "epsilon=1", "epsilon=30,delta=1e-9"])
+def test_a_limit_that_ends_the_questions_needs_force(limit, visits, dither):
+    names = "SELECT day, COUNT(*) AS n FROM visits GROUP BY day"
+    assert dither("query", visits, names, "--epsilon", "2")[0] == 0  # the days are not public: this costs a delta
+    before = entries(dither, visits)
+    code, out, err = dither("budget", visits, "--set", limit, *SIGNED)
+    assert (code, out) == (2, "")
+    assert "--force" in err
+    assert entries(dither, visits) == before
+    assert dither("budget", visits, "--set", limit, *SIGNED, "--force")[0] == 0
+    assert entries(dither, visits) == before + 1
+
+
+def test_reopening_an_open_table_changes_nothing(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    before = entries(dither, visits)
+    code, out, _ = dither("budget", visits, "--reopen", *SIGNED)
+    assert code == 0
+    assert "visits is open; nothing was changed" in out
+    assert entries(dither, visits) == before
+
+
+def test_a_card_with_another_budget_is_told_both_and_the_command(visits, dither):
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
+    text = visits.read_text(encoding="utf-8").replace("epsilon = 20", "epsilon = 30")
+    visits.write_text(text, encoding="utf-8")
+    for command in ("query", "explain"):
+        code, _, err = dither(command, visits, COUNT, "--epsilon", "1")
+        assert code == 2
+        assert "(limit (ε, δ) = (20, 0.001)), got limit (ε, δ) = (30, 0.001)" in err
+        assert "dither budget visits.toml --set epsilon=30,delta=0.001 --signed-by NAME --reason WHY" in err
+        assert "change_limit" not in err
+    assert dither("budget", visits, "--set", "epsilon=30,delta=0.001", *SIGNED)[0] == 0  # as it was told
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0

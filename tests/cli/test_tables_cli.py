@@ -49,7 +49,10 @@ def test_every_format(visits, dither, tmp_path):
     assert [row["region"] for row in told["rows"]] == ["north", "south"]
     assert dither(*ask, "--format", "csv")[1].splitlines()[0] == "region,n,spend,n_error,spend_error"
     for name in ("a.json", "a.csv", "a.parquet"):
-        assert dither(*ask, "--output", name) == (0, "", "")
+        code, out, err = dither(*ask, "--output", name)
+        assert (code, out) == (0, "")
+        assert err.startswith("cost: ε = 1 (paid earlier")
+        assert err.endswith(f"written to {name}\n")
     assert pq.read_table(tmp_path / "a.parquet").column("n").to_pylist() == [row["n"] for row in told["rows"]]
     code, _, err = dither(*ask, "--plot", "a.png")
     assert (code, err) == (0, "")
@@ -149,7 +152,8 @@ def test_cells_of_the_wrong_type_are_null_and_say_nothing(visits, dither):
     with open("visits.csv", "a", encoding="utf-8") as out:
         out.write("x,north,much,someday\n,,,\n7,north,,2024-13-45\n")
     code, out, err = dither("query", visits, GROUPS, "--epsilon", "1", "--format", "json")
-    assert (code, err) == (0, "")
+    assert (code, err.splitlines()[0]) == (0, "cost: ε = 1")
+    assert not any(cell in err for cell in ("much", "someday", "2024-13"))
     assert len(json.loads(out)["rows"]) == 2
 
 
@@ -171,3 +175,54 @@ def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
     assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
     assert left(visits) == "(ε, δ) = (18, 0.001)"  # there was no answer yet, so it is paid again
     assert dither("budget", visits, "--verify")[0] == 0
+
+
+def test_what_a_program_reads_goes_to_stdout_and_the_rest_to_stderr(visits, dither):
+    ask = ("query", visits, GROUPS, "--epsilon", "1")
+    _, out, err = dither(*ask, "--format", "json")
+    told = json.loads(out)
+    assert told["replayed"] is False
+    assert told["receipt"] == dither("budget", visits)[1].split()[-1]
+    assert "cost: ε = 1\nleft: (ε, δ) = (19, 0.001)\n" in err
+    assert "a new ledger was started" in err
+    _, out, err = dither(*ask, "--format", "json")
+    assert json.loads(out)["replayed"] is True
+    assert "a new ledger was started" not in out + err  # it was, when this was asked first
+    assert "first answer" not in dither(*ask)[1]
+    assert len(dither(*ask, "--format", "csv")[1].splitlines()) == 3
+
+
+@pytest.mark.parametrize(("format", "name"), [("json", "a.csv"), ("csv", "a.PARQUET"), ("parquet", "a.json")])
+def test_a_format_that_the_name_of_the_file_contradicts_is_refused(format, name, visits, dither):
+    code, out, err = dither("query", visits, GROUPS, "--epsilon", "1", "--format", format, "--output", name)
+    assert (code, out) == (2, "")
+    assert f"ends in .{format}, as --format says" in err
+    assert not Path("visits.ledger").exists()
+
+
+def test_an_analyst_sees_both_accounts_and_what_would_be_refused(visits, dither):
+    text = visits.read_text(encoding="utf-8").replace("delta = 1e-3", "delta = 1e-3\neach_analyst = 2")
+    visits.write_text(text, encoding="utf-8")
+    ask = (visits, "SELECT COUNT(*) AS n FROM visits", "--epsilon", "1.5")
+    ann = ("--analyst", "ann")
+    for command in (("explain", *ask, *ann), ("query", *ask, *ann, "--dry-run")):  # no ledger yet
+        out = dither(*command)[1]
+        assert "left: you ε = 2; the table (ε, δ) = (20, 0.001) (no ledger yet)" in out
+        assert "would be refused" not in out
+    assert "would be refused: " in dither("explain", *ask[:2], "--epsilon", "21")[1]
+    assert "left: you ε = 0.5; the table (ε, δ) = (18.5, 0.001)" in dither("query", *ask, *ann)[1]
+    for other, refused in (("ann", True), ("bob", False)):
+        out = dither("explain", *ask, "--analyst", other)[1]
+        assert ("would be refused: cost: expected at most what analyst 'ann'" in out) == refused
+        assert (dither("query", *ask, "--analyst", other, "--again")[0] == 2) == refused
+
+
+def test_more_than_each_person_has_for_life_would_be_refused(visits, dither):
+    text = visits.read_text(encoding="utf-8").replace("delta = 1e-3", 'delta = 1e-3\nper = "person"')
+    visits.write_text(text, encoding="utf-8")
+    ask = (visits, "SELECT COUNT(*) AS n FROM visits", "--epsilon")
+    for _ in range(2):  # without a ledger, and with one
+        assert "would be refused: " in dither("explain", *ask, "21")[1]
+        assert "would be refused: " not in dither("explain", *ask, "20")[1]
+        assert dither("query", *ask, "21")[0] == 2
+        assert dither("query", *ask, "1")[0] == 0

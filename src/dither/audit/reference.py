@@ -58,7 +58,7 @@ _IMPORT_SYSTEM = frozenset(
     {"__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__", "__path__"}
     | {"__spec__", "__warningregistry__"}
 )
-_DOCUMENTATION = frozenset({"__doc__", "__annotations__", "__module__", "__qualname__", "_abc_impl"})
+_DOCUMENTATION = frozenset({"__doc__", "__annotations__", "__module__", "__qualname__", "_abc_impl", "__slotnames__"})
 _BY_VALUE = (bool, int, float, complex, str, bytes, CodeType, re.Pattern, range, slice, type(None), type(Ellipsis))
 _WRAPPERS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (staticmethod, ("__func__",)),

@@ -106,7 +106,7 @@ def query(
 
     how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
     if dry_run:
-        tables.explain(card, sql, how)
+        tables.explain(card, sql, how, analyst)
     else:
         after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
         tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force, receipt))
@@ -124,11 +124,13 @@ def explain(
     noise: str = _NOISE,
     consistent: bool = _CONSISTENT,
     other: bool = _OTHER,
+    analyst: str | None = typer.Option(None, help="Who would ask."),
 ) -> None:
     """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
     from dither.cli import tables
 
-    tables.explain(card, sql, tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other))
+    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
+    tables.explain(card, sql, how, analyst)
 
 
 @app.command()
@@ -140,7 +142,9 @@ def budget(
     receipt: str | None = typer.Option(None, help="The last receipt you kept: an older copy is refused."),
     export: str | None = typer.Option(None, help="Write the history to a .json or .csv file."),
     plot: str | None = typer.Option(None, help="Plot a dataset's spending to this file."),
-    force: bool = _FORCE,
+    force: bool = typer.Option(
+        False, "--force", help="Write over files that exist; with --set, also a limit below what is spent."
+    ),
     set_: str | None = typer.Option(None, "--set", help="A new limit: epsilon=2, epsilon=2,delta=1e-6 or rho=0.5."),
     analyst: str | None = typer.Option(None, help="With --set: the limit of this analyst."),
     each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),

@@ -12,12 +12,13 @@ from typing import Any
 import dither
 from dither.cli import plots, printing
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
-from dither.cli.opening import explained, read_card
+from dither.cli.opening import check_receipt, explained, read_card
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
 from dither.ledger.accounts import promised
+from dither.ledger.units import Limit
 from dither.tables.card import Card
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
@@ -83,7 +84,7 @@ def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None
     with Outputs(force=wanted.force, protected=where.files) as outputs:
         outputs.add("--export", wanted.export, ("json", "csv"))
         outputs.add("--plot", wanted.plot, plots.ENDINGS)
-        _change(where, wanted.receipt, change)
+        _change(where, wanted.receipt, change, wanted.force)
         with _open(where, wanted.receipt, read_only=True) as ledger:
             _show(ledger, where, wanted, outputs)
 
@@ -146,7 +147,7 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
     return LedgerError(message("ledger", expected, got, fix))
 
 
-def _change(where: Place, receipt: str | None, change: Change) -> None:
+def _change(where: Place, receipt: str | None, change: Change, force: bool) -> None:
     """Change a limit or reopen a dataset."""
     if not change.any:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
@@ -163,18 +164,68 @@ def _change(where: Place, receipt: str | None, change: Change) -> None:
     if change.analyst is not None and change.each_person:
         raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
     limit = None if change.limit is None else _limit(change.limit)
+    if where.card is not None and where.path is not None:
+        check_receipt(where.path, where.card)
     with _open(where, receipt, read_only=False) as ledger:
         signed = {"signed_by": change.signed_by, "reason": change.reason}
         if limit is not None:
+            _check_new_limit(ledger, where.dataset, limit, change, force)
             ledger.change_limit(where.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
             echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
             _remind(where, limit, change)
-        if change.reopen:
+        if change.reopen and not ledger.incidents(where.dataset):
+            echo(f"{where.dataset} is open; nothing was changed")
+        elif change.reopen:
             ledger.reopen(where.dataset, **signed)
             echo(f"{where.dataset} takes questions again; the incidents stay in the history")
         if where.card is not None and where.card.receipt is not None:
             receipts.keep(where.card.receipt, ledger.head)
+
+
+def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Change, force: bool) -> None:
+    """Refuse a limit that no card could state, and, without --force, one under which nothing could be asked again."""
+    found = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
+    whole, people = found["dataset", ""], found.get(("people", ""))
+    if change.analyst is not None:
+        account = found.get(("analyst", change.analyst))
+    elif change.each_person:
+        account = people
+        if people is None:
+            raise InvalidArgument(
+                message("--each-person", "a budget of each person", "the dataset's", "leave --each-person out")
+            )
+    else:
+        account = whole
+        if whole.limit is None:
+            raise InvalidArgument(
+                message(
+                    "--set", "whose limit", "no --each-person", "this card's budget is per person: pass --each-person"
+                )
+            )
+    if account is None or force:  # a missing account is refused where it is looked for
+        return
+    new = Limit.of(limit, account.filter)
+    if isinstance(account.limit, ApproxDP) and not isinstance(limit, ApproxDP) and new.unit == account.unit:
+        delta = float(account.limit._numbers[1])
+        raise InvalidArgument(
+            message(
+                "--set",
+                f"a limit with a delta, as the one that holds ({account.limit})",
+                f"{limit}, without one",
+                f"add ,delta={delta:g}; --force drops it, and with it every question that costs a delta",
+            )
+        )
+    # what people have spent is private: of theirs nothing is known here
+    if account.spent is not None and new.unit == account.unit and not account.used.within(new.amount):
+        raise InvalidArgument(
+            message(
+                "--set",
+                f"at least what {account} has spent, {account.spent}",
+                str(limit),
+                "set a larger limit; --force sets this one, and nothing can be asked any more",
+            )
+        )
 
 
 def _remind(where: Place, limit: Guarantee, change: Change) -> None:

@@ -178,10 +178,8 @@ def _mentions_columns(path: Path) -> bool:
 
 def _same(one: Path, other: Path) -> bool:
     """Whether two names are of one file, by whatever links; or would be."""
-    if os.path.realpath(one) == os.path.realpath(other):
-        return True
     try:
-        return os.path.samefile(one, other)
+        return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
     except (OSError, ValueError):
         return False
 

@@ -16,6 +16,7 @@ foresaw only its type and its place in the code are shown, and after a charge, w
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -32,6 +33,34 @@ from dither.errors import DitherError
 
 _USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
 _REPORT = "please report it, with the command and without any data"
+
+_ARGUMENT = re.compile(
+    r"(?:(?<=\bpass )|(?<=\bor )|(?<=\bexample ))"
+    r"(epsilon|error|delta|analyst|max_groups|max_rows|noise|key)=([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')?(, a name)?"
+)
+_CALLS = {
+    "reopen it with ledger.reopen(dataset, signed_by=…, reason=…)": (
+        "reopen it: dither budget CARD --reopen --signed-by NAME --reason WHY"
+    ),
+    "create it with dither.ledger.open(place)": "correct its name, or ask a first question with dither query",
+}
+
+
+def as_options(text: str) -> str:
+    """A message whose fix speaks of options, where it was written for whoever calls the library.
+
+    >>> as_options("epsilon: expected one, got none. Fix: pass epsilon=0.5, or error=50.")
+    'epsilon: expected one, got none. Fix: pass --epsilon 0.5, or --error 50.'
+    """
+    said, found, fix = text.rpartition("Fix: ")
+    for call, command in _CALLS.items():
+        fix = fix.replace(call, command)
+    return said + found + _ARGUMENT.sub(_option, fix)
+
+
+def _option(argument: re.Match[str]) -> str:
+    name, value, _ = argument.groups()
+    return f"--{name.replace('_', '-')} {(value or 'NAME').strip(chr(39))}"
 
 
 def run(command: Callable[[], object]) -> int:
@@ -66,7 +95,7 @@ def explained(error: BaseException) -> tuple[str, int]:
     if interrupted(error):
         return "", 130
     if isinstance(error, DitherError):
-        return printing.cell(error), 2
+        return as_options(printing.cell(error)), 2
     if isinstance(error, _USAGE):
         return printing.cell(error.format_message()), error.exit_code
     if isinstance(error, OSError):

@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dither.cli.files import receipt_file
-from dither.errors import LedgerError
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
+from dither.ledger.opening import CHANGE_IT
 from dither.tables import cards, session
 from dither.tables.card import Card
 from dither.tables.session import Table
@@ -22,9 +24,8 @@ from dither.tables.session import Table
 def read_card(path: str) -> Card:
     """A card, with the files that it leaves to the command line beside it."""
     card = cards.read(path)
-    beside = receipt_file(path, card)
-    if card.receipt is None and os.access(beside.absolute().parent, os.W_OK):
-        card = replace(card, receipt=str(beside.absolute()))
+    if card.receipt is None:
+        card = replace(card, receipt=str(receipt_file(path, card).absolute()))
     if "://" in (card.ledger or "") and card.incident_log is None:
         card = replace(card, incident_log=str(Path(path).absolute().parent / f"{card.name}.incidents.log"))
     return card
@@ -33,12 +34,16 @@ def read_card(path: str) -> Card:
 def open_table(path: str, *, receipt: str | None = None, read_only: bool = False) -> Table:
     """The table of a card; its ledger holds the receipt that was kept, and the one that is given."""
     card = read_card(path)
+    if not read_only:
+        check_receipt(path, card)
     given = None if receipt is None else Receipt.read(receipt)
     kept = receipts.read(receipt_file(path, card))
     try:
         table = session.open(card, receipt=given or kept, read_only=read_only)
     except LedgerError as error:
         raise explained(error, path, card, kept) from error
+    except InvalidArgument as error:
+        raise _with_command(error, path, card) from error
     if given is not None and kept is not None:
         try:
             table.ledger.expect(kept)
@@ -48,6 +53,30 @@ def open_table(path: str, *, receipt: str | None = None, read_only: bool = False
     return table
 
 
+def check_receipt(path: str, card: Card) -> None:
+    """Refuse to write to a ledger whose receipt could not be kept: an older copy of it would then pass for new."""
+    kept = receipt_file(path, card)
+    if _cannot_start(card.ledger):
+        return  # the ledger itself will be refused, and says why
+    if kept.absolute() == Path(f"{path}.receipt").absolute() and not os.access(kept.absolute().parent, os.W_OK):
+        raise LedgerError(
+            message(
+                "receipt",
+                "a folder that can be written, beside the card",
+                "one that cannot",
+                f'name a file in the card: receipt = "/other/place/{card.name}.receipt"',
+            )
+        )
+    receipts.check_writable(kept)
+
+
+def _cannot_start(ledger: str | None) -> bool:
+    """Whether a ledger is missing, and cannot be made."""
+    if ledger is None or "://" in ledger or os.path.lexists(ledger):
+        return False
+    return not os.access(Path(ledger).absolute().parent, os.W_OK)
+
+
 def explained(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
     """The same error; where a receipt speaks against the ledger, with the place of the receipt."""
     if kept is None or "receipt" not in str(error):
@@ -55,4 +84,24 @@ def explained(error: LedgerError, path: str, card: Card, kept: Receipt | None) -
     return LedgerError(f"{error} The receipt is kept in {receipt_file(path, card)}.")
 
 
-__all__ = ["explained", "open_table", "read_card"]
+def _with_command(error: InvalidArgument, path: str, card: Card) -> InvalidArgument:
+    """The same error; where the card and the ledger state other limits, with the command that changes the ledger's."""
+    whose = " --each-person" if card.each_person is not None else ""
+    stated = card.each_person if card.each_person is not None else card.budget
+    limit = "LIMIT" if stated is None else _option(stated)
+    command = f"dither budget {path} --set {limit}{whose} --signed-by NAME --reason WHY"
+    return InvalidArgument(str(error).replace(CHANGE_IT, f"change the ledger's: {command}"))
+
+
+def _option(limit: Guarantee) -> str:
+    """A limit as --set takes it.
+
+    >>> from dither.guarantees import ApproxDP
+    >>> _option(ApproxDP(2, 1e-6)), _option(ZCDP(0.5))
+    ('epsilon=2,delta=1e-06', 'rho=0.5')
+    """
+    names = ("rho",) if isinstance(limit, ZCDP) else ("epsilon", "delta")
+    return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit._numbers, strict=False))
+
+
+__all__ = ["check_receipt", "explained", "open_table", "read_card"]

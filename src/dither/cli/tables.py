@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
+from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
 from dither.tables import cards, drafts
+from dither.tables.answer import Answer
+from dither.tables.card_ledger import FIRST_NOTES
 
+FORMATS = ("json", "csv", "parquet")
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
@@ -71,10 +75,10 @@ def options(
     }
 
 
-def explain(path: str, sql: str, how: dict[str, Any]) -> None:
+def explain(path: str, sql: str, how: dict[str, Any], analyst: str | None = None) -> None:
     """Print the plan."""
     with open_table(path, read_only=True) as table:
-        echo(table.sql(sql).explain(**how))
+        echo(as_options(str(table.sql(sql).explain(analyst=analyst, **how))))
 
 
 @dataclass(frozen=True)
@@ -94,14 +98,21 @@ def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wante
     before the question is charged.
     """
     format = wanted.format
-    if format not in (None, "json", "csv", "parquet"):
+    if format is not None and format not in FORMATS:
         raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
     if format == "parquet" and wanted.output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
+    ending = Path(wanted.output or "").suffix.lower().lstrip(".")
+    if format is not None and ending in FORMATS and ending != format:
+        raise InvalidArgument(
+            message(
+                "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
+            )
+        )
     plots.check(wanted.plot)
     card = read_card(path)
     with Outputs(force=wanted.force, protected=of_card(path, card)) as outputs:
-        outputs.add("--output", wanted.output, ("json", "csv", "parquet") if format is None else ())
+        outputs.add("--output", wanted.output, FORMATS if format is None else ())
         outputs.add("--plot", wanted.plot, plots.ENDINGS)
         outputs.add("--report", wanted.report, ("html", "htm"))
         with open_table(path, receipt=wanted.receipt) as table:
@@ -112,18 +123,26 @@ def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wante
             explanation = question.explain(**how) if wanted.report and plan.automatic is None else None
             with charges.told(str(card.ledger), card.name, sql):
                 with _busy():
-                    answer = question.release(**how, **after)
+                    answer = _current(question.release(**how, **after))
                 _write(outputs, wanted, answer, plotted, explanation, table, sql)
 
 
+def _current(answer: Answer) -> Answer:
+    """An answer without what was true only when it was new: that it was the first from its ledger."""
+    if not answer.replayed:
+        return answer
+    return replace(answer, notes=tuple(note for note in answer.notes if note not in FIRST_NOTES))
+
+
 def _write(
-    outputs: Outputs, wanted: Wanted, answer: Any, plotted: str | None, explanation: Any, table: Any, sql: str
+    outputs: Outputs, wanted: Wanted, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
     """Print the answer and write the files that were asked for."""
-    if table.new_accounts and (wanted.output is not None or wanted.format == "csv"):  # else the answer's notes say so
-        event = "a new ledger was started" if table.new_ledger else "accounts for this table were opened in the ledger"
-        echo(f"dither: {event}: {table.card.ledger}", err=True)
     outputs.write("--output", lambda room: answer.write(room, wanted.format))
+    if wanted.output is not None or wanted.format is not None:  # stdout is for what a program reads, or for nothing
+        echo(answer.summary(), err=True)
+    if wanted.output is not None:
+        echo(f"written to {wanted.output}", err=True)
     if wanted.output is None:
         if wanted.format is None:
             echo(answer)

@@ -73,7 +73,7 @@ def check(store: Store, dataset: str, price: Price, analyst: str | None, most_in
     for account in paying:
         account.charged(price)
     if people:
-        _check_life(accounts.known(store, paying[0].population, "people"), price)
+        check_life(accounts.known(store, paying[0].population, "people"), price)
     return paying[0].population
 
 
@@ -91,7 +91,7 @@ def _check_people(population: str, named: bool) -> None:
         )
 
 
-def _check_life(account: Account, price: Price) -> Amount:
+def check_life(account: Account, price: Price) -> Amount:
     """What a release costs each person; refused if nobody could ever pay it, which everybody may know."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
@@ -173,7 +173,7 @@ def _people_pay(
     key, population = store.secret.people, account.owner
     if account.sealed:
         _check_seal(store, key, account)
-    amount = _check_life(account, price)
+    amount = check_life(account, price)
     assert account.room is not None
     kept = people.charge(store, population, crowd.who, amount, account.room)
     total = (account.checksum + people.checksum(key, crowd.who[kept], amount.loss, amount.delta)) % people.PRIME

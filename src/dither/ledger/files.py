@@ -87,6 +87,10 @@ def _make(path: Path, outside: Secret | None, create: bool) -> bool:
         if os.path.lexists(key):
             raise _lost()
         raise _refused("a ledger", "no such file", "create it with dither.ledger.open(place)")
+    if not os.access(path.parent, os.W_OK):
+        raise _refused(
+            "a folder that can be written, for a new ledger", "one that cannot", "let it be written, or choose another"
+        )
     with _locked(path.parent):
         if os.path.lexists(path):
             return False
@@ -163,7 +167,7 @@ def _lost() -> LedgerError:
     return _refused(
         "the ledger that the .key file beside it belongs to",
         "none: a new one would forget what was spent",
-        "put the ledger back, or move its key away",
+        "restore the ledger from its latest copy",
     )
 
 

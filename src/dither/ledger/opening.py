@@ -13,6 +13,9 @@ from dither.ledger.chain import Receipt
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Limit, Unit, check_filter, check_guarantee
 
+CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
+"""How a limit is changed, from Python."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -106,16 +109,17 @@ def check(store: Store, dataset: str, limits: Limits) -> None:
         if not (name == "each_person" and limits.each_person is None and limits.population)
     }
     filters = {account.filter for account in (whole, template) if account is not None and account.limit is not None}
-    wrong = [name for name, value in stated.items() if value != held[name]]
+    wrong = {name: (held[name], value) for name, value in stated.items() if value != held[name]}
     if filters - {limits.filter}:
-        wrong.append("filter")
+        wrong["filter"] = ", ".join(sorted(filters)), limits.filter
     if wrong:
+        ours, theirs = (", ".join(f"{name} {pair[i] or 'none'}" for name, pair in wrong.items()) for i in (0, 1))
         raise InvalidArgument(
             message(
                 ", ".join(wrong),
-                f"what the ledger holds for dataset {dataset!r}",
-                "another",
-                "state that, or change the ledger's with change_limit, signed and with a reason",
+                f"what the ledger holds for dataset {dataset!r} ({ours})",
+                theirs,
+                f"state that, or {CHANGE_IT}",
             )
         )
 

@@ -103,10 +103,15 @@ class Answer:
         return polars.from_arrow(self.to_arrow(errors))
 
     def to_json(self) -> str:
-        """JSON: rows with their errors, the cost and the notes."""
-        return json.dumps(
-            {"rows": self.dicts(errors=True), "cost": self.cost, "left": self.left, "notes": self.notes}, default=_plain
-        )
+        """JSON: rows with their errors, the cost and the notes, whether it was recorded earlier, and its receipt."""
+        about = {
+            "cost": self.cost,
+            "left": self.left,
+            "notes": self.notes,
+            "replayed": self.replayed,
+            "receipt": self.receipt,
+        }
+        return json.dumps({"rows": self.dicts(errors=True), **about}, default=_plain)
 
     def to_csv(self) -> str:
         """CSV with the error columns; no cell is a formula, or a command to a terminal."""
@@ -178,7 +183,11 @@ class Answer:
         told.insert(1, "  ".join("─" * width for width in wide))
         if len(self.rows) > most:
             told.append(f"… {len(self.rows) - most} more rows")
-        told.append(f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else ""))
+        return "\n".join([*told, self.summary()])
+
+    def summary(self) -> str:
+        """The cost, what is left, and the notes, a line each."""
+        told = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         if self.left is not None:
             told.append(f"left: {self.left}")
         return "\n".join([*told, *map(printable, self.notes)])

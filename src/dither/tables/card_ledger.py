@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from dither.errors import LedgerError, message
+from dither.errors import BudgetExceeded, DatasetClosed, LedgerError, message
 from dither.guarantees import ApproxDP, Guarantee
-from dither.ledger import Ledger, Receipt, receipts
+from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.units import Amount, cost, guarantee_of
+from dither.ledger.accounts import opened
+from dither.ledger.charging import check_life
+from dither.ledger.incidents import check_open
+from dither.ledger.units import Amount, Price, cost, guarantee_of
 from dither.tables.card import Card
 
-__all__ = ["first_note", "holds_others", "left", "left_out", "open_ledger", "pays_delta", "read_ledger"]
+__all__ = [
+    "FIRST_NOTES",
+    "first_note",
+    "holds_others",
+    "left",
+    "left_out",
+    "open_ledger",
+    "pays_delta",
+    "read_ledger",
+    "refusal",
+]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
@@ -24,6 +37,7 @@ _ACCOUNTS = (
     "asked before, it was in another ledger or under another name: tell the steward"
 )
 _TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
+FIRST_NOTES = (_FIRST, _ACCOUNTS, _TEMPORARY)
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -107,23 +121,53 @@ def pays_delta(card: Card) -> bool:
     return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
 
 
-def left(ledger: Ledger | None, card: Card) -> str:
-    """What may still be spent, in words: of people, who may each have another amount left, only their limit.
+def left(ledger: Ledger | None, card: Card, analyst: str | None = None) -> str:
+    """What may still be spent, in words: of people, who may each have another amount left, only their limit; of an
+    analyst with an account of their own, that too.
 
     Where there is no ledger yet, what the card says.
     """
+    if ledger is None and card.budget is None and card.each_person is None:
+        return "nothing: the card states no budget"
+    found = {account.kind: account for account in _accounts(ledger, card, analyst)}
+    dataset, people, own = found["dataset"], found.get("people"), found.get("analyst")
+    whole = None if dataset.room is None else str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
+    if whole is None:
+        whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
+    return whole if own is None else f"you {own.left or 'nothing'}; the table {whole}"
+
+
+def refusal(ledger: Ledger | None, card: Card, charged: Guarantee, analyst: str | None = None) -> str:
+    """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
+    price = Price.of(charged)
+    try:
+        for account in _accounts(ledger, card, analyst):
+            if account.kind == "people":
+                check_life(account, price)
+                continue
+            check_open(account, card.max_incidents)
+            account.charged(price)
+    except (BudgetExceeded, DatasetClosed) as error:
+        return str(error)
+    return ""
+
+
+def _accounts(ledger: Ledger | None, card: Card, analyst: str | None) -> list[Account]:
+    """The accounts that a question is charged to; those that the card would open where there is no ledger yet. An
+    analyst without an account of their own has what every analyst has.
+    """
     if ledger is None:
-        if card.budget is None and card.each_person is None:
-            return "nothing: the card states no budget"
-        whole, each_person = None if card.budget is None else f"{card.budget} (no ledger yet)", card.each_person
+        everybody = [opened((card.name, "dataset", ""), card.budget, card.filter)]
+        if card.each_analyst is not None:
+            everybody.append(opened((card.name, "analyst", ""), card.each_analyst, card.filter))
+        if card.each_person is not None:
+            everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
     else:
-        found = {account.kind: account for account in ledger.accounts(card.name) if not account.name}
-        dataset, people = found["dataset"], found.get("people")
-        whole = None if dataset.room is None else str(dataset.left or "nothing")
-        each_person = None if people is None else people.limit
-    if whole is not None:
-        return whole
-    return f"private; each person has {each_person} for life" if each_person is not None else "no limit"
+        everybody = ledger.accounts(card.name)
+    found = {(account.kind, account.name): account for account in everybody}
+    own = None if analyst is None else found.get(("analyst", analyst), found.get(("analyst", "")))
+    chosen = (found["dataset", ""], own, found.get(("people", "")))
+    return [account for account in chosen if account is not None]
 
 
 def left_out(ledger: Ledger | None, card: Card, price: Guarantee, paid: bool = False) -> tuple[str, ...]:

@@ -32,17 +32,22 @@ class Explanation:
     bounding: str
     left: str
     limitations: tuple[str, ...] = ()
+    refused: str = ""
 
     def __str__(self) -> str:
-        told = [f"cost: {self.cost}; left: {self.left}", self.groups, self.bounding]
+        told = [f"cost: {self.cost}; left: {self.left}"]
+        told += [f"would be refused: {self.refused}"] if self.refused else []
+        told += [self.groups, self.bounding]
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
             told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
         return "\n".join(map(printable, [*told, *self.limitations]))
 
 
-def explain(plan: Plan, left: str, people: tuple[str, ...] = ()) -> Explanation:
-    """Describe a plan; ``left`` says what may still be spent, ``people`` what their limits do to the answer."""
+def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = "") -> Explanation:
+    """Describe a plan; ``left`` says what may still be spent, ``people`` what their limits do to the answer, and
+    ``refused`` why it would not be answered now.
+    """
     lines: list[dict[str, Any]] = []
     for name, parts in plan.parts.items():
         for measure in parts:
@@ -89,4 +94,5 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = ()) -> Explanation:
             f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
         )
         bounding += " are those of one group"
-    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, (*limitations(plan), *people))
+    notes = (*limitations(plan), *people)
+    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, notes, refused)

@@ -97,10 +97,6 @@ class Table:
         """What the dataset has left; None for nothing, and where only people have limits."""
         return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
 
-    @property
-    def _left(self) -> str:
-        return card_ledger.left(self._ledger, self.card)
-
     def close(self) -> None:
         """Let go of the engine and the ledger."""
         self.engine.close()
@@ -190,10 +186,13 @@ class Question:
         card = self.table.card
         return 1 if card.unit is None else plan.first(max_groups, self.query.max_groups, card.max_groups)
 
-    def explain(self, epsilon: float | None = None, **options: Any) -> Explanation:
-        """Mechanisms, expected errors and the cost; reads no data and charges nothing."""
-        made, table = self.plan(epsilon, **options), self.table
-        return explain(made, table._left, card_ledger.left_out(table._ledger, table.card, made.guarantee))
+    def explain(self, epsilon: float | None = None, *, analyst: str | None = None, **options: Any) -> Explanation:
+        """Mechanisms, expected errors and the cost, and whether that would be refused; reads no data and charges
+        nothing.
+        """
+        plan, account = self.plan(epsilon, **options), (self.table._ledger, self.table.card)
+        left, refused = card_ledger.left(*account, analyst), card_ledger.refusal(*account, plan.guarantee, analyst)
+        return explain(plan, left, card_ledger.left_out(*account, plan.guarantee), refused)
 
     def release(
         self,
@@ -277,8 +276,9 @@ class Question:
         table._first = False
         if table.card.receipt is not None:
             receipts.keep(table.card.receipt, released.receipt)
+        left = card_ledger.left(books, table.card, analyst)
         return Answer.restored(
-            decode(released.stored), left=table._left, replayed=released.replayed, receipt=str(released.receipt)
+            decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
         )
 
     def _frame(self, made: Plan) -> Frame:

@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dither.accounting import Event, zcdp
+from dither.arguments import MAX_DELTA
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -208,8 +209,8 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     loss, delta = amount.numbers()
     if unit == "rho":
         return ZCDP(loss) if loss else None
-    if delta:
-        return ApproxDP(loss, delta)
+    if delta:  # a count that is full stands for anything from there on
+        return ApproxDP(loss, min(delta, MAX_DELTA))
     return PureDP(loss) if loss else None
 
 

@@ -40,6 +40,6 @@ def test_a_server_that_does_not_write_through_is_refused() -> None:
     server = Server(fsync="off")
     try:
         with pytest.raises(dp.LedgerError, match="fsync = off"):
-            dp.ledger.open(server.fresh())
+            dp.ledger.open(server.fresh(), secret=bytes(32))
     finally:
         server.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -45,6 +46,8 @@ def raw(expression, row):
                 return held(expression, row)
         return shape.evaluate(Call(expression.op, tuple(Literal(each) for each in args)), {})
     value = row[expression.name] if isinstance(expression, Column) else expression.value
+    if isinstance(value, float) and math.isinf(value):  # it compares as the largest number does
+        return math.copysign(sys.float_info.max, value)
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

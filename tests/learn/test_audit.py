@@ -132,17 +132,13 @@ def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypa
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_bad_records_are_refused_alike_whatever_the_others_are(name):
-    """A NaN is an error, before anything is charged or released, and the error does not show any record."""
+def test_bad_records_are_no_error_whatever_the_others_are(name):
+    """Whether a fit succeeds may not depend on a record: a NaN counts as the middle of its bounds, infinity as one."""
     for bad in (np.nan, np.inf):
-        said = set()
         for rows in (ROWS, ROWS + 0.5):
             spoilt = rows.copy()
             spoilt[5, 1] = bad
-            with pytest.raises(ValueError, match="X") as refused:
-                ESTIMATORS[name]().fit(spoilt, VALUES if name in REGRESSORS else LABELS)
-            said.add(str(refused.value))
-        assert len(said) == 1
+            ESTIMATORS[name]().fit(spoilt, VALUES if name in REGRESSORS else LABELS)
 
 
 @pytest.mark.parametrize(

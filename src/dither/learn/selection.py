@@ -106,6 +106,7 @@ def select_model(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
     >>> X, y = np.zeros((200, 1)), np.repeat(["no", "yes"], [20, 180])
     >>> models = [DummyClassifier(strategy="constant", constant=label).fit(X, y) for label in ("no", "yes")]

@@ -22,7 +22,7 @@ from dither.mechanisms import Laplace
 from dither.randomness import SYSTEM
 
 _NOISE = Laplace(sensitivity=1, epsilon=0.01)
-_RARE = 1e-3
+_RARE = 1 / 300
 _KEYS = ("north", "east", "south", "west")
 
 
@@ -64,7 +64,7 @@ def with_bit(x: int, place: int) -> float:
 
 
 def now_and_then(x: int, size: int) -> NDArray[np.float64]:
-    """Numbers with noise, but one in a thousand, on one data set only, is the same."""
+    """Numbers with noise, but one in three hundred, on one data set only, is the same."""
     found = np.asarray(_NOISE.release(np.zeros(size)), dtype=np.float64)
     chosen = (SYSTEM.words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < _RARE
     return np.where(chosen, 42.0, found) if x else found
@@ -87,7 +87,7 @@ def _cases() -> Iterator[Broken]:
     yield _case("difference in nested lists", "two numbers have the same noise", lambda x: [[v] for v in shifted(x)])
     yield _case("parity of four keys", "every count has noise, but not the parity of their sum", even)
     yield Broken(
-        "a value now and then", "one run in a thousand shows which data set it was", PureDP(1), 0, 1,
+        "a value now and then", "one run in three hundred shows which data set it was", PureDP(1), 0, 1,
         now_and_then, lambda _, size: now_and_then(0, size),
     )  # fmt: skip
     yield _case("width of a float", "a 32-bit float for one data set", lambda x: (np.float64, np.float32)[x](count(0)))

@@ -294,7 +294,8 @@ def _learning() -> Iterator[Subject]:
         for words, other, relation in (("add or remove", fewer, AddRemove), ("replace", extreme, ReplaceOne)):
 
             def draw(data: Any, model: Any = model, shown: Any = shown, relation: Neighbors = relation) -> Any:
-                fitted = model.set_params(neighbors=relation).fit(*data)
+                with learn.total_spent():  # an audit fits again and again, and says what one fit costs
+                    fitted = model.set_params(neighbors=relation).fit(*data)
                 return [np.asarray(getattr(fitted, name)).tolist() for name in shown]
 
             other_y = y[: len(other)] if relation is AddRemove else np.append(y[:-1], 0.0)

@@ -28,6 +28,8 @@ from dither.tables.tree import Aggregate, Column, Query
 SHARE = Fraction(1, 20)
 MOST = 64
 _ENOUGH = 0.95
+CONFIDENCE = 1 - 1e-6
+"""How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
 _POWERS = [2.0**k for k in range(-20, 51)]
 MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 
@@ -107,10 +109,10 @@ def _span(lines: list[tuple[Any, ...]], limit: int, loss: Fraction) -> tuple[flo
 
 
 def _noisy(lines: list[tuple[Any, ...]], bins: int, limit: int, loss: Fraction) -> tuple[NDArray[np.int64], float]:
-    """A noisy histogram to which one person adds at most ``limit``, and how far all of it is off at most (95 %)."""
+    """A noisy histogram to which one person adds at most ``limit``, and how far all of it is off at most."""
     counts = np.zeros(bins, dtype=np.int64)
     for line in lines:
         counts[int(line[-2])] = int(line[-1])
     mechanism = Laplace(limit, below(loss))
     released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
-    return released, float(mechanism.error(0.95, coordinates=bins, integer=True))
+    return released, float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True))

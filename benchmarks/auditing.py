@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dither as dp
-from dither.audit.measure import measure
+from dither.audit.blackbox.measure import measure
 from suite import Row, limited, main
 
 TITLE = "Auditing"

@@ -23,8 +23,9 @@ import duckdb
 import numpy as np
 
 import dither as dp
-from dither.tables import answering, bounding
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import statements
+from dither.tables.execute import run as answering
 from suite import Row, limited, main, number, times
 
 TITLE = "Tables"
@@ -290,7 +291,7 @@ def accuracy(path: Path, draws: int) -> list[Row]:
         plan, noisy, (_, frame) = asked("Q4")
         (ranked,) = plan.quantiles
         told = ranked.aggregate
-        lines = np.array(run(bounding.bins(frame, told.value, told.edges, told.keys)))
+        lines = np.array(run(statements.bins(frame, told.value, told.edges, told.keys)))
         for (name, share), what, most in zip(
             ranked.shares.items(), ("lower", "middle", "upper"), (0.8, 0.1, 0.5), strict=True
         ):

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from dither.tables import dialect as say
-from dither.tables.card import Type
-from dither.tables.dialect import column, literal, render
+from dither.tables.card.model import Type
+from dither.tables.compile import nodes as say
+from dither.tables.compile.nodes import column, literal, render
 
 TEXTS = [
     "", " ", "a", "a ", " a", "A", "b", "B", "Z", "_", "%", "\\", "a\\_b", "a_b", "axb", "a%b", "it's", '"', "`", "\n",
@@ -229,7 +229,7 @@ class Primitives:
         assert loaded.columns == dict.fromkeys(names, "integer")
 
     def test_public_tables(self, engine: Any, tmp_path: Any) -> None:
-        from dither.tables.card import Card, ColumnCard, PublicTable
+        from dither.tables.card.model import Card, ColumnCard, PublicTable
 
         (tmp_path / "p.csv").write_text("code,région,since,n\n1,nord,2024-01-01,1.5\n2,süd,,\n2,,,\n")
         kinds: dict[str, Type] = {"code": "integer", "région": "text", "since": "date", "n": "number"}

@@ -12,8 +12,8 @@ import pytest
 
 import dither as dp
 from dither import mechanisms
+from dither.budget_hooks import kept_by
 from dither.randomness import SeededSource
-from dither.spending import kept_by
 
 X = np.linspace(0.0, 1.0, 51)
 

@@ -18,7 +18,7 @@ import pytest
 
 import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
-from dither.learn.sums import Budget
+from dither.learn.budget import Budget
 from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
 from dither.mechanisms.sparse_vector import SparseVectorSession

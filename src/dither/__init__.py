@@ -44,11 +44,11 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
     from dither import audit, learn, ledger, report
-    from dither.tables.builder import col, count, histogram, mean, median, mode, people, quantile, std, var
-    from dither.tables.builder import max_ as max  # noqa: F401
-    from dither.tables.builder import min_ as min  # noqa: F401
-    from dither.tables.builder import sum_ as sum  # noqa: F401
-    from dither.tables.session import open  # noqa: F401
+    from dither.tables.builder.steps import col, count, histogram, mean, median, mode, people, quantile, std, var
+    from dither.tables.builder.steps import max_ as max  # noqa: F401
+    from dither.tables.builder.steps import min_ as min  # noqa: F401
+    from dither.tables.builder.steps import sum_ as sum  # noqa: F401
+    from dither.tables.table import open  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -113,11 +113,11 @@ _LATER = {
     "learn": ("dither.learn", None),
     "ledger": ("dither.ledger", None),
     "report": ("dither.report", None),
-    "open": ("dither.tables.session", "open"),
-    "col": ("dither.tables.builder", "col"),
-    **{name: ("dither.tables.builder", name) for name in ("count", "people", "mean", "var", "std", "median")},
-    **{name: ("dither.tables.builder", name) for name in ("quantile", "mode", "histogram")},
-    **{name: ("dither.tables.builder", f"{name}_") for name in ("sum", "min", "max")},
+    "open": ("dither.tables.table", "open"),
+    "col": ("dither.tables.builder.steps", "col"),
+    **{name: ("dither.tables.builder.steps", name) for name in ("count", "people", "mean", "var", "std", "median")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("quantile", "mode", "histogram")},
+    **{name: ("dither.tables.builder.steps", f"{name}_") for name in ("sum", "min", "max")},
 }
 
 

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
-from dither.audit import certify, features, measure, replay
-from dither.audit.certify import certificate_of_law
-from dither.audit.features import Raised, gather, join
-from dither.audit.same import difference
+from dither.audit import certify, replay
+from dither.audit.blackbox import features, measure
+from dither.audit.blackbox.features import Raised, gather, join
+from dither.audit.outputs.equality import difference
+from dither.audit.proof.certify import certificate_of_law
 from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
-from dither.tables.ranks import levels, ranks
+from dither.tables.planning.quantiles import levels, ranks
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
 Y = np.array([1.0, 2.0, 3.0, 9.0])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dither.audit.broken import CASES
-from dither.audit.broken_outputs import OUTPUT_CASES
-from dither.audit.measure import measure
-from dither.audit.replay import replay
+from dither.audit.blackbox.measure import measure
+from dither.audit.dataflow.replay import replay
+from dither.audit.suite.counterexamples import CASES
+from dither.audit.suite.output_counterexamples import OUTPUT_CASES
 
 SURE = 1 - 1e-9
 NAMES = [case.name for case in CASES]

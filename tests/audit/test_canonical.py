@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dither.audit.canonical import Raised, digest, leaves
-from dither.audit.features import gather
-from dither.audit.same import difference
+from dither.audit.blackbox.features import gather
+from dither.audit.outputs.canonical import Raised, digest, leaves
+from dither.audit.outputs.equality import difference
 
 Point = namedtuple("Point", "x y")
 Spot = namedtuple("Spot", "x z")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.audit.certificate import Certificate
-from dither.audit.certify import certificate_of_law, certify
+from dither.audit.proof.certificate import Certificate
+from dither.audit.proof.certify import certificate_of_law, certify
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 
 EPSILONS = (0.1, 1, 5)

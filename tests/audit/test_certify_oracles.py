@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import dither as dp
-from dither.audit.certify import certificate_of_law as certify
-from dither.audit.choices import concentrated_delta, two_sided
-from dither.audit.shifts import staircase_shift
-from dither.audit.threshold import above_threshold, exceeds
-from dither.audit.truncated import Truncated
+from dither.audit.proof.bounded_laplace import Truncated
+from dither.audit.proof.certify import certificate_of_law as certify
+from dither.audit.proof.selection import concentrated_delta, two_sided
+from dither.audit.proof.shifts import staircase_shift
+from dither.audit.proof.sparse_vector import above_threshold, exceeds
 from dither.randomness import Staircase as StaircaseLaw
 
 from . import oracle_certify as oracle

@@ -15,8 +15,8 @@ import pytest
 
 import dither as dp
 from dither import mechanisms
-from dither.audit import genuine, reference
-from dither.audit.certify import certify
+from dither.audit.proof import integrity, reference
+from dither.audit.proof.certify import certify
 from dither.errors import NotPrivate
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 
@@ -77,8 +77,8 @@ def a_legitimate_one(mechanism):
 
 @pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
 def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
-    monkeypatch.setattr(genuine, "changed_code", list)  # below
-    monkeypatch.setattr(genuine, "clear_caches", list)
+    monkeypatch.setattr(integrity, "changed_code", list)  # below
+    monkeypatch.setattr(integrity, "clear_caches", list)
     count = len(vars(MECHANISMS[place]))
     tried = 0
     for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "_threshold"}):  # these are public, and any will do
@@ -107,8 +107,8 @@ def rebuilt(place):
 
 @pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
 def test_additional_attributes_and_subclasses_are_refused(place, monkeypatch):
-    monkeypatch.setattr(genuine, "changed_code", list)
-    monkeypatch.setattr(genuine, "clear_caches", list)
+    monkeypatch.setattr(integrity, "changed_code", list)
+    monkeypatch.setattr(integrity, "clear_caches", list)
     mechanism = rebuilt(place)
     kind = type(mechanism)
     for name in ("release", "select_index", "ask", "probability", "guarantee", "anything"):
@@ -207,7 +207,7 @@ def test_a_method_that_was_replaced_before_the_auditor_was_loaded(monkeypatch):
 
 
 MODULES = sorted(reference.reference_modules())
-CHECKER = "dither.audit.reference"
+CHECKER = "dither.audit.proof.reference"
 
 
 def noticed(module):
@@ -217,7 +217,7 @@ def noticed(module):
 def test_the_modules_behind_a_certificate_are_all_compared():
     loaded = {name for name in sys.modules if name.startswith(("dither.mechanisms.", "dither.randomness."))}
     assert loaded <= {*MODULES}
-    assert {"dither.exact", "dither.arguments", "dither.audit.shifts", "dither.audit.certify"} <= {*MODULES}
+    assert {"dither.exact", "dither.arguments", "dither.audit.proof.shifts", "dither.audit.certify"} <= {*MODULES}
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != CHECKER])

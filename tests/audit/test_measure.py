@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import dither as dp
-from dither.audit.measure import _looks, _shares, measure
+from dither.audit.blackbox.measure import _looks, _shares, measure
 from dither.errors import InvalidArgument, WrongType
 
 SURE = 1 - 1e-10

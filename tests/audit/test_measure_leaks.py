@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.audit.measure import measure
+from dither.audit.blackbox.measure import measure
 from dither.tables.answer import Answer
 
 SURE = 1 - 1e-10
@@ -207,8 +207,8 @@ def error_with_a_cause(x):
 
 @pytest.mark.parametrize("fn", [given_on_demand, noted_error, error_with_a_cause])
 def test_what_is_made_on_demand_and_what_a_traceback_shows(fn):
-    from dither.audit.measure import measure
-    from dither.audit.replay import replay
+    from dither.audit.blackbox.measure import measure
+    from dither.audit.dataflow.replay import replay
 
     assert measure(fn, 0, 1, claim=1, trials=1000).refuted
     assert not replay(fn, 0, 1).passed

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dither.audit.features import Raised, gather, join
-from dither.audit.region import learn
-from dither.audit.scores import Bins
-from dither.audit.summaries import kind, lowest_bit
-from dither.audit.views import View, views
+from dither.audit.blackbox.features import Raised, gather, join
+from dither.audit.blackbox.region import learn
+from dither.audit.blackbox.scores import Bins
+from dither.audit.blackbox.summaries import kind, lowest_bit
+from dither.audit.blackbox.views import View, views
 
 rng = np.random.default_rng()
 

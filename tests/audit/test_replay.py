@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.audit.distance import moved
-from dither.audit.replay import replay
-from dither.audit.same import difference
+from dither.audit.dataflow.distance import moved
+from dither.audit.dataflow.replay import replay
+from dither.audit.outputs.equality import difference
 from dither.mechanisms import SparseVectorSession
 from dither.randomness import bernoulli, resolve
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.audit.neighbours import catalogue, people
-from dither.audit.search import search
+from dither.audit.blackbox.neighbors import catalogue, people
+from dither.audit.blackbox.search import search
 from dither.errors import InvalidArgument, WrongType
 
 SURE = 1 - 1e-10

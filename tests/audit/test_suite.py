@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import dither as dp
 from dither.audit import audit
-from dither.audit.builtin import Subject, subjects
-from dither.audit.suite import examine
+from dither.audit.suite.run import examine
+from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
 from dither.report.audit import audit_html, most_power, trade_off, write_audit
 

@@ -21,9 +21,9 @@ from dither.cli import guard
 from dither.errors import LedgerError
 from dither.ledger import schema
 from dither.ledger.store import Store
-from dither.tables import answering
 from dither.tables.answer import Answer
-from dither.tables.session import Question
+from dither.tables.execute import run as answering
+from dither.tables.table import Question
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 SECRET = "alice has a secret"

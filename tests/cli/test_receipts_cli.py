@@ -11,7 +11,7 @@ import pytest
 
 import dither as dp
 from dither.ledger import Receipt
-from dither.tables import answering
+from dither.tables.execute import run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 SIGNED = ("--signed-by", "a steward", "--reason", "a better question")
@@ -125,15 +125,15 @@ def test_a_table_closed_after_incidents_is_shown_and_reopened(visits, dither, mo
     def fails(*_):
         raise ValueError("alice has a secret")
 
-    real = answering.answer
-    monkeypatch.setattr(answering, "answer", fails)
+    real = run.answer
+    monkeypatch.setattr(run, "answer", fails)
     for i in range(3):
         code, out, err = dither("query", visits, COUNT, "--epsilon", "1", "--key", f"k{i}")
         assert (code, out) == (2, "")
         assert "ε = 1 was charged" in err
         assert "alice" not in err
         assert ("closed at 3" if i < 2 else "is closed after 3 incidents") in dither("budget", visits)[1]
-    monkeypatch.setattr(answering, "answer", real)
+    monkeypatch.setattr(run, "answer", real)
     code, _, err = dither("query", visits, COUNT, "--epsilon", "1", "--again")
     assert code == 2
     assert "incidents" in err

@@ -158,20 +158,20 @@ def test_cells_of_the_wrong_type_are_null_and_say_nothing(visits, dither):
 
 
 def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
-    from dither.tables import answering
+    from dither.tables.execute import run
 
-    real = answering.answer
+    real = run.answer
 
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(answering, "answer", stop)
+    monkeypatch.setattr(run, "answer", stop)
     code, out, err = dither("query", visits, COUNT, "--epsilon", "1")
     assert (code, out) == (130, "")
     assert "ε = 1 was charged" in err
     assert len(err.splitlines()) == 1
     assert left(visits) == "(ε, δ) = (19, 0.001)"
-    monkeypatch.setattr(answering, "answer", real)
+    monkeypatch.setattr(run, "answer", real)
     assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
     assert left(visits) == "(ε, δ) = (18, 0.001)"  # there was no answer yet, so it is paid again
     assert dither("budget", visits, "--verify")[0] == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.spending import kept_by
+from dither.budget_hooks import kept_by
 
 
 def charged(fit):

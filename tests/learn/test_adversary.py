@@ -12,8 +12,8 @@ import dither as dp
 from dither import learn
 from dither.exact import exactly
 from dither.learn import selection
+from dither.learn.budget import Budget, noisy_ceiling
 from dither.learn.descent import NoisyDescent
-from dither.learn.sums import Budget, noisy_ceiling
 
 RNG = np.random.default_rng(5)
 BOUNDS = (0, 10)

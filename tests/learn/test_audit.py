@@ -10,7 +10,7 @@ import pytest
 import dither as dp
 from dither import learn
 from dither.audit import measure, replay
-from dither.learn import base, sums
+from dither.learn import base, budget
 
 RNG = np.random.default_rng(11)
 ROWS = RNG.uniform(0, 10, size=(400, 3))
@@ -98,15 +98,15 @@ def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilo
 
 
 def unclipped(rows, norm, bits, *_):
-    """Rows in steps as :func:`dither.learn.sums.quantised` makes them, however long they are."""
-    top = sums.steps_to_one(rows.shape[1], norm, bits)
+    """Rows in steps as :func:`dither.learn.budget.quantised` makes them, however long they are."""
+    top = budget.steps_to_one(rows.shape[1], norm, bits)
     return np.trunc(rows * top), top
 
 
 @pytest.mark.parametrize("name", ["Mean", "GaussianNB", "KMeans", "PCA"])
 def test_a_twin_that_does_not_clip_is_caught(name, monkeypatch):
     monkeypatch.setattr(base, "clip", lambda rows, _: rows)
-    monkeypatch.setattr(sums, "quantised", unclipped)
+    monkeypatch.setattr(budget, "quantised", unclipped)
     far = np.vstack([ROWS, [60.0, -60.0, 60.0]]), np.append(LABELS, 1), np.append(VALUES, 1.0)
     found = replay(fitting(name, epsilon=20), (ROWS, LABELS, VALUES), far, claim=ESTIMATORS[name](epsilon=20).guarantee)
     assert not found.passed
@@ -124,8 +124,8 @@ def test_a_twin_that_keeps_something_of_the_data_is_caught(name, kept):
 
 @pytest.mark.parametrize("name", ["pure Mean", "pure StandardScaler", "GaussianNB", "LogisticRegression"])
 def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypatch):
-    noisy = sums.Budget._noisy
-    monkeypatch.setattr(sums.Budget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1)))
+    noisy = budget.Budget._noisy
+    monkeypatch.setattr(budget.Budget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1)))
     claim = ESTIMATORS[name]().guarantee
     found = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)
     assert "lose more" in str(found)

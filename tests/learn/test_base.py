@@ -17,10 +17,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.learn.base import limits_of
+from dither.learn.budget import Budget
 from dither.learn.linear import LinearRegression, Mean, Ridge
 from dither.learn.pca import PCA
 from dither.learn.scaler import StandardScaler
-from dither.learn.sums import Budget
 from dither.randomness import SeededSource
 from learn.conformance import failed
 

@@ -16,11 +16,11 @@ from hypothesis.extra import numpy as arrays
 
 import dither as dp
 from dither.accounting import GaussianNoise, PoissonSampled, best_of, zcdp
+from dither.budget_hooks import kept_by
 from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.learn.descent import REACH, Factors, NoisyDescent, descend_privately, noise_for, noisy_descent
 from dither.learn.losses import Logistic, Multinomial, Squared, clipped_sum
 from dither.randomness import SYSTEM
-from dither.spending import kept_by
 
 ANY = st.floats(-1e300, 1e300, allow_nan=False)
 PLAIN = {"steps": 10, "step": 1.0, "clip": 1.0, "noise_multiplier": 3.0, "size": 100.0}

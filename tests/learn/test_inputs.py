@@ -18,7 +18,7 @@ import dither as dp
 from dither import learn
 from dither.accounting import Pure
 from dither.learn import inputs, selection
-from dither.learn.sums import Budget
+from dither.learn.budget import Budget
 from dither.randomness import SeededSource
 
 pytestmark = pytest.mark.filterwarnings("error", "ignore::dither.learn.spent.PrivacyWarning")

@@ -16,12 +16,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
+from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, WrongType
+from dither.learn.budget import Budget
 from dither.learn.kmeans import KMeans, _normal_centres, private_centres, squared_distances
 from dither.learn.linear import LinearRegression
-from dither.learn.sums import Budget
 from dither.randomness import SeededSource
-from dither.spending import kept_by
 from learn.conformance import failed
 from learn.keeper import charged
 

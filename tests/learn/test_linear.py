@@ -12,8 +12,8 @@ from sklearn.datasets import load_diabetes
 
 import dither as dp
 from dither.learn import linear
+from dither.learn.budget import Budget
 from dither.learn.linear import LinearRegression, Mean, Ridge, solve
-from dither.learn.sums import Budget
 
 rng = np.random.default_rng(3)
 

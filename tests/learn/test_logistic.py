@@ -17,10 +17,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
+from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.learn.logistic import LogisticRegression
 from dither.randomness import SeededSource
-from dither.spending import kept_by
 from learn.conformance import failed
 from learn.keeper import charged
 

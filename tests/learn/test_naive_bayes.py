@@ -16,11 +16,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
+from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
+from dither.learn.budget import Budget
 from dither.learn.naive_bayes import GaussianNB, moments
-from dither.learn.sums import Budget
 from dither.randomness import SeededSource
-from dither.spending import kept_by
 from learn.conformance import failed
 from learn.keeper import charged
 

@@ -19,7 +19,8 @@ from dither import learn
 from dither.accounting import best_of
 from dither.audit import measure, replay
 from dither.errors import DitherError, InvalidArgument
-from dither.learn import base, sums
+from dither.learn import base
+from dither.learn import budget as sums
 
 RNG = np.random.default_rng(4)
 pytestmark = pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")  # fitted again and again

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dither.learn.budget import quantised
 from dither.learn.descent import Factors
 from dither.learn.losses import Huber, Logistic, Multinomial, SmoothHinge, Squared, softmax
 from dither.learn.rows import across, lengths, turned
-from dither.learn.sums import quantised
 
 SHAPES = st.tuples(st.integers(1, 70), st.integers(1, 70), st.integers(1, 12))
 

@@ -17,11 +17,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dither as dp
 from dither.audit import replay
+from dither.budget_hooks import kept_by
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.learn import GaussianNB, LogisticRegression, StandardScaler, inputs
 from dither.learn.selection import _STEPS, _scores, _steps, select_model
 from dither.randomness import SeededSource
-from dither.spending import kept_by
 
 RNG = np.random.default_rng(2)
 ROWS = RNG.uniform(0, 10, (120, 2))

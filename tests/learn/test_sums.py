@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import dither as dp
-from dither.learn import sums
-from dither.learn.sums import Budget
+from dither.learn import budget as sums
+from dither.learn.budget import Budget
 
 ONE = dp.ApproxDP(1, 1e-5)
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dither as dp
+from dither.budget_hooks import kept_by
 from dither.errors import InvalidArgument, InvalidData
 from dither.learn.gd import Schedule
 from dither.learn.losses import Loss, Squared
 from dither.learn.theorem import TheoremSGD, private_bound
-from dither.spending import kept_by
 
 
 def theta(h, gammas, a, reach, epsilon):

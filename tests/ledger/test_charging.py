@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dither as dp
+from dither.budget_hooks import spends
 from dither.ledger.answers import encode
 from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
-from dither.spending import spends
 
 Ledger = dp.ledger.Ledger
 COST = dp.PureDP(0.25)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dither as dp
+from dither.budget_hooks import covered, spends
 from dither.randomness import SeededSource, SystemSource, drawn_from
-from dither.spending import covered, spends
 
 Ledger = dp.ledger.Ledger
 

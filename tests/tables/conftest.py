@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ledger" / "survive"))
 
 from throwaway import Server
 
-from dither.tables.card import Card
+from dither.tables.card.model import Card
 from dither.tables.engines import Engine, connect
 
 pytest.register_assert_rewrite("support_engines")

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from dither.mechanisms import Exponential, Gaussian, Laplace
-from dither.tables import answering
-from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.compile.dialect_sql import Phrases
 from dither.tables.engines import connect
-from dither.tables.phrases import Phrases
-from dither.tables.plan import Keys, Plan
+from dither.tables.execute import run as answering
+from dither.tables.planning.plan import Keys, Plan
 
 COLUMNS = {
     "person": ColumnCard("integer"),

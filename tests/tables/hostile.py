@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from dither.errors import DitherError
-from dither.tables import rows
-from dither.tables.card import ColumnCard, PublicTable
-from dither.tables.rows import Typed
-from dither.tables.tree import OPERATIONS, PERIODS, Call, Column, Expression, Literal, Value
+from dither.tables.card.model import ColumnCard, PublicTable, Value
+from dither.tables.compile.expressions import Typed, compile
+from dither.tables.compile.literals import name as quoted
+from dither.tables.query.tree import OPERATIONS, PERIODS, Call, Column, Expression, Literal
 
 EDGES = [
     sign * base + step
@@ -131,13 +131,13 @@ def _arguments(op: str, pick: random.Random, atoms: list[Expression], numbers: l
 
 
 def find(column: Column) -> tuple[str, ColumnCard]:
-    return f"t.{rows.name(column.name)}", COLUMNS[column.name]
+    return f"t.{quoted(column.name)}", COLUMNS[column.name]
 
 
 def compiled(expression: Expression) -> Typed | None:
     """The expression as SQL, or None where it is refused."""
     try:
-        return rows.compile(expression, find)
+        return compile(expression, find)
     except DitherError:
         return None
 

@@ -18,12 +18,16 @@ from scipy import stats
 
 from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
-from dither.tables import answering, auto, plan, rows, shape
-from dither.tables.measures import grid
-from dither.tables.phrases import Phrases
-from dither.tables.plan import _Draft
-from dither.tables.ranges import bounded as bounds_within
-from dither.tables.tree import NUMERIC, Aggregate, Call, Column, Group, Literal, Query
+from dither.tables.compile import expressions as rows
+from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.execute import run as answering
+from dither.tables.planning import automatic, plan
+from dither.tables.planning.groups import every_group
+from dither.tables.planning.measures import grid
+from dither.tables.planning.plan import _Draft
+from dither.tables.query import evaluate
+from dither.tables.query.ranges import bounded as bounds_within
+from dither.tables.query.tree import NUMERIC, Aggregate, Call, Column, Group, Literal, Query
 from support import assert_distribution
 from tables import questions
 from tables.glass import COLUMNS, bounded, card, table
@@ -44,7 +48,7 @@ def raw(expression, row):
             values = expression.args if expression.op == "coalesce" else (*expression.args[1::2], expression.args[-1])
             if any(numeric(each) == "number" for each in values):
                 return held(expression, row)
-        return shape.evaluate(Call(expression.op, tuple(Literal(each) for each in args)), {})
+        return evaluate.evaluate(Call(expression.op, tuple(Literal(each) for each in args)), {})
     value = row[expression.name] if isinstance(expression, Column) else expression.value
     if isinstance(value, float) and math.isinf(value):  # it compares as the largest number does
         return math.copysign(sys.float_info.max, value)
@@ -70,7 +74,7 @@ def held(expression, row):
         raw(each, row) if expression.op == "case" and i % 2 == 0 and i < len(expression.args) - 1 else held(each, row)
         for i, each in enumerate(expression.args)
     ]
-    return shape.evaluate(Call(expression.op, tuple(Literal(each) for each in inner)), {})
+    return evaluate.evaluate(Call(expression.op, tuple(Literal(each) for each in inner)), {})
 
 
 def on_grid(value, bounds, how):
@@ -89,7 +93,7 @@ def defined(query, data, limit, made):
         if all(keys is None or part in keys for part, keys in zip(key, made.keys, strict=True)):
             people[key][row["person"]].append(row)
     found = {}
-    for key in answering.every_group(made) or people:
+    for key in every_group(made) or people:
         found[key] = {
             name: answered(told, made.parts.get(name), list(people[key].values()), limit)
             for name, told in query.aggregates.items()
@@ -362,7 +366,7 @@ def test_too_many_groups_are_refused():
     keys = tuple(range(1001))
     by = (Group("a", Column("code"), keys), Group("b", AGE, keys))
     with pytest.raises(DitherError, match="at most 1000000"):
-        answering.every_group(plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1))
+        every_group(plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1))
 
 
 @pytest.mark.parametrize("drawn", [10**25, -(10**25), (1 << 63) - 1, -(1 << 63)])
@@ -404,7 +408,7 @@ def test_an_extreme_at_the_smallest_epsilon_is_answered():
 
 def test_whatever_bounds_are_chosen_privately_can_be_measured():
     """They are chosen after the charge: no choice may fail then."""
-    for low, high in itertools.combinations(auto.MAGNITUDES, 2):
+    for low, high in itertools.combinations(automatic.MAGNITUDES, 2):
         for limit in (1, 256):
             assert grid((low, high), False, 24, limit).width > 0
             assert grid((math.floor(low), max(math.ceil(high), math.floor(low) + 1)), True, 24, limit).width > 0

@@ -10,8 +10,8 @@ import pytest
 import dither as dp
 from dither.errors import DitherError
 from dither.guarantees import ApproxDP, PureDP
-from dither.tables import auto
-from dither.tables.tree import Aggregate, Call, Column, Group, Literal, Query
+from dither.tables.planning import automatic
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from tables.glass import glass
 
 ROWS = pa.table(
@@ -28,7 +28,7 @@ ROWS = pa.table(
 @pytest.fixture(autouse=True)
 def sure(monkeypatch):
     """No test here fails by chance."""
-    monkeypatch.setattr(auto, "CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic, "CONFIDENCE", 1 - 1e-11)
 
 
 @pytest.fixture
@@ -91,11 +91,11 @@ def test_the_choices_are_part_of_what_is_charged(delta, consistent):
 def test_bounds_of_an_expression_are_stated():
     query = Query({"m": Aggregate("mean", Call("+", (Column("x"), Literal(1))), bounds="auto")})
     with pytest.raises(DitherError, match="plain column"):
-        auto.wanted(query, 1)
+        automatic.wanted(query, 1)
     both = Query({"m": Aggregate("mean", Column("x"), bounds="auto")}, (Group("town", Column("town")),))
-    assert auto.wanted(both, "auto") == ["max_groups", "m"]
-    assert auto.wanted(both, 1) == ["m"]
-    assert auto.provisional(both).aggregates["m"].bounds == (0.0, 1.0)
+    assert automatic.wanted(both, "auto") == ["max_groups", "m"]
+    assert automatic.wanted(both, 1) == ["m"]
+    assert automatic.provisional(both).aggregates["m"].bounds == (0.0, 1.0)
 
 
 def test_nothing_at_all_is_no_error():

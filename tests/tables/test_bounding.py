@@ -10,11 +10,12 @@ from datetime import date, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from dither.tables import bounding, plan
-from dither.tables.bounding import Frame, Measure, grid
-from dither.tables.card import Card, ColumnCard
-from dither.tables.phrases import Phrases
-from dither.tables.tree import Aggregate, Call, Column, Group, Join, Literal, Query
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import statements
+from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.statements import Frame, Measure, grid
+from dither.tables.planning import plan
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 
 # Py4J leaves its sockets to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -148,20 +149,21 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
         expression = Call("*", (Call("+", (AMOUNT, AGE)), Call("case", (Column("ok"), AMOUNT, Literal(2)))))
         found = {
             kind: [
-                lines(each, bounding.sums(frame(each, card, query, keys), measures(limit))),
-                lines(
-                    each, bounding.bins(frame(each, card, query, keys), AMOUNT, tuple(i / 4 for i in range(401)), None)
-                ),
-                lines(each, bounding.bins(frame(each, card, query, keys), AGE, (0, 10.5, 60, 121), None)),
-                lines(each, bounding.bins(frame(each, card, query, keys), Column("region"), None, ("a", "🎲", "\\"))),
+                lines(each, statements.sums(frame(each, card, query, keys), measures(limit))),
                 lines(
                     each,
-                    bounding.sums(
+                    statements.bins(frame(each, card, query, keys), AMOUNT, tuple(i / 4 for i in range(401)), None),
+                ),
+                lines(each, statements.bins(frame(each, card, query, keys), AGE, (0, 10.5, 60, 121), None)),
+                lines(each, statements.bins(frame(each, card, query, keys), Column("region"), None, ("a", "🎲", "\\"))),
+                lines(
+                    each,
+                    statements.sums(
                         frame(each, card, query, keys),
                         [Measure("sum", expression, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, limit))],
                     ),
                 ),
-                lines(each, bounding.spread(frame(each, card, query, keys), 64)) if unit and query.groups else None,
+                lines(each, statements.spread(frame(each, card, query, keys), 64)) if unit and query.groups else None,
             ]
             for kind, each in engines.items()
         }
@@ -192,7 +194,7 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
     ]
     found = {
         key: tuple(told)
-        for key, *told in lines(each, bounding.sums(frame(each, card, query, keys, groups, limit), wanted))
+        for key, *told in lines(each, statements.sums(frame(each, card, query, keys, groups, limit), wanted))
     }
 
     pairs = defaultdict(list)
@@ -238,7 +240,7 @@ def test_one_person_moves_no_sum_by_more_than_its_bound(engine, kind, limit):
         whole = dict(
             lines(
                 each := engine("duckdb", rows, card),
-                bounding.sums(frame(each, card, query, keys, groups, limit), [measure]),
+                statements.sums(frame(each, card, query, keys, groups, limit), [measure]),
             )
         )
         for who in range(-6, 6):
@@ -246,7 +248,7 @@ def test_one_person_moves_no_sum_by_more_than_its_bound(engine, kind, limit):
             less = dict(
                 lines(
                     each := engine("duckdb", rows.filter(mask), card),
-                    bounding.sums(frame(each, card, query, keys, groups, limit), [measure]),
+                    statements.sums(frame(each, card, query, keys, groups, limit), [measure]),
                 )
             )
             moved = {key: abs(whole.get(key, 0) - less.get(key, 0)) for key in {*whole, *less}}
@@ -267,7 +269,7 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
     for keys in ((None,), (("r0", "r1", "r2", "r3"),)):
         seen = set()
         for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
-            told = bounding.sums(
+            told = statements.sums(
                 Frame(query, card, keys, 2, 1, secret, Phrases("duckdb"), {"": each.table.sql("duckdb")}),
                 [Measure("people")],
             )
@@ -287,7 +289,7 @@ def test_groups_are_chosen_as_if_at_random_within_one_release(engine, private):
     each, share = engine("duckdb", rows, card), most / len(names)
     for secret in (random.SystemRandom().getrandbits(128) for _ in range(3)):
         one = Frame(query, card, keys, most, 1, secret, Phrases("duckdb"), {"": each.table.sql("duckdb")})
-        kept = [line[1] for line in lines(each, bounding.sums(one, [Measure("people")]))]
+        kept = [line[1] for line in lines(each, statements.sums(one, [Measure("people")]))]
         assert max(abs(count - people * share) for count in kept) < 7 * math.sqrt(people * share * (1 - share))
 
 
@@ -298,7 +300,7 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
 
     districts = pa.table({"code": ["a", "é", "🎲"], "district": ["north", "south", "north"]})
     pc.write_csv(districts, tmp_path / "districts.csv")
-    from dither.tables.card import PublicTable
+    from dither.tables.card.model import PublicTable
 
     public = {
         "districts": PublicTable(
@@ -315,7 +317,7 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
     found = {}
     for kind in KINDS:
         each = engine(kind, rows, card)
-        found[kind] = lines(each, bounding.sums(frame(each, card, query, (None,)), measures(2)))
+        found[kind] = lines(each, statements.sums(frame(each, card, query, (None,)), measures(2)))
     assert found["postgres"] == found["duckdb"] == found["spark"]
     assert {line[0] for line in found["duckdb"]} <= {"north", "south", None}
 
@@ -340,9 +342,9 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
     card = Card("t", "", COLUMNS, unit)
     for query, keys in QUESTIONS.values():
         one = Frame(query, card, keys, 2, 2, 1, Phrases(dialect), {"": "t"})
-        said = [bounding.sums(one, measures(2)), bounding.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
+        said = [statements.sums(one, measures(2)), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
         if unit:
-            said.append(bounding.spread(one, 64))
+            said.append(statements.spread(one, 64))
         for text in said:
             tree = sqlglot.parse_one(text, read=dialect)
             inner = tree

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables import builder as b
-from dither.tables.builder import agg, among, case, col, desc, group_by, join, query, shaped, where
-from dither.tables.sql import parse
-from dither.tables.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
+from dither.tables.builder import steps as b
+from dither.tables.builder.steps import agg, among, case, col, desc, group_by, join, query, shaped, where
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
+from dither.tables.sql.parse import parse
 from tables.questions import CARD, op, text
 
 TERMS = [

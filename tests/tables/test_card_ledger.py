@@ -12,8 +12,8 @@ import pytest
 import dither as dp
 from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.ledger import Receipt, receipts
-from dither.tables import cards
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card import toml as cards
+from dither.tables.card.model import Card, ColumnCard
 
 ROWS = pa.table({"who": list(range(40)), "region": ["a", "b"] * 20, "age": [i % 90 for i in range(40)]})
 COUNT = "SELECT COUNT(*) AS n FROM visits"

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument, InvalidData
 from dither.guarantees import ZCDP, ApproxDP, PureDP
-from dither.tables import cards
-from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.card import toml
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.draft import draft
 
 FULL = """
 name = "visits"
@@ -81,7 +82,7 @@ district = { type = "text" }
 def test_a_full_card(tmp_path: Path) -> None:
     path = tmp_path / "visits.toml"
     path.write_text(FULL, encoding="utf-8")
-    assert cards.read(path) == Card(
+    assert toml.read(path) == Card(
         name="visits",
         source=str(tmp_path / "data/visits.parquet"),
         columns={
@@ -115,9 +116,7 @@ SMALL = {"name": "t", "source": "t.csv", "columns": {"a": "integer", "b": "text"
 
 
 def test_a_small_card() -> None:
-    assert cards.parse(SMALL, "/home") == Card(
-        "t", "/home/t.csv", {"a": ColumnCard("integer"), "b": ColumnCard("text")}
-    )
+    assert toml.parse(SMALL, "/home") == Card("t", "/home/t.csv", {"a": ColumnCard("integer"), "b": ColumnCard("text")})
 
 
 @pytest.mark.parametrize(
@@ -133,13 +132,13 @@ def test_a_small_card() -> None:
     ],
 )
 def test_paths_start_from_the_card(source: str, found: str) -> None:
-    assert cards.parse({**SMALL, "source": source, "ledger": source}, "/home").source == found
+    assert toml.parse({**SMALL, "source": source, "ledger": source}, "/home").source == found
 
 
 def test_a_relative_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.toml").write_text('name = "t"\nsource = "t.csv"\ncolumns.a = "text"')
     monkeypatch.chdir(tmp_path)
-    assert cards.read("t.toml").source == str(tmp_path / "t.csv")
+    assert toml.read("t.toml").source == str(tmp_path / "t.csv")
 
 
 def changed(**more: Any) -> dict[str, Any]:
@@ -153,13 +152,13 @@ def column(**about: Any) -> dict[str, Any]:
 def test_how_questions_are_limited_and_where_traces_are_kept() -> None:
     more = {"min_epsilon": 1, "max_incidents": 5, "receipt": "../r", "incident_log": "/var/log/t"}
     budget = {"epsilon": 1, "delta": 1e-6, "per": "person", "population": "p", "filter": "advanced"}
-    card = cards.parse({**SMALL, **more, "unit": "a", "budget": budget}, "/home")
+    card = toml.parse({**SMALL, **more, "unit": "a", "budget": budget}, "/home")
     assert (card.min_epsilon, card.max_incidents, card.receipt, card.incident_log) == (1.0, 5, "/r", "/var/log/t")
     assert (card.population, card.filter, card.each_person) == ("p", "advanced", ApproxDP(1, 1e-6))
-    plain = cards.parse(SMALL, "/home")
+    plain = toml.parse(SMALL, "/home")
     assert (plain.min_epsilon, plain.max_incidents, plain.receipt, plain.incident_log) == (1e-4, 3, None, None)
     # none of these changes what an answer means, so none makes a recorded answer unknown
-    assert repr(cards.parse({**SMALL, **more}, "/home")) == repr(plain)
+    assert repr(toml.parse({**SMALL, **more}, "/home")) == repr(plain)
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
@@ -271,7 +270,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
 def test_mistakes(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        cards.parse({key: value for key, value in given.items() if value is not None})
+        toml.parse({key: value for key, value in given.items() if value is not None})
     assert re.match(f"(?:{said})|.*(?:{said})", str(caught.value)), str(caught.value)
     assert re.search(r": expected .+, got .+\. Fix: .+\.", str(caught.value))
 
@@ -285,10 +284,10 @@ def test_files_that_are_no_cards(tmp_path: Path) -> None:
     ):
         path.write_bytes(raw)
         with pytest.raises(InvalidArgument, match=said):
-            cards.read(path)
+            toml.read(path)
     for place in (tmp_path, tmp_path / "nothing.toml"):
         with pytest.raises(InvalidArgument, match="card: expected"):
-            cards.read(place)
+            toml.read(place)
 
 
 @pytest.mark.parametrize(
@@ -301,9 +300,9 @@ def test_files_that_are_no_cards(tmp_path: Path) -> None:
     ],
 )
 def test_budgets(budget: dict[str, Any], found: Any) -> None:
-    card = cards.parse(changed(budget=budget))
+    card = toml.parse(changed(budget=budget))
     assert (card.budget, card.each_person, card.each_analyst) == (found, None, None)
-    person = cards.parse(changed(unit="a", budget={**budget, "per": "person", "each_analyst": 0.5}))
+    person = toml.parse(changed(unit="a", budget={**budget, "per": "person", "each_analyst": 0.5}))
     assert (person.budget, person.each_person, person.each_analyst) == (None, found, PureDP(0.5))
 
 
@@ -324,12 +323,12 @@ def uncommented(text: str) -> str:
 
 def test_a_draft_can_be_read(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "Visits 2024.parquet")
-    text = cards.draft(tmp_path / "Visits 2024.parquet", "patient")
+    text = draft(tmp_path / "Visits 2024.parquet", "patient")
     assert "secret" not in text
     assert max(map(len, text.splitlines())) <= 120
     path = tmp_path / "card.toml"
     path.write_text(text, encoding="utf-8")
-    card = cards.read(path)
+    card = toml.read(path)
     assert card == Card(
         name="visits_2024",
         source=str(tmp_path / "Visits 2024.parquet"),
@@ -346,7 +345,7 @@ def test_a_draft_can_be_read(tmp_path: Path) -> None:
 
 
 def test_the_examples_in_a_draft_are_right(tmp_path: Path) -> None:
-    card = cards.parse(tomllib.loads(uncommented(cards.draft(TABLE, "patient", name="visits"))))
+    card = toml.parse(tomllib.loads(uncommented(draft(TABLE, "patient", name="visits"))))
     assert card.columns["amount"].bounds == (0, 100)
     assert card.columns["region"].keys == ("north", "south")
     assert card.public["districts"].columns["postcode"] == ColumnCard("text")
@@ -357,44 +356,44 @@ def test_the_examples_in_a_draft_are_right(tmp_path: Path) -> None:
 
 def test_a_draft_of_a_csv_file_guesses_no_types(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("who,amount\n7,1.5\n")
-    text = cards.draft(str(tmp_path / "t.csv"), "who")
+    text = draft(str(tmp_path / "t.csv"), "who")
     assert '[columns.amount]\ntype = "text"  # to be filled in' in text
     assert "not guessed" in text
-    card = cards.parse(tomllib.loads(text))
+    card = toml.parse(tomllib.loads(text))
     assert card.columns == {"who": ColumnCard("text"), "amount": ColumnCard("text")}
 
 
 def test_a_draft_without_a_unit() -> None:
-    card = cards.parse(tomllib.loads(cards.draft(TABLE)))
+    card = toml.parse(tomllib.loads(draft(TABLE)))
     assert (card.name, card.unit, card.budget, card.each_person) == ("data", None, PureDP(1), None)
 
 
 def test_a_draft_of_a_database(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as own:
         own.execute("CREATE TABLE visits (who INTEGER)")
-    card = cards.parse(tomllib.loads(cards.draft(f"{tmp_path}/d.duckdb::visits", "who")))
+    card = toml.parse(tomllib.loads(draft(f"{tmp_path}/d.duckdb::visits", "who")))
     assert (card.name, card.source) == ("visits", f"{tmp_path}/d.duckdb::visits")
 
 
 def test_a_draft_holds_no_password(postgres: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as own:
         own.execute("CREATE TABLE drafted (who integer)")
-    text = cards.draft(f"{postgres.replace('postgres@', 'postgres:sekret@')}&password=sekret::drafted", "who")
+    text = draft(f"{postgres.replace('postgres@', 'postgres:sekret@')}&password=sekret::drafted", "who")
     assert "sekret" not in text
-    assert cards.parse(tomllib.loads(text)).source == f"{postgres}::drafted"
+    assert toml.parse(tomllib.loads(text)).source == f"{postgres}::drafted"
 
 
 def test_drafts_that_are_refused() -> None:
     with pytest.raises(
         InvalidArgument, match=r"unit: expected one of the source's columns, got 'patent'\. Fix: did you mean patient\?"
     ):
-        cards.draft(TABLE, "patent")
+        draft(TABLE, "patent")
     with pytest.raises(InvalidArgument, match="unit: expected a column of whole numbers or text, got number"):
-        cards.draft(TABLE, "amount")
+        draft(TABLE, "amount")
     with pytest.raises(InvalidArgument, match="name: expected"):
-        cards.draft(TABLE, name="a b")
+        draft(TABLE, name="a b")
     with pytest.raises(InvalidData):
-        cards.draft("nothing.parquet")
+        draft("nothing.parquet")
 
 
 @given(
@@ -410,7 +409,7 @@ def test_odd_names_survive(names: list[str]) -> None:
         return
     table = pa.table({name: [1] for name in folded.values()})
     unit = next(iter(folded.values()))
-    card = cards.parse(tomllib.loads(cards.draft(table, unit, name="t")))
+    card = toml.parse(tomllib.loads(draft(table, unit, name="t")))
     assert set(card.columns) == set(folded.values())
     assert card.unit == unit
 
@@ -419,19 +418,19 @@ def test_odd_names_survive(names: list[str]) -> None:
 
 
 def test_gaps() -> None:
-    bare = cards.parse(changed(columns={"a": "integer", "b": "text", "c": "date"}))
-    said = "\n".join(cards.gaps(bare))
+    bare = toml.parse(changed(columns={"a": "integer", "b": "text", "c": "date"}))
+    said = "\n".join(toml.gaps(bare))
     assert "no bounds for a: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused" in said
     assert "no keys for b and no delta: GROUP BY b is refused" in said
     assert "no unit" in said
     assert "no budget: nothing can be released" in said
-    spent = cards.parse(changed(budget={"epsilon": 1}))
-    assert any(gap.startswith("no ledger") for gap in cards.gaps(spent))
+    spent = toml.parse(changed(budget={"epsilon": 1}))
+    assert any(gap.startswith("no ledger") for gap in toml.gaps(spent))
 
 
 def test_more_rows_than_questions_accept_are_a_gap() -> None:
     def about(rows: int) -> list[str]:
-        return [gap for gap in cards.gaps(Card("t", "t.csv", {}, unit="who", max_rows=rows)) if "max_rows" in gap]
+        return [gap for gap in toml.gaps(Card("t", "t.csv", {}, unit="who", max_rows=rows)) if "max_rows" in gap]
 
     assert about(256) == []
     assert len(about(257)) == 1
@@ -439,7 +438,7 @@ def test_more_rows_than_questions_accept_are_a_gap() -> None:
 
 
 def test_no_gaps() -> None:
-    full = cards.parse(
+    full = toml.parse(
         {
             "name": "t", "source": "t.csv", "unit": "who", "delta": 1e-6, "ledger": "l.sqlite",
             "budget": {"epsilon": 1},
@@ -447,4 +446,4 @@ def test_no_gaps() -> None:
                         "t": {"type": "text", "keys": ["a"]}},
         }
     )  # fmt: skip
-    assert cards.gaps(full) == []
+    assert toml.gaps(full) == []

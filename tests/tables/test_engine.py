@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
-from dither.tables.card import Card, ColumnCard, Type
+from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.engines import connect, malformed_lines
 from support_engines import interrupted
 

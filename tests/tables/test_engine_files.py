@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.errors import InvalidData
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard
 from dither.tables.engines import connect
 
 

@@ -13,8 +13,8 @@ import pytest
 import sqlglot
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
-from dither.tables.card import Card, ColumnCard, PublicTable
-from dither.tables.dialect import MAX_TEXT_BYTES, render
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.compile.nodes import MAX_TEXT_BYTES, render
 from dither.tables.engines import Engine, connect
 from support_engines import interrupted
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
-from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.engines import connect
 from support_engines import Primitives
 

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 from dither.errors import DitherError
-from dither.tables import bounding, plan, rows
-from dither.tables.bounding import Frame, Measure
-from dither.tables.card import Card, ColumnCard
-from dither.tables.phrases import Phrases
-from dither.tables.tree import COMPARISONS, OPERATIONS, Aggregate, Call, Column, Group, Join, Literal, Query
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import expressions
+from dither.tables.compile import statements as bounding
+from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.statements import Frame, Measure
+from dither.tables.planning import plan
+from dither.tables.query.tree import COMPARISONS, OPERATIONS, Aggregate, Call, Column, Group, Join, Literal, Query
 from tables import hostile
 
 # pyspark reads every answer from a socket that it leaves to the collector
@@ -101,10 +103,12 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
     edges = sorted({*hostile.EDGES, *((1 << 62) + step for step in (-300, -7, 5, 200))})
     loaded = engine(kind, pa.table({"i": pa.array(range(len(edges))), "code": pa.array(edges, pa.int64())}))
     for op in sorted(COMPARISONS):
-        sql = [rows.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
+        sql = [expressions.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
         for edge, found in zip(edges, evaluated(loaded, sql), strict=True):
             assert found == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
-    within = [rows.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges]
+    within = [
+        expressions.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges
+    ]
     for edge, found in zip(edges, evaluated(loaded, within), strict=True):
         assert found == [repr(value in (edge, 0)) for value in edges]
 

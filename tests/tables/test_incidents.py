@@ -14,8 +14,8 @@ import pytest
 
 import dither as dp
 from dither.errors import DataIncident, DatasetClosed, InvalidArgument, InvalidData
-from dither.tables import answering, incidents
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.execute import incidents, run
 
 SECRET = "alice is 47"
 ROWS = pa.table({"who": list(range(40)), "age": [i % 90 for i in range(40)]})
@@ -108,9 +108,9 @@ def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monk
 
     with dp.open(per_person(tmp_path)) as table:
         if step == "_answer":
-            monkeypatch.setattr(answering, "answer", fail)
+            monkeypatch.setattr(run, "answer", fail)
         elif step == "encode":
-            monkeypatch.setattr("dither.tables.session.encode", fail)
+            monkeypatch.setattr("dither.tables.table.encode", fail)
         else:
             monkeypatch.setattr(table.engine, "_keep", fail)
         with pytest.raises(DataIncident) as caught:
@@ -129,7 +129,7 @@ def test_ctrl_c_is_no_incident_and_takes_nothing_along(tmp_path, monkeypatch, st
             raise stop
 
     with dp.open(made(tmp_path)) as table:
-        monkeypatch.setattr(answering, "answer", interrupted)
+        monkeypatch.setattr(run, "answer", interrupted)
         with pytest.raises(stop) as caught:
             table.sql(COUNT).release(1)
         assert caught.value.__context__ is None
@@ -214,7 +214,7 @@ def test_the_log_of_a_ledger_in_a_database_is_beside_the_card(tmp_path, monkeypa
         "[budget]\nepsilon = 1\n"
     )
     seen = []
-    monkeypatch.setattr("dither.tables.session._opened", lambda card, *_: seen.append(card.incident_log))
+    monkeypatch.setattr("dither.tables.table._opened", lambda card, *_: seen.append(card.incident_log))
     dp.open(tmp_path / "visits.toml")
     assert seen == [str(tmp_path / "visits.incidents.log")]
     assert incidents.log_of(card(tmp_path), "l.sqlite").path.name == "l.sqlite.incidents.log"
@@ -229,7 +229,7 @@ def test_after_a_crash_nothing_depends_on_who_came_or_went(tmp_path, monkeypatch
     people = {"none": range(40), "added": range(41), "removed": range(39), "emptied": range(0)}[change]
     with dp.open(per_person(tmp_path)) as table:
         with monkeypatch.context() as patch:
-            patch.setattr(answering, "answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(run, "answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 table.sql(COUNT).release(1, key="k")
         now = pa.table({"who": pa.array(people, pa.int64()), "age": pa.array([1] * len(people), pa.int64())})

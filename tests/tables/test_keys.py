@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither import Gaussian, Laplace
-from dither.tables.keys import threshold
+from dither.tables.planning.key_selection import threshold
 
 CHANCE = Fraction(1, 10**6)
 

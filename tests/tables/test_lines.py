@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import InvalidData
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard
 from dither.tables.engines import connect, files, lines, malformed_lines
 from dither.tables.engines.lines import CsvFormat, CsvTable
 

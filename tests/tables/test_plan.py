@@ -16,10 +16,10 @@ from dither.accounting import gaussian_ratio
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import Gaussian, Laplace
-from dither.tables import plan
-from dither.tables.bounding import Measure
-from dither.tables.card import Card, ColumnCard, PublicTable
-from dither.tables.tree import Aggregate, Call, Column, Group, Join, Literal, Query
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.compile.statements import Measure
+from dither.tables.planning import plan
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from tables.glass import card
 
 AMOUNT, AGE, TOWN = Column("amount"), Column("age"), Column("town")

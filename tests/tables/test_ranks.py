@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.mechanisms import Exponential
-from dither.tables import plan, ranks
-from dither.tables.tree import Aggregate, Column, Query
+from dither.tables.planning import plan, quantiles
+from dither.tables.query.tree import Aggregate, Column, Query
 from tables.glass import bounded, card, table
 
 QUARTILES = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
@@ -39,7 +39,7 @@ def law(rank, counts):
 
         try:
             with patch.object(Exponential, "select_index", select):
-                told = tuple(sorted(ranks.choose(rank, np.array(counts, dtype=np.int64)).items()))
+                told = tuple(sorted(quantiles.choose(rank, np.array(counts, dtype=np.int64)).items()))
         except Ask as ask:
             weights = ask.args[0] / ask.args[0].sum()
             for place, weight in enumerate(weights):
@@ -65,15 +65,15 @@ def loss(rank, one, other):
     st.data(),
 )
 def test_all_quantiles_together_lose_as_much_as_the_levels(counts, shares, epsilon, data):
-    rank = ranks.ranks(shares, epsilon, 1)
+    rank = quantiles.ranks(shares, epsilon, 1)
     more = data.draw(st.integers(0, len(counts) - 1))
     other = [n + (i == more) for i, n in enumerate(counts)]
-    assert loss(rank, counts, other) <= epsilon * ranks.levels(shares) * (1 + 1e-9)
+    assert loss(rank, counts, other) <= epsilon * quantiles.levels(shares) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("split", [(2, 0), (1, 1)])
 def test_a_person_with_two_values(split):
-    rank = ranks.ranks(QUARTILES, 1.0, 2)
+    rank = quantiles.ranks(QUARTILES, 1.0, 2)
     assert loss(rank, [3, 4], [3 + split[0], 4 + split[1]]) <= 2 * (1 + 1e-9)
 
 
@@ -108,11 +108,14 @@ def test_parting_keeps_neighbours_neighbours(counts, many, place, data):
     person = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=3))
     other = [n + person.count(i) for i, n in enumerate(counts)]
     limit = max(len(person), 1)
-    assert moved(ranks.choose, ranks.ranks(shares, 1.0, limit), counts, other, place) <= ranks.levels(shares) + 1e-12
+    assert (
+        moved(quantiles.choose, quantiles.ranks(shares, 1.0, limit), counts, other, place)
+        <= quantiles.levels(shares) + 1e-12
+    )
 
 
 def test_values_on_both_sides_would_lose_more():
-    rank = ranks.ranks(QUARTILES, 1.0, 1)
+    rank = quantiles.ranks(QUARTILES, 1.0, 1)
     assert moved(on_both_sides, rank, [5, 6, 5], [5, 7, 5], 0.5) > 2.2
 
 
@@ -121,15 +124,17 @@ def test_without_noise_they_are_the_quantiles(counts, data):
     """With a huge epsilon; where values share a bin, to a part of a bin."""
     counts = [n * 8 for n in counts]
     counts[data.draw(st.integers(0, len(counts) - 1))] += 8
-    rank = ranks.ranks(QUARTILES, 1e5, 1)
-    found = ranks.choose(rank, np.array(counts, dtype=np.int64))
-    up_to, total, off = np.cumsum(counts), sum(counts), max(counts) / (2 * ranks.PARTS)
+    rank = quantiles.ranks(QUARTILES, 1e5, 1)
+    found = quantiles.choose(rank, np.array(counts, dtype=np.int64))
+    up_to, total, off = np.cumsum(counts), sum(counts), max(counts) / (2 * quantiles.PARTS)
     for share, bin in found.items():
         assert up_to[bin] - counts[bin] - off <= share * total <= up_to[bin] + off
 
 
 def test_one_value_for_all():
-    found = ranks.choose(ranks.ranks(QUARTILES, 10.0, 1), np.array([0] * 50 + [1000] + [0] * 50, dtype=np.int64))
+    found = quantiles.choose(
+        quantiles.ranks(QUARTILES, 10.0, 1), np.array([0] * 50 + [1000] + [0] * 50, dtype=np.int64)
+    )
     assert found == dict.fromkeys(QUARTILES, 50)
 
 
@@ -151,9 +156,9 @@ def test_quartiles_of_a_table_are_in_order_and_cost_two_levels():
 
 def test_how_far_ranks_may_be_off_holds():
     """At 95 %, over 4,000 draws; a tenth of the error does not cover."""
-    rank, counts = ranks.ranks(QUARTILES, 0.2, 1), np.ones(2000, dtype=np.int64)
-    drawn = [ranks.choose(rank, counts) for _ in range(4000)]
-    for share, error in ranks.errors(rank, 2000).items():
+    rank, counts = quantiles.ranks(QUARTILES, 0.2, 1), np.ones(2000, dtype=np.int64)
+    drawn = [quantiles.choose(rank, counts) for _ in range(4000)]
+    for share, error in quantiles.errors(rank, 2000).items():
         off = np.array([abs(told[share] - float(share) * 2000) for told in drawn])
         assert np.mean(off <= error + 1) >= 0.95
         assert np.mean(off <= error / 10) < 0.9

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from dither.errors import DitherError, InvalidArgument, WrongType
-from dither.tables import rows
-from dither.tables.card import ColumnCard
-from dither.tables.tree import Call, Column, Literal
+from dither.tables.card.model import ColumnCard
+from dither.tables.compile import expressions
+from dither.tables.query.tree import Call, Column, Literal
 
 CARDS = {
     "a": ColumnCard("integer", (0, 120)),
@@ -71,47 +71,47 @@ A, X, WIDE, FREE, T, D, S, B = (Column(name) for name in CARDS)
 )
 def test_what_is_not_safe_is_refused(expression):
     with pytest.raises(DitherError):
-        rows.compile(expression, find)
+        expressions.compile(expression, find)
 
 
 def test_whatever_is_computed_with_is_within_its_bounds():
     """A column inside CASE or COALESCE, too: its interval is what makes the sum around it safe."""
     for inner in (op("coalesce", A, 7), op("case", B, A, 7), op("coalesce", op("case", B, A, None), A)):
-        outer = rows.compile(op("*", inner, 2), find)
+        outer = expressions.compile(op("*", inner, 2), find)
         assert outer.interval in ((0.0, 240.0), (14.0, 14.0))
         assert outer.sql.count("WHEN t.a >= CAST('120' AS BIGINT) THEN CAST(120.0 AS DOUBLE)") >= 1
         assert "THEN t.a " not in outer.sql
-        assert rows.compile(inner, find).type == "integer"  # as a key or in a comparison it is what it is
+        assert expressions.compile(inner, find).type == "integer"  # as a key or in a comparison it is what it is
 
 
 def test_intervals_hold_what_they_say():
-    assert rows.compile(op("neg", A), find).interval == (-120.0, 0.0)
-    assert rows.compile(op("abs", X), find).interval == (0.0, 1.0)
-    assert rows.compile(op("abs", op("+", X, 5)), find).interval == (4.0, 6.0)
-    assert rows.compile(op("-", A, X), find).interval == (-1.0, 121.0)
-    low, high = rows.compile(op("/", 1, X), find).interval
+    assert expressions.compile(op("neg", A), find).interval == (-120.0, 0.0)
+    assert expressions.compile(op("abs", X), find).interval == (0.0, 1.0)
+    assert expressions.compile(op("abs", op("+", X, 5)), find).interval == (4.0, 6.0)
+    assert expressions.compile(op("-", A, X), find).interval == (-1.0, 121.0)
+    low, high = expressions.compile(op("/", 1, X), find).interval
     assert (low, high) == (-(2.0**22), 2.0**22) or high >= 2**22
-    assert rows.compile(op("/", 1, op("+", A, 1)), find).interval == (1 / 121, 1.0)
+    assert expressions.compile(op("/", 1, op("+", A, 1)), find).interval == (1 / 121, 1.0)
 
 
 @pytest.mark.parametrize("width", [1e-310, 1e-260, 1e200, math.inf])
 def test_no_grid_is_finer_or_coarser_than_a_double(width):
     with pytest.raises(InvalidArgument, match="apart"):
-        rows.scale_of(0.0, width)
+        expressions.scale_of(0.0, width)
 
 
 def test_names_and_texts_are_quoted():
-    assert rows.name('a"; DROP') == '"a""; DROP"'
-    assert rows.text("it's") == "'it''s'"
+    assert expressions.name('a"; DROP') == '"a""; DROP"'
+    assert expressions.text("it's") == "'it''s'"
     with pytest.raises(WrongType):
-        rows.literal(object())  # type: ignore[arg-type]
+        expressions.literal(object())  # type: ignore[arg-type]
 
 
 def test_unknown_columns_and_tables_are_named():
     from tables.questions import CARD
 
     with pytest.raises(InvalidArgument, match="nosuch"):
-        rows.lookup(CARD, {})(Column("nosuch"))
+        expressions.lookup(CARD, {})(Column("nosuch"))
     with pytest.raises(InvalidArgument, match="public table"):
-        rows.lookup(CARD, {})(Column("name", "regions"))
-    assert rows.lookup(CARD, {"regions": "p0"})(Column("name", "regions"))[0] == 'p0."name"'
+        expressions.lookup(CARD, {})(Column("name", "regions"))
+    assert expressions.lookup(CARD, {"regions": "p0"})(Column("name", "regions"))[0] == 'p0."name"'

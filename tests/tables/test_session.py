@@ -12,8 +12,9 @@ import pytest
 
 import dither as dp
 from dither.errors import BudgetExceeded, DataIncident, DitherError, InvalidArgument, InvalidData
-from dither.tables import answering, question_plan
-from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.execute import run
+from dither.tables.planning import calibrate
 from tables.glass import glass
 
 ROWS = pa.table(
@@ -263,18 +264,18 @@ def test_each_analyst_has_a_budget(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, InvalidData("source: …"), MemoryError])
 def test_what_fails_after_the_charge_stays_charged_and_is_paid_again(visits, monkeypatch, error):
-    real = answering.answer
+    real = run.answer
 
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(answering, "answer", fail)
+    monkeypatch.setattr(run, "answer", fail)
     raised = KeyboardInterrupt if error is KeyboardInterrupt else DataIncident
     for left in (9, 8):
         with pytest.raises(raised):
             visits.sql(COUNT).release(1)
         assert str(visits.left) == f"(ε, δ) = ({left}, 0.001)"
-    monkeypatch.setattr(answering, "answer", real)
+    monkeypatch.setattr(run, "answer", real)
     answer = visits.sql(COUNT).release(1)
     assert not answer.replayed
     assert abs(answer["n"][0] - 2000) < 1000
@@ -460,13 +461,13 @@ def test_a_csv_file_with_a_header_only(tmp_path):
 @pytest.mark.parametrize("sql", [COUNT, "SELECT COUNT(*) AS n, SUM(amount) AS s, AVG(age) AS a FROM visits"])
 def test_an_error_is_reached_and_not_by_much(visits, error, sql):
     made = visits.sql(sql).plan(error=error)
-    widths = question_plan.widths(made)
+    widths = calibrate.widths(made)
     assert max(widths) <= error
     spent = float(made.guarantee._numbers[0])
     if error >= 100:
         assert max(widths) >= 0.99 * error
     less = visits.sql(sql).plan(spent * 0.98)
-    assert max(question_plan.widths(less)) > error or error < 1
+    assert max(calibrate.widths(less)) > error or error < 1
 
 
 def test_an_error_needs_something_whose_error_is_known(visits):

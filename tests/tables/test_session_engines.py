@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.tables.card import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PublicTable
 from tables.conftest import fill
 
 pytestmark = [

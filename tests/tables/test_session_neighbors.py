@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from dither.errors import DitherError
 from dither.guarantees import ApproxDP
-from dither.tables import bounding, plan
-from dither.tables.bounding import Frame, Measure
-from dither.tables.card import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import statements
+from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.statements import Frame, Measure
 from dither.tables.engines import connect
-from dither.tables.phrases import Phrases
-from dither.tables.tree import Aggregate, Call, Column, Group, Literal, Query
+from dither.tables.planning import plan
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from tables.glass import bounded, card, losses, table
 
 AMOUNT, AGE, TOWN, REGION, VIP = (Column(name) for name in ("amount", "age", "town", "region", "vip"))
@@ -197,10 +198,10 @@ def test_the_bound_of_a_person_with_very_many_rows(limit, dialect):
     columns = {"person": ColumnCard("integer"), "x": ColumnCard("integer", (-7, 5))}
     one = Card("t", "", columns, "person")
     data = pa.table({"person": [1] * 5000, "x": [5, -7, None, 1 << 40, -(1 << 62)] * 1000})
-    fine = bounding.grid((-7, 5), True, 24, limit)
+    fine = statements.grid((-7, 5), True, 24, limit)
     told = [Measure("count"), *(Measure(kind, Column("x"), (-7, 5), fine) for kind in ("values", "sum", "center"))]
-    told.append(Measure("square", Column("x"), (-7, 5), bounding.grid((-7, 5), False, 12, limit)))
+    told.append(Measure("square", Column("x"), (-7, 5), statements.grid((-7, 5), False, 12, limit)))
     with connect(data, one) as engine:
         frame = Frame(Query({}), one, (), 1, limit, 3, Phrases(dialect), {"": engine.table.sql("duckdb")})
-        found = engine.run(bounding.sums(frame, told)).to_pylist()[0]
+        found = engine.run(statements.sums(frame, told)).to_pylist()[0]
     assert [abs(found[f"m{i}"]) <= measure.bound(limit) for i, measure in enumerate(told)] == [True] * 5

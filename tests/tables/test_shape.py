@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument
-from dither.tables.shape import apply, check, evaluate, like, truncated
-from dither.tables.tree import Call, Column, Expression, Literal, Order, Shape, walk
+from dither.tables.query.evaluate import apply, check, evaluate, like, truncated
+from dither.tables.query.tree import Call, Column, Expression, Literal, Order, Shape, walk
 from tables.questions import conditions, numbers, op, sql, text
 
 NAMES = ["word", "n", "s"]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.sql import parse
-from dither.tables.sql_rows import syntax
-from dither.tables.tree import Query
+from dither.tables.query.tree import Query
+from dither.tables.sql.expressions import syntax
+from dither.tables.sql.parse import parse
 from tables.questions import CARD
 
 REFUSED = [

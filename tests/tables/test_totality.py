@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 import dither as dp
 from dither.errors import InvalidArgument
 from dither.ledger.answers import decode, encode
-from dither.tables import rows, shape
 from dither.tables.answer import Answer
-from dither.tables.card import Card, ColumnCard
-from dither.tables.dialect import MAX_TEXT_BYTES
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import expressions as rows
+from dither.tables.compile.nodes import MAX_TEXT_BYTES
 from dither.tables.engines import connect
-from dither.tables.shaping import _kind
-from dither.tables.tree import Call, Column, Expression, Literal
+from dither.tables.execute.postprocess import _kind
+from dither.tables.query import evaluate
+from dither.tables.query.tree import Call, Column, Expression, Literal
 
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=True), st.none())
 expressions = st.recursive(
@@ -36,7 +37,7 @@ expressions = st.recursive(
 def test_every_value_can_be_recorded_shown_and_exported(expression, lines, squared):
     for _ in range(squared):
         expression = Call("*", (expression, expression)) if squared < 5 else Call("+", (expression, Column("n")))
-    values = [shape.evaluate(expression, {"n": n, "x": x}) for n, x in lines]
+    values = [evaluate.evaluate(expression, {"n": n, "x": x}) for n, x in lines]
     answer = Answer(("y",), (_kind(values),), tuple((value,) for value in values), {}, "ε = 1")
     again = Answer.restored(decode(encode(answer.stored())))
     assert again == answer

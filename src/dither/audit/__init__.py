@@ -18,13 +18,13 @@ False
 
 from __future__ import annotations
 
-from dither.audit.certificate import Certificate
-from dither.audit.certify import certify
-from dither.audit.measure import Measurement, measure
-from dither.audit.neighbours import Pair, catalogue, people
-from dither.audit.replay import Release, Replay, replay
-from dither.audit.search import Search, search
-from dither.audit.suite import Audit, Row, audit
+from dither.audit.blackbox.measure import Measurement, measure
+from dither.audit.blackbox.neighbors import Pair, catalogue, people
+from dither.audit.blackbox.search import Search, search
+from dither.audit.dataflow.replay import Release, Replay, replay
+from dither.audit.proof.certificate import Certificate
+from dither.audit.proof.certify import certify
+from dither.audit.suite.run import Audit, Row, audit
 
 __all__ = [
     "Audit",

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from dither.audit import Audit, Row, audit, catalogue, replay, search
-from dither.audit.broken import CASES
-from dither.audit.builtin import Subject, subjects
+from dither.audit.suite.counterexamples import CASES
+from dither.audit.suite.subjects import Subject, subjects
 from dither.cli import printing
 from dither.cli.files import Outputs
 from dither.cli.printing import echo

@@ -19,7 +19,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
 from dither.ledger.accounts import promised
 from dither.ledger.units import Limit
-from dither.tables.card import Card
+from dither.tables.card.model import Card
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dither.cli import printing
 from dither.cli.files import LEDGER_ENDINGS
 from dither.errors import BudgetExceeded, InvalidArgument, message
-from dither.tables import session
+from dither.tables import table as session
 
 REGIONS = ("north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest")
 PRODUCTS = 400

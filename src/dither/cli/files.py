@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Self
 
 from dither.errors import DitherError, InvalidArgument, message
-from dither.tables import cards
-from dither.tables.card import Card
+from dither.tables.card import toml
+from dither.tables.card.model import Card
 
 LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
@@ -163,7 +163,7 @@ def _card_in(path: Path) -> Card | None:
     if path.suffix.lower() != ".toml":
         return None
     try:
-        return cards.read(path) if path.stat().st_size <= _LONGEST_CARD else None
+        return toml.read(path) if path.stat().st_size <= _LONGEST_CARD else None
     except (DitherError, OSError):
         return None
 

@@ -16,14 +16,15 @@ from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
 from dither.ledger.opening import CHANGE_IT
-from dither.tables import cards, session
-from dither.tables.card import Card
-from dither.tables.session import Table
+from dither.tables import table as session
+from dither.tables.card import toml
+from dither.tables.card.model import Card
+from dither.tables.table import Table
 
 
 def read_card(path: str) -> Card:
     """A card, with the files that it leaves to the command line beside it."""
-    card = cards.read(path)
+    card = toml.read(path)
     if card.receipt is None:
         card = replace(card, receipt=str(receipt_file(path, card).absolute()))
     if "://" in (card.ledger or "") and card.incident_log is None:

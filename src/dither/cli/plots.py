@@ -7,8 +7,8 @@ from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.extras import need
-from dither.tables.plan import Plan
-from dither.tables.tree import Column
+from dither.tables.planning.plan import Plan
+from dither.tables.query.tree import Column
 
 ENDINGS = ("png", "svg", "pdf", "jpg", "webp")
 

@@ -14,9 +14,10 @@ from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
-from dither.tables import cards, drafts
+from dither.tables import draft
 from dither.tables.answer import Answer
-from dither.tables.card_ledger import FIRST_NOTES
+from dither.tables.card import toml
+from dither.tables.card.accounts import FIRST_NOTES
 
 FORMATS = ("json", "csv", "parquet")
 _WHOLE = re.compile("[0-9]{1,18}")
@@ -24,7 +25,7 @@ _WHOLE = re.compile("[0-9]{1,18}")
 
 def init(source: str, unit: str | None, name: str | None, output: str | None, force: bool) -> None:
     """Write a draft card."""
-    text = drafts.draft(source, unit, name)
+    text = draft.draft(source, unit, name)
     path = output if output is not None else f"{_stem(source)}.toml"
     with Outputs(force=force, protected=source_files(source)) as outputs:
         outputs.add("--output", path)
@@ -39,7 +40,7 @@ def _stem(source: str) -> str:
 
 def check(path: str) -> None:
     """Say what is missing."""
-    gaps = cards.gaps(cards.read(path))
+    gaps = toml.gaps(toml.read(path))
     for gap in gaps:
         echo(f"- {gap}")
     with open_table(path, read_only=True) as table:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.budget_hooks import covered
 from dither.exact import exp, up
 from dither.mechanisms import Laplace
 from dither.randomness import Source, bernoulli, uniform_integers
-from dither.spending import covered
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

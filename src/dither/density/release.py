@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments, sensitivity
+from dither.budget_hooks import spends_arguments
 from dither.density import histograms, ks
 from dither.density.released import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate, message
@@ -18,7 +19,6 @@ from dither.intake import as_table
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.spending import spends_arguments
 from dither.stats.column import NanPolicy, known_size, read
 
 Method = Literal["histogram", "perturbed", "smoothed", "ks"]

@@ -4,7 +4,7 @@ The order of a fit: parameters are checked, the data enter through :mod:`dither.
 types and shapes alone), the ledger scope that is open, if any, is charged, and only then is anything computed that
 depends on a value in the data. What a fit
 computes it computes in :meth:`PrivateEstimator._released`, from rows clipped to the public bounds and a
-:class:`~dither.learn.sums.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
+:class:`~dither.learn.budget.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
 estimator, so that a ledger can keep it and give it again. A scope holds for the thread that opened it: fits in other
 threads or processes (``n_jobs`` above 1 in scikit-learn) do not see it, and are not charged.
 
@@ -25,24 +25,24 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
+from dither.budget_hooks import keeper, spends
 from dither.errors import InvalidArgument, MissingPackage, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
+from dither.learn.budget import Budget, Floats
 from dither.learn.spent import count_fit, shared_lineage, total_of
-from dither.learn.sums import Budget, Floats
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
-from dither.spending import keeper, spends
 
 try:
-    from sklearn.base import (  # type: ignore[import-untyped]
+    from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
         ClusterMixin,
         RegressorMixin,
         TransformerMixin,
     )
-    from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+    from sklearn.utils.validation import check_is_fitted
 except ImportError as missing:
     raise MissingPackage(
         message("scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'"),
@@ -239,7 +239,7 @@ def _threads(columns: int) -> AbstractContextManager[Any]:
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # scikit-learn has it
+    from threadpoolctl import ThreadpoolController  # scikit-learn has it
 
     return ThreadpoolController()
 

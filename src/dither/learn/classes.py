@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.learn import inputs
 from dither.learn.base import ClassifierMixin, PrivateEstimator
-from dither.learn.sums import Floats
+from dither.learn.budget import Floats
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
+from dither.learn.budget import Floats
 from dither.learn.spent import total_spent
-from dither.learn.sums import Floats
 
 _WARNING = "not private: scores of the data themselves"
 
@@ -66,7 +66,7 @@ class Comparison:
         >>> Comparison("Ridge", (1.0,), np.array([[0.5, 0.7]]), None).to_pandas().columns.tolist()
         ['epsilon', 'mean', 'std', 'lowest', 'highest']
         """
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         frame = pd.DataFrame(self.table)
         frame["epsilon"] = frame["epsilon"].astype(float).fillna(np.inf)
@@ -151,9 +151,9 @@ def compare(
     >>> study.scores.shape, bool(study.baseline.min() > 0.999)
     ((2, 3), True)
     """
-    from sklearn.base import clone, is_classifier  # type: ignore[import-untyped]
-    from sklearn.metrics import check_scoring  # type: ignore[import-untyped]
-    from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]
+    from sklearn.base import clone, is_classifier
+    from sklearn.metrics import check_scoring
+    from sklearn.model_selection import train_test_split
 
     losses = tuple(float(arguments.epsilon(epsilon)) for epsilon in epsilons)
     if not losses:

@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.learn.budget import VECTOR_BITS, Budget, Floats, exact_sum, noisy_ceiling
 from dither.learn.rows import lengths
-from dither.learn.sums import VECTOR_BITS, Budget, Floats, exact_sum, noisy_ceiling
 
 _KEPT, _CAREFUL = 0.5, 5.0
 _ENOUGH = 8.0

@@ -177,7 +177,7 @@ def _one_column(y: Any) -> Any:
         return y
     array = _array(y)
     if array.ndim == 2 and array.shape[1] == 1:
-        from sklearn.exceptions import DataConversionWarning  # type: ignore[import-untyped]
+        from sklearn.exceptions import DataConversionWarning
 
         warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=2)
         return array[:, 0]
@@ -248,7 +248,7 @@ def _declared_column(column: Any) -> NDArray[Any]:
 def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
     """A frame of the same library as X, with the same names and these columns."""
     if type(X).__module__.partition(".")[0] == "pandas":
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         frame = pd.DataFrame(dict(enumerate(parts)))
         frame.columns = X.columns
@@ -257,7 +257,7 @@ def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
         import polars as pl
 
         return pl.DataFrame({name: pl.Series(name, part.tolist()) for name, part in zip(_names(X), parts, strict=True)})
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     return pa.table({name: part.tolist() for name, part in zip(_names(X), parts, strict=True)})
 

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, limits_of
+from dither.learn.budget import Budget, Floats, noisy_count, noisy_gram, noisy_sum
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.rows import turned
-from dither.learn.sums import Budget, Floats, noisy_count, noisy_gram, noisy_sum
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -57,7 +57,7 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows and their products,
-    each with noise out of one :class:`~dither.learn.sums.Budget`.
+    each with noise out of one :class:`~dither.learn.budget.Budget`.
 
     Distances are measured in the units of the bounds: features count alike if their bounds are as wide as they are.
     There are no ``labels_``: which group a record is in is for whoever has the record, by :meth:`predict`.
@@ -141,9 +141,9 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return np.array([f"kmeans{i}" for i in range(self._n_features_out)], dtype=object)
 
     def _plain(self) -> Any:
-        from sklearn import cluster  # type: ignore[import-untyped]
-        from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-        from sklearn.preprocessing import FunctionTransformer  # type: ignore[import-untyped]
+        from sklearn import cluster
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer
 
         units = FunctionTransformer(lambda X: centred(X, limits_of(self.bounds, X.shape[1])))
         return make_pipeline(units, cluster.KMeans(self.n_clusters, n_init=10))
@@ -220,8 +220,8 @@ def _normal_centres(variances: Floats, size: int) -> Floats:
     >>> _normal_centres(np.array([4.0]), 2).ravel().round(1)
     array([-1.6,  1.6])
     """
-    from scipy.special import ndtri  # type: ignore[import-untyped]
-    from scipy.stats import qmc  # type: ignore[import-untyped]
+    from scipy.special import ndtri
+    from scipy.stats import qmc
 
     places = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]  # the first is 0, where the law has no point
     points = ndtri(places) * np.sqrt(variances)

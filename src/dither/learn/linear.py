@@ -27,9 +27,7 @@ import numpy as np
 from dither import arguments
 from dither.learn import inputs
 from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
-from dither.learn.descent import GRADIENT_BITS, REACH, Factors
-from dither.learn.rows import lengths, turned
-from dither.learn.sums import (
+from dither.learn.budget import (
     Budget,
     Floats,
     noisy_ceiling,
@@ -40,6 +38,8 @@ from dither.learn.sums import (
     quantised,
     steps_to_one,
 )
+from dither.learn.descent import GRADIENT_BITS, REACH, Factors
+from dither.learn.rows import lengths, turned
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -297,7 +297,7 @@ class LinearRegression(_Linear):
     """
 
     def _plain(self) -> Any:
-        from sklearn import linear_model  # type: ignore[import-untyped]
+        from sklearn import linear_model
 
         return linear_model.LinearRegression()
 

@@ -28,17 +28,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression as PlainLogisticRegression  # type: ignore[import-untyped]
-from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dither.learn.base import Released, centred, limits_of
+from dither.learn.budget import Budget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.classes import PrivateClassifier
 from dither.learn.descent import REACH, descend_privately
 from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
 from dither.learn.rows import turned
-from dither.learn.sums import Budget, noisy_count, noisy_gram, noisy_sum
 from dither.neighbors import ReplaceOne
 
 _STEPS = 40
@@ -56,7 +56,7 @@ class LogisticRegression(PrivateClassifier):
 
     *Statement.* A fit is (epsilon, delta)-DP in rows and labels, for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through sums of clipped rows and of clipped gradients only, each
-    with normal noise out of one :class:`~dither.learn.sums.Budget`.
+    with normal noise out of one :class:`~dither.learn.budget.Budget`.
 
     Parameters
     ----------

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.learn.base import Released, centred, limits_of
+from dither.learn.budget import Budget, Floats, noisy_sum
 from dither.learn.classes import PrivateClassifier
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.losses import softmax
-from dither.learn.sums import Budget, Floats, noisy_sum
 
 _COUNTS, _MEAN, _SIZES = 0.1, 0.1, 0.02
 _DISTANCE, _SQUARE = 0.35, 0.1  # of the longest, where there are too few records to find out
@@ -39,7 +39,7 @@ class GaussianNB(PrivateClassifier):
 
     *Statement.* A fit is (epsilon, delta)-DP in rows and labels, for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows, of disjoint classes,
-    each with noise out of one :class:`~dither.learn.sums.Budget`.
+    each with noise out of one :class:`~dither.learn.budget.Budget`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class GaussianNB(PrivateClassifier):
     class_count_: Floats
 
     def _plain(self) -> Any:
-        from sklearn import naive_bayes  # type: ignore[import-untyped]
+        from sklearn import naive_bayes
 
         return naive_bayes.GaussianNB()
 

@@ -10,9 +10,9 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.learn.base import PrivateEstimator, Released, TransformerMixin, limits_of
+from dither.learn.budget import Budget, Floats, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.learn.inputs import filled, table
 from dither.learn.rows import lengths
-from dither.learn.sums import Budget, Floats, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -120,7 +120,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         return np.array([f"pca{i}" for i in range(self._n_features_out)], dtype=object)
 
     def _plain(self) -> Any:
-        from sklearn import decomposition  # type: ignore[import-untyped]
+        from sklearn import decomposition
 
         return decomposition.PCA(self.n_components)
 

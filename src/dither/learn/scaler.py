@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, check_is_fitted, limits_of
-from dither.learn.sums import Budget, Floats, noisy_count, noisy_moments
+from dither.learn.budget import Budget, Floats, noisy_count, noisy_moments
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -18,7 +18,7 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Take away the mean of each feature and divide by its deviation: (epsilon, delta)-DP, or epsilon-DP with
     ``delta=None``.
 
-    Mean and mean square of all features are released together (:func:`~dither.learn.sums.noisy_moments`). A variance
+    Mean and mean square of all features are released together (:func:`~dither.learn.budget.noisy_moments`). A variance
     below the noise is raised to it, so a constant feature becomes small and not large.
 
     Parameters
@@ -90,12 +90,12 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The names of the features, as they went in."""
-        from sklearn.utils.validation import _check_feature_names_in  # type: ignore[import-untyped]
+        from sklearn.utils.validation import _check_feature_names_in
 
         return _check_feature_names_in(self, input_features)
 
     def _plain(self) -> Any:
-        from sklearn import preprocessing  # type: ignore[import-untyped]
+        from sklearn import preprocessing
 
         return preprocessing.StandardScaler()
 

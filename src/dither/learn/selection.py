@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither import arguments
+from dither.budget_hooks import covered, spends
 from dither.callbacks import outcome, silenced
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.guarantees import Guarantee, PureDP
@@ -31,7 +32,6 @@ from dither.learn import inputs
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import Source
-from dither.spending import covered, spends
 
 _STEPS = 1 << 20  # to one record
 

@@ -39,13 +39,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
+from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import PureDP
 from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
 from dither.randomness import MAX_SCALE, Source, resolve, uniform_integer
-from dither.spending import covered, spends
 
 _FINE = 20
 """The longest gradient of the smallest step is at least 2^20 steps of the lattice."""

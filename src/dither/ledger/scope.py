@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither.budget_hooks import Spender, keeper, kept_by
 from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.answers import encode
 from dither.ledger.charging import Charge
 from dither.ledger.units import Price, Unit, exact_cost
-from dither.spending import Spender, keeper, kept_by
 from dither.stateful import Stateful
 
 if TYPE_CHECKING:

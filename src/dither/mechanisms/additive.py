@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.mechanisms import values
@@ -31,7 +32,6 @@ from dither.randomness import (
     round_nearest_all,
     spacing,
 )
-from dither.spending import spends
 
 _MOST_COORDINATES = 10**15
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
 from dither.accounting.search import smallest
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.guarantees import ApproxDP, PureDP
@@ -21,7 +22,6 @@ from dither.mechanisms import values
 from dither.mechanisms.additive import plain
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
-from dither.spending import spends
 
 _BITS = 96
 _EXACT = 1 << 53

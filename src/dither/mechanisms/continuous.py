@@ -13,12 +13,12 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import BoundedRange
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
 from dither.mechanisms.selection import Selection
 from dither.randomness import Source, bernoulli_exp, first_to_ring, mark, resolve, spacing, uniform_integers
-from dither.spending import spends
 
 _LATTICE_BITS = 30
 _CUTS = 128

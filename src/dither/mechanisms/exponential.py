@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import BoundedRange
+from dither.budget_hooks import covered, spends
 from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
-from dither.spending import covered, spends
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails

@@ -8,6 +8,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Event, gaussian_delta
+from dither.budget_hooks import covered, spends
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, pi, square_root, up
 from dither.guarantees import ApproxDP, PureDP
@@ -15,7 +16,6 @@ from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
-from dither.spending import covered, spends
 
 _BITS = 96
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import BoundedRange, Event, Pure
+from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
-from dither.spending import covered, spends
 
 _TABLE = 1 << 20
 

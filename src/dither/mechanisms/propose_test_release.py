@@ -9,11 +9,11 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Approximate
+from dither.budget_hooks import covered, spends
 from dither.exact import log, up
 from dither.guarantees import ApproxDP
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
-from dither.spending import covered, spends
 
 _BITS = 80
 

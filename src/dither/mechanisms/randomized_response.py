@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import ResponseReport
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.guarantees import PureDP
@@ -20,7 +21,6 @@ from dither.intake import as_values
 from dither.mechanisms.additive import plain
 from dither.randomness import Source, mark, resolve, trials, uniform_integers
 from dither.randomness.seeded import NOTICE
-from dither.spending import spends
 
 _BITS = 80
 _MOST_CATEGORIES = 1 << 62

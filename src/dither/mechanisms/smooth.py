@@ -18,6 +18,7 @@ from dither.accounting import (
     smooth_calibration,
     smooth_scale,
 )
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.exact import exactly, exp, log, square_root, up
 from dither.guarantees import ApproxDP, PureDP
@@ -34,7 +35,6 @@ from dither.randomness import (
     round_nearest,
     spacing,
 )
-from dither.spending import spends
 
 _BITS = 96
 _LAWS: dict[str, Law] = {

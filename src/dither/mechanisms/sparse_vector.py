@@ -9,13 +9,13 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Pure
+from dither.budget_hooks import covered, spends, watched
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
-from dither.spending import covered, spends, watched
 from dither.stateful import Stateful
 
 _LAPLACE = Exponential(symmetric=True)

@@ -11,13 +11,13 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Event
+from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, message
 from dither.exact import down, square_root
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
 from dither.randomness import Source, largest_keys, mark, resolve
-from dither.spending import covered, spends
 
 _BITS = 96
 

@@ -22,7 +22,7 @@ def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
     """The page, as text.
 
     >>> from dither.audit import audit
-    >>> from dither.audit.builtin import subjects
+    >>> from dither.audit.suite.subjects import subjects
     >>> page = audit_html(audit(subjects()[:1], seconds=0.05))
     >>> "<svg" in page, "<script" in page
     (True, False)

@@ -15,7 +15,7 @@ from dither.report.chart import chart, columns
 from dither.report.sheet import FOOT, head, write
 from dither.report.text import error, escaped, shown
 from dither.tables.answer import Answer
-from dither.tables.explanation import Explanation
+from dither.tables.planning.explain import Explanation
 
 MOST_ROWS = 1000
 MOST_CHARTS = 4
@@ -35,9 +35,9 @@ def html(
     Parameters
     ----------
     answer
-        What :meth:`~dither.tables.session.Question.release` returned.
+        What :meth:`~dither.tables.table.Question.release` returned.
     explanation
-        What :meth:`~dither.tables.session.Question.explain` returned for the same question: adds the mechanisms.
+        What :meth:`~dither.tables.table.Question.explain` returned for the same question: adds the mechanisms.
     history
         ``table.ledger.history(table.card.name)``: adds what was spent so far. Of other questions only their cost is
         shown; what was asked is for whoever may read the ledger.

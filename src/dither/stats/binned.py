@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments, sensitivity
+from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, mark, resolve
-from dither.spending import covered, spends_arguments
 from dither.stats.column import NanPolicy, read
 from dither.stats.estimate import Histogram
 from dither.stats.moments import noise

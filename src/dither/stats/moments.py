@@ -24,11 +24,11 @@ from typing import Any, Literal
 import numpy as np
 
 from dither import arguments
+from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.spending import covered, spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read, total
 from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Root
 from dither.stats.intervals import AroundBounded, BernsteinInterval, RatioInterval

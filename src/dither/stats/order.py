@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import decimal
 from dither.guarantees import PureDP
@@ -35,7 +36,6 @@ from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
-from dither.spending import covered, spends_arguments
 from dither.stats.column import Grid, NanPolicy, Values, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
 from dither.stats.smooth import smooth_quantile

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from dither import sensitivity
+from dither.budget_hooks import covered
 from dither.errors import InvalidArgument, message
 from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.sensitivity.smooth import ends, rank_of
-from dither.spending import covered
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, Interval
 

@@ -14,7 +14,7 @@ from typing import Any
 from dither.errors import InvalidArgument, message
 from dither.extras import need
 from dither.ledger.report import safe
-from dither.tables.card import Type
+from dither.tables.card.model import Type
 from dither.terminal import printable
 
 
@@ -72,9 +72,9 @@ class Answer:
 
     def to_arrow(self, errors: bool = True) -> Any:
         """An Arrow table."""
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
 
-        from dither.tables.engines.base import arrow_type
+        from dither.tables.card.arrow import arrow_type
 
         columns = {
             name: [_exported(value, kind) for value in self[name]]
@@ -127,7 +127,7 @@ class Answer:
         """Write to a file: json, csv or parquet, by the ending of its name unless ``format`` says otherwise."""
         ending = format or str(path).rpartition(".")[2].lower()
         if ending == "parquet":
-            import pyarrow.parquet as pq  # type: ignore[import-untyped]
+            import pyarrow.parquet as pq
 
             pq.write_table(self.to_arrow(), str(path))
         elif ending in ("json", "csv"):

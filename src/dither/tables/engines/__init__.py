@@ -10,7 +10,7 @@ What every engine promises, whatever the source:
   empty text.
 * Text is valid UTF-8; other text is NULL, or the source is refused when it becomes known.
 * After a fork, the child has to open the source again.
-* Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.dialect`.
+* Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.compile.nodes`.
 * Errors never hold a value from the data, nor a password; the engine's own message, which may, is not passed on.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.extras import need
-from dither.tables.card import Card, PublicTable, Type
+from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 
 __all__ = ["Engine", "connect", "malformed_lines", "same_place"]
@@ -69,7 +69,7 @@ def _opened(source: object, card: Card | None, types: Mapping[str, Type] | None)
 
         return Spark(source, card)
     if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
-        from dither.tables.engines.duck import of_frame
+        from dither.tables.engines.duckdb import of_frame
 
         return of_frame(source, card, types)
     raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
@@ -88,7 +88,7 @@ def _named(source: str, card: Card | None) -> Engine:
                 message("source", "postgresql://…::table", "no table", "add ::table after the database")
             )
         need("psycopg", "postgresql")
-        from dither.tables.engines.postgres import Postgres
+        from dither.tables.engines.postgresql import Postgres
 
         return Postgres(place, table, card)
     if not source.strip() or (mark and not (place and table)):
@@ -97,7 +97,7 @@ def _named(source: str, card: Card | None) -> Engine:
         from dither.tables.engines.spark import Spark
 
         return Spark(table, card)
-    from dither.tables.engines.duck import of_database, of_files
+    from dither.tables.engines.duckdb import of_database, of_files
 
     return of_database(place, table, card) if mark else of_files(source, card)
 

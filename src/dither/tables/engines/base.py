@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
-from dither.tables import dialect as say
-from dither.tables.card import Card, ColumnCard, Type
-from dither.tables.dialect import Dialect
+from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.compile import nodes as say
+from dither.tables.compile.nodes import Dialect
 from dither.tables.engines.process import Owner
 
 R = TypeVar("R")
@@ -28,15 +28,6 @@ ROWS = "dither_rows"
 withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
 """Where an engine's own errors are put for the steward's log; nowhere else, since they may hold data."""
 
-_ARROW: dict[Type, Any] = {
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "text": pa.string(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-}
-
 
 @dataclass(frozen=True)
 class Found:
@@ -44,15 +35,6 @@ class Found:
 
     native: str
     types: tuple[Type, ...]
-
-
-def arrow_type(type: Type) -> Any:
-    """The Arrow type of a card's type.
-
-    >>> arrow_type("timestamp")
-    TimestampType(timestamp[us])
-    """
-    return _ARROW[type]
 
 
 class Engine(ABC):

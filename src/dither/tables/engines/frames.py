@@ -20,12 +20,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
-from dither.tables.card import TYPES, Type
-from dither.tables.engines.base import arrow_type, broken
+from dither.tables.card.arrow import arrow_type
+from dither.tables.card.model import TYPES, Type
+from dither.tables.engines.base import broken
 
 _EXACT = 1 << 53
 """Up to here every whole number is a double of its own."""

@@ -25,8 +25,8 @@ from io import BufferedIOBase
 from typing import Any
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 BLOCK = 1 << 23

@@ -19,15 +19,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, WrongType, message
 from dither.extras import need
-from dither.tables import dialect as say
-from dither.tables.card import TYPES, Card, PublicTable, Type
+from dither.tables.card.arrow import arrow_type
+from dither.tables.card.model import TYPES, Card, PublicTable, Type
+from dither.tables.compile import nodes as say
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, Found, agrees, arrow_type, broken, unreadable
+from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
 
 _SESSION = {
     "spark.sql.session.timeZone": "UTC",

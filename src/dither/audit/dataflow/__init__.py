@@ -1,0 +1,1 @@
+"""Replay: whether anything but the releases of a pipeline depends on the data."""

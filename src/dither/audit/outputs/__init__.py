@@ -1,0 +1,1 @@
+"""Outputs of any kind in one canonical form, and whether two of them are equal."""

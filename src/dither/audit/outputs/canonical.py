@@ -1,0 +1,359 @@
+"""One canonical form of every output, which loses nothing.
+
+An output is taken apart into *leaves*, each under a path: the number itself, ``[3]`` of a list, ``['north']`` of a
+dict, whether a key or an element is there, a cell of a table, its index, the names and types of its columns, the type
+and the message of an error. A leaf is a *kind* (the exact type of a number, or a text that stands for anything else)
+and possibly a number or a vector of them. Two outputs that whoever gets them can tell apart differ in a leaf; two that
+are equal in value, type, names, index, shape and order have the same leaves. Nothing is rounded or cut off: what a
+64-bit float or integer does not hold (long integers, decimals, fractions, extended floats) has leaves for the rest.
+
+>>> [(path, leaf.kind) for path, leaf in leaves({"n": 2.5})]
+[(' type', 'dict'), (' keys', "'n'"), ("['n']", 'float')]
+>>> digest([1, 2]) == digest([1, 2]), digest([1, 2]) == digest([1, 2.0])
+(True, False)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.audit.outputs.dataframes import columns_of, keyed_rows
+from dither.audit.outputs.equality import attributes
+
+Array = NDArray[Any]
+
+MODULUS = 4512611027925 << 20
+"""Any integer modulo this has its residues modulo 2^20 and modulo every odd number up to 31."""
+_EXACT = 1 << 53
+_WORD = (1 << 62) - 1
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
+_KEYS = (str, int, bool, float, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An error, as an output.
+
+    >>> Raised.by(ValueError("too few"))
+    Raised(kind='ValueError', message='too few')
+    """
+
+    kind: str
+    message: str
+
+    @classmethod
+    def by(cls, error: BaseException) -> Raised:
+        """What an error shows to whoever sees it: its type, its words, its notes and the errors it came from."""
+        words, shown = list[str](), set[int]()
+        step: BaseException | None = error
+        while step is not None and id(step) not in shown:
+            shown.add(id(step))
+            try:
+                told = "\n".join([str(step), *map(str, getattr(step, "__notes__", ()))])
+            except Exception:
+                told = "…"
+            words.append(told if step is error else f"{type(step).__qualname__}: {told}")
+            step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+        return cls(type(error).__qualname__, "\n".join(words))
+
+
+class Leaf(NamedTuple):
+    """A kind, and a number (int, float) or a vector (64-bit integers or floats) if it has one.
+
+    >>> Leaf("float32", 0.5)
+    Leaf(kind='float32', value=0.5)
+    """
+
+    kind: str
+    value: Any = None
+
+
+class _Leave:
+    """On the stack: the end of a container."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+
+Child = tuple[str, Any]
+
+
+def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
+    """Every leaf of an output, in an order that only the output decides."""
+    stack: list[Child] = [("", output)]
+    inside: dict[int, int] = {}  # containers that are open, with their depth
+    while stack:
+        path, thing = stack.pop()
+        kind = type(thing)
+        if kind is Leaf:
+            yield path, thing
+        elif kind is float:
+            yield path, Leaf("float", thing)
+        elif kind is _Leave:
+            del inside[id(thing.thing)]
+        elif id(thing) in inside:
+            yield path, Leaf(f"itself, {len(inside) - inside[id(thing)]} up")
+        else:
+            children = _parts(thing)
+            done = 0
+            while done < len(children) and type(children[done][1]) is Leaf:
+                yield path + children[done][0], children[done][1]
+                done += 1
+            if done < len(children):
+                inside[id(thing)] = len(inside)
+                stack.append((path, _Leave(thing)))
+                stack.extend([(path + name, child) for name, child in reversed(children[done:])])
+
+
+def digest(output: Any) -> bytes:
+    """A hash of the canonical form."""
+    found = blake2b(digest_size=16)
+    for path, leaf in leaves(output):
+        value = leaf.value
+        exact = (
+            value.tobytes()
+            if isinstance(value, np.ndarray)
+            else np.float64(value).tobytes()
+            if type(value) is float
+            else repr(value).encode()
+        )
+        for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), exact):
+            found.update(len(part).to_bytes(8, "big") + part)
+    return found.digest()
+
+
+def name_of(key: Any) -> str:
+    """A key of a dict or an element of a set, in a path: other keys have other names."""
+    if type(key) in _KEYS or (type(key) is tuple and all(type(part) in _KEYS for part in key)):
+        return repr(key)
+    return f"{type(key).__qualname__}:{digest(key).hex()}"
+
+
+def _parts(thing: Any) -> list[Child]:
+    """A leaf, or what a thing consists of."""
+    own = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
+    for open_it in own:
+        found = open_it(thing)
+        if found is not None:
+            return found
+    return _object(thing)
+
+
+def _scalar(thing: Any) -> list[Child] | None:
+    kind = type(thing)
+    if kind is float:
+        return [("", Leaf("float", thing))]
+    if kind is int:
+        return [("", Leaf("int", thing))] if -_EXACT <= thing <= _EXACT else _long(thing, "int")
+    if kind is str or kind is bytes:
+        return [("", Leaf(_quoted(thing)))]
+    if thing is None or kind is bool or thing is NotImplemented or thing is Ellipsis:
+        return [("", Leaf(repr(thing)))]
+    if kind is Raised:
+        return [("", Leaf(f"raised {thing.kind}")), (" message", thing.message)]
+    return None
+
+
+def _quoted(text: str | bytes) -> str:
+    """A text as it is, a letter for a letter or a byte, in quotes: nothing else begins with them."""
+    return f"'{text}'" if isinstance(text, str) else f"b'{text.decode('latin-1')}'"
+
+
+def _long(value: int, kind: str) -> list[Child]:
+    """An integer that a float does not hold: residues and low bits by themselves, and all of its digits."""
+    short = value if -(1 << 63) <= value < 1 << 63 else _real(value)
+    return [
+        ("", Leaf(kind, short)),
+        (" residue", Leaf("int", value % MODULUS)),
+        (" low bits", Leaf("int", value & _WORD)),
+        (" digits", Leaf(hex(value))),
+    ]
+
+
+def _real(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def _number(thing: Any) -> list[Child] | None:
+    """Numbers that are not Python's own, and subclasses of those with what else they hold."""
+    kind = type(thing).__qualname__
+    if isinstance(thing, np.generic):
+        return _numpy(thing)
+    if isinstance(thing, Decimal):
+        sign, digits, exponent = thing.as_tuple()
+        real = np.nan if thing.is_nan() else _real(thing)
+        found: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
+        return [*found, (" coefficient", int("".join(map(str, digits)) or "0")), *_more(thing)]
+    if isinstance(thing, Fraction):
+        parts = [(" numerator", thing.numerator), (" denominator", thing.denominator)]
+        return [("", Leaf(kind, _real(thing))), *parts, *_more(thing)]
+    if isinstance(thing, float):
+        return [("", Leaf(kind, float(thing))), *_more(thing)]
+    if isinstance(thing, complex):
+        return [("", Leaf(kind)), (" real", thing.real), (" imaginary", thing.imag), *_more(thing)]
+    if isinstance(thing, int):
+        return [("", Leaf(kind, int(thing) if abs(thing) <= _EXACT else None)), (" whole", int(thing)), *_more(thing)]
+    if isinstance(thing, (str, bytes, bytearray)):
+        plain = str.__str__(thing) if isinstance(thing, str) else bytes(thing)
+        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_more(thing)]
+    return None
+
+
+def _view(thing: Any) -> list[Child] | None:
+    if not isinstance(thing, memoryview):
+        return None
+    shown = f"memoryview {thing.format} {thing.shape} {thing.strides} {thing.readonly}"
+    return [(" type", Leaf(shown)), ("", thing.tobytes())]
+
+
+def _more(thing: Any) -> list[Child]:
+    return [(f".{name}", value) for name, value in sorted(attributes(thing).items())]
+
+
+def _numpy(thing: Any) -> list[Child]:
+    kind = thing.dtype.kind
+    if kind == "b":
+        return [("", Leaf(f"numpy.{bool(thing)}"))]
+    if kind in "iu":
+        whole = int(thing)
+        return [("", Leaf(thing.dtype.name, whole))] if abs(whole) <= _EXACT else _long(whole, thing.dtype.name)
+    if kind == "f" and thing.dtype.itemsize <= 8:
+        return [("", Leaf(thing.dtype.name, float(thing)))]
+    return [(" scalar", np.asarray(thing))]
+
+
+def _array(thing: Any) -> list[Child] | None:
+    if not isinstance(thing, np.ndarray):
+        return None
+    what = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
+    found: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
+    order = thing.flags.c_contiguous, thing.flags.f_contiguous
+    if order != (True, True):
+        found.append((" order", Leaf(str(order))))
+    if isinstance(thing, np.ma.MaskedArray):
+        return [*found, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
+    flat = np.asarray(thing).ravel()
+    kind = flat.dtype.kind
+    if kind == "b":
+        return [*found, ("", Leaf("ints", flat.astype(np.int64)))]
+    if kind in "mM":
+        return [*found, ("", Leaf("ints", flat.astype(flat.dtype.newbyteorder("=")).view(np.int64)))]
+    if kind == "c":
+        return [*found, (" real", flat.real.copy()), (" imaginary", flat.imag.copy())]
+    if kind == "u" and flat.dtype.itemsize == 8 and flat.size and int(flat.max()) >= 1 << 63:
+        low = (flat & np.uint64(_WORD)).astype(np.int64)
+        return [*found, ("", Leaf("floats", flat.astype(np.float64))), (" low bits", Leaf("ints", low)),
+                (" high bits", Leaf("ints", (flat >> np.uint64(62)).astype(np.int64)))]  # fmt: skip
+    if kind in "iu":
+        return [*found, ("", Leaf("ints", flat.astype(np.int64)))]
+    if kind == "f" and flat.dtype.itemsize <= 8:
+        return [*found, ("", Leaf("floats", flat.astype(np.float64)))]
+    if kind == "f":
+        short = flat.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            rest = (flat - short).astype(np.float64)
+        return [*found, ("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
+    if flat.dtype.names:
+        return [*found, *((f".{name_of(name)}", flat[name]) for name in flat.dtype.names)]
+    return [*found, *((f"[{place}]", value) for place, value in enumerate(flat.tolist()))]
+
+
+def _table(thing: Any) -> list[Child] | None:
+    """Columns, one after another; and the same once more with each row under its key."""
+    columns = columns_of(thing)
+    if columns is None:
+        return None
+    return [(" type", Leaf(type(thing).__qualname__)), *columns, *_keyed(thing)]
+
+
+def _keyed(thing: Any) -> list[Child]:
+    return [(path, Leaf("present") if value is ... else value) for path, value in keyed_rows(thing, name_of)]
+
+
+def _container(thing: Any) -> list[Child] | None:
+    kind = type(thing).__qualname__
+    more = [] if type(thing) in _BUILT_IN else _more(thing)
+    if isinstance(thing, Mapping):
+        names = [name_of(key) for key in thing]
+        values = [(f"[{name}]", value) for name, value in zip(names, thing.values(), strict=True)]
+        return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values, *more]
+    if isinstance(thing, Set):
+        names = sorted(name_of(element) for element in thing)
+        found = [(f" has {name}", Leaf("present")) for name in names]
+        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *found, *more]
+    if isinstance(thing, (list, tuple, deque)):
+        rows = _keyed(thing) if thing and isinstance(thing[0], Mapping) else []
+        return [*_sequence(thing, kind), *rows, *more]
+    return None
+
+
+def _sequence(thing: Any, kind: str) -> list[Child]:
+    """Elements; as one vector if they are numbers of one type, all exact in it."""
+    length: Child = (" length", Leaf("int", len(thing)))
+    kinds = set(map(type, thing))
+    if len(kinds) == 1:
+        (element,) = kinds
+        if element is float or element is np.float64:
+            vector = np.array(thing, dtype=np.float64)
+            return [(" type", Leaf(f"{kind} of {element.__name__}")), length, ("", Leaf("floats", vector))]
+        if (element is int or element is np.int64) and all(-_EXACT <= value <= _EXACT for value in thing):
+            vector = np.array(thing, dtype=np.int64)
+            return [(" type", Leaf(f"{kind} of {element.__name__}")), length, ("", Leaf("ints", vector))]
+    return [(" type", Leaf(kind)), length, *((f"[{place}]", value) for place, value in enumerate(thing))]
+
+
+def _callable(thing: Any) -> list[Child] | None:
+    name = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
+    if isinstance(thing, type):
+        return [("", Leaf(f"class {name}"))]
+    if isinstance(thing, (ModuleType, BuiltinFunctionType)):
+        return [("", Leaf(_ADDRESS.sub("", repr(thing))))]
+    if isinstance(thing, MethodType):
+        return [(" type", Leaf("method")), (".__func__", thing.__func__), (".__self__", thing.__self__)]
+    if isinstance(thing, FunctionType):
+        home = sys.modules.get(thing.__module__)
+        if home is not None and vars(home).get(thing.__qualname__) is thing:
+            return [("", Leaf(f"function {name}"))]
+        names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
+        return [(" type", Leaf("function")), *((f".{name}", getattr(thing, name)) for name in names), *_more(thing)]
+    if isinstance(thing, CodeType):
+        held = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
+        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in held)]
+    if isinstance(thing, CellType):
+        return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
+    return None
+
+
+_BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque})
+_CONTAINERS = (_container,)
+_OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
+
+
+def _object(thing: Any) -> list[Child]:
+    kind: Child = (" type", Leaf(f"{type(thing).__module__}.{type(thing).__qualname__}"))
+    own = _more(thing)
+    if own:
+        return [kind, *own, *_keyed(thing)]
+    try:
+        kept = thing.__reduce_ex__(4)
+    except Exception:  # a lock, a connection, a generator
+        return [kind, ("", Leaf(_ADDRESS.sub("", repr(thing))))]
+    return [kind, (" kept", kept)]
+
+
+__all__ = ["MODULUS", "Leaf", "Raised", "digest", "leaves", "name_of"]

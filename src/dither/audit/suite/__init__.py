@@ -1,0 +1,1 @@
+"""The subjects of ``dither audit``, the known-broken counterexamples, and the runner."""

@@ -1,0 +1,349 @@
+"""Exact sums of clipped rows, and the budget that their noise is paid from.
+
+A row is clipped to a public norm C and its entries are cut, toward zero, to whole multiples of a public step, so
+that the row becomes a row of integers whose norm is at most ``2**bits``: not nearly, but exactly. Integers are summed
+exactly (in floats, block by block, while every partial sum is below 2^53; the blocks in 64-bit integers), so no order
+of the rows, rounding or overflow can move a sum by more than the noise is made for.
+
+The noise of all releases of one fit comes out of one :class:`Budget`. Nothing here depends on the number of rows but
+the sums themselves.
+
+>>> import dither as dp
+>>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+>>> rows = np.array([[3.0, 4.0], [0.3, 0.4]])
+>>> noisy_sum(rows, 1.0, budget, share=1).shape             # the first row counts as (0.6, 0.8)
+(2,)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.accounting import Event, GaussianNoise, Pure, Sequential, gaussian_ratio
+from dither.budget_hooks import covered
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
+from dither.exact import decimal, exactly, root_up, up
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.learn.rows import lengths
+from dither.mechanisms import Gaussian, Laplace
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
+from dither.randomness import Source, resolve
+from dither.stateful import Stateful
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+VECTOR_BITS = 20
+GRAM_BITS = 16
+_ROWS = 1 << 14  # 2^14 rows of squares below 2^32 add up to less than 2^53, and fit the cache
+_MOST_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
+_EXACT = 1 << 53
+_BITS = 96
+_NONE = np.zeros(1)  # the lengths of rows that are all within their norm
+_BINS = 20
+
+
+class Budget(Stateful):
+    """What one fit may spend, handed out in shares that add up to at most 1.
+
+    *Statement.* Let each person's contribution to the parts of one release satisfy ``sum_b |z_b|^2 / reach_b^2 <=
+    1``. Part b gets normal noise of deviation ``r reach_b / sqrt(share)``, with r the exact ratio of noise to
+    sensitivity that (epsilon, delta) asks of a single release. All releases together are (epsilon, delta)-DP, also
+    if what is asked, and which share it gets, depends on the answers before.
+
+    *Why.* A release is one Gaussian mechanism on the vector of all ``z_b / reach_b``: it is mu-GDP with ``mu^2 =
+    share / r^2``. Squares of mu add up (Dong, Roth and Su 2022, corollary 2), adaptively and with adaptive shares as
+    long as their sum is bounded (Smith and Thakurta 2022), and mu = 1/r is (epsilon, delta)-DP. Under replace-one a
+    person moves the sums by the difference of two contributions: twice the reach; sqrt(2) times if no two
+    contributions have a negative inner product.
+
+    Under pure epsilon-DP norms are l1, the noise is Laplace, and shares of epsilon add up.
+
+    >>> import dither as dp
+    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> round(budget.ratio(1), 3), round(budget.ratio(0.25), 3)
+    (3.731, 7.461)
+    >>> found = budget.release([(np.array([10, 20]), 1.0)], share=0.5)
+    >>> budget.left, budget.event.guarantee <= dp.ApproxDP(1, 1e-5)
+    (Fraction(1, 2), True)
+    """
+
+    def __init__(self, guarantee: Guarantee, neighbors: Neighbors = AddRemove, source: Source | None = None) -> None:
+        if not isinstance(guarantee, (ApproxDP, PureDP)):
+            raise WrongType(
+                message("guarantee", "PureDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-5)")
+            )
+        self.guarantee = guarantee
+        self.neighbors = relation(neighbors)
+        self.source = resolve(source)
+        self._left = Fraction(1)
+        self._events: list[Event] = []
+        self._made: dict[tuple[Fraction, Fraction], Laplace | Gaussian] = {}
+
+    @property
+    def pure(self) -> bool:
+        """Whether there is no delta: norms are l1 then."""
+        return isinstance(self.guarantee, PureDP)
+
+    @property
+    def order(self) -> int:
+        """The norm that rows are clipped in: 1 or 2."""
+        return 1 if self.pure else 2
+
+    @property
+    def left(self) -> Fraction:
+        """The share that is left."""
+        return self._left
+
+    @property
+    def event(self) -> Event:
+        """For accountants: what was released."""
+        return Sequential(*self._events)
+
+    def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
+        """The deviation (for Laplace noise: the scale) of the noise of a part with reach 1.
+
+        >>> import dither as dp
+        >>> round(Budget(dp.PureDP(1), dp.AddRemove).ratio(0.5), 6)
+        2.0
+        """
+        return up(self._ratio(decimal(share, "share")) * self._moves(aligned))
+
+    def _ratio(self, share: Fraction) -> Fraction:
+        if not 0 < share <= 1:
+            raise InvalidArgument(message("share", "a number above 0 and at most 1", float(share), "pass share=0.5"))
+        numbers = self.guarantee._numbers
+        if self.pure:
+            return 1 / (numbers[0] * share)
+        return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
+
+    def _moves(self, aligned: bool) -> Fraction:
+        """How many reaches apart the sums of neighbours are."""
+        if self.neighbors is not ReplaceOne:
+            return Fraction(1)
+        return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
+
+    def release(
+        self, parts: Sequence[tuple[NDArray[Any], float | Fraction]], share: float | Fraction, *, aligned: bool = False
+    ) -> list[Floats]:
+        """Exact integer sums with their noise, as floats; each part is an array and its reach.
+
+        ``aligned`` says that no two contributions have a negative inner product.
+        """
+        weight = decimal(share, "share")
+        ratio = self._ratio(weight)
+        if weight > self._left:
+            raise NotPrivate(
+                message("share", f"at most {float(self.left):g}, which is left", float(weight), "ask for less")
+            )
+        self._left -= weight
+        self._events.append(Pure(self.guarantee._numbers[0] * weight) if self.pure else GaussianNoise(ratio))
+        moves = self._moves(aligned)
+        return [self._noisy(sums, exactly(reach) * moves, weight) for sums, reach in parts]
+
+    def _noisy(self, sums: NDArray[Any], reach: Fraction, weight: Fraction) -> Floats:
+        mechanism = self._made.get((reach, weight))
+        if mechanism is None:
+            ratio: Any = self._ratio(weight)
+            size: Any = reach
+            mechanism = Laplace(size, 1 / ratio) if self.pure else Gaussian(size, rho=1 / (2 * ratio * ratio))
+            self._made[reach, weight] = mechanism
+        flat = sums.ravel()
+        if flat.size == 0:
+            return np.zeros(sums.shape)
+        small = int(flat.min()) > -_EXACT and int(flat.max()) < _EXACT
+        exact: Any = flat.astype(np.float64) if small else [Fraction(int(value)) for value in flat]
+        return np.asarray(covered(mechanism.release)(exact, source=self.source), dtype=np.float64).reshape(sums.shape)
+
+
+def steps_to_one(columns: int, norm: float, bits: int) -> float:
+    """How many steps of :func:`quantised` make 1.
+
+    >>> round(steps_to_one(2, 0.5, 4), 6)
+    32.0
+    """
+    return float(1 << bits) * (1 - (columns + 8) * 2.0**-52) / norm
+
+
+def quantised(
+    rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
+) -> tuple[Floats, float]:
+    """Rows clipped to ``norm`` as rows of whole numbers with norm at most ``2**bits``, and how many steps make 1;
+    ``sizes`` are the rows' :func:`~dither.learn.rows.lengths`, where they are known; zeros where no row is longer than
+    ``norm`` but for d + 2 roundings.
+
+    *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
+    clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
+    8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. Each row is treated by itself.
+
+    >>> quantised(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
+    array([[ 9., 12.],
+           [ 3.,  0.]])
+    """
+    if not 1e-100 <= norm <= 1e100:
+        raise InvalidArgument(message("norm", "a number from 1e-100 to 1e+100", norm, "measure in other units"))
+    top = steps_to_one(rows.shape[1], 1.0, bits)
+    if sizes is None:
+        with np.errstate(over="ignore"):  # a row too long for floats counts as zero
+            sizes = lengths(rows, order)
+    whole = rows * (top / np.maximum(sizes, norm))[:, np.newaxis]
+    return np.trunc(whole, out=whole), top / norm
+
+
+def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
+    """The sum of ``add(block)``, integers below 2^53, over blocks of rows."""
+    if rows.shape[0] >= _MOST_ROWS:
+        raise InvalidData(message("rows", "fewer than 2^31 rows", "more", "use a sample of them"))
+    blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
+    total: Integers = next(blocks).astype(np.int64)
+    for block in blocks:
+        total += block.astype(np.int64)
+    return total
+
+
+def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, float]:
+    """The sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most ``2**20``.
+
+    >>> total, steps = exact_sum(np.ones((4, 1)), 1.0)
+    >>> round(float(total[0]) / steps, 4)
+    4.0
+    """
+    total = _summed(rows, lambda part: quantised(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
+    return total, steps_to_one(rows.shape[1], norm, VECTOR_BITS)
+
+
+def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
+    """The sum of ``x x'`` over the clipped rows x in steps, and how many steps make 1; ``within``: none needs clipping.
+
+    >>> total, steps = exact_gram(np.ones((4, 1)), 1.0)
+    >>> round(float(total[0, 0]) / steps, 3)
+    4.0
+    """
+
+    def squares(part: Floats) -> Floats:
+        whole = quantised(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
+        return whole.T @ whole
+
+    return _summed(rows, squares), steps_to_one(rows.shape[1], norm, GRAM_BITS) ** 2
+
+
+def noisy_sum(rows: Floats, norm: float, budget: Budget, share: float | Fraction) -> Floats:
+    """The sum of the rows, each clipped to ``norm``.
+
+    >>> import dither as dp
+    >>> total = noisy_sum(np.ones((1000, 1)), 1.0, Budget(dp.PureDP(1), dp.AddRemove), share=1)
+    >>> bool(abs(total[0] - 1000) < 100)
+    True
+    """
+    total, steps = exact_sum(rows, norm, budget.order)
+    return budget.release([(total, 1 << VECTOR_BITS)], share)[0] / steps
+
+
+def gram_parts(total: Integers, reach: float | Fraction, pure: bool) -> list[tuple[Integers, Fraction]]:
+    """The parts of a symmetric matrix to release: diagonal and upper triangle.
+
+    The Frobenius norm counts an entry off the diagonal twice, so in the vector of the upper triangle it weighs
+    sqrt(2): its reach is that much smaller. In l1 the entries of ``x x'`` add up to at most the square of the norm,
+    each pair again twice.
+    """
+    whole = exactly(reach)
+    shorter = whole / 2 if pure else root_up(whole * whole / 2, _BITS)
+    return [(np.diagonal(total), whole), (total[np.triu_indices(len(total), 1)], shorter)]
+
+
+def symmetric(diagonal: Floats, above: Floats) -> Floats:
+    """The symmetric matrix of the parts.
+
+    >>> symmetric(np.array([1.0, 2.0]), np.array([3.0]))
+    array([[1., 3.],
+           [3., 2.]])
+    """
+    matrix = np.diag(diagonal)
+    matrix[np.triu_indices(len(diagonal), 1)] = above
+    return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
+
+
+def noisy_gram(rows: Floats, norm: float, budget: Budget, share: float | Fraction, *, within: bool = False) -> Floats:
+    """The sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix. ``within`` says that none is
+    longer, but for d + 2 roundings.
+
+    One row adds ``x x'`` of Frobenius norm ``|x|^2``. The noise has deviation ``norm^2 budget.ratio(share,
+    aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.
+
+    >>> import dither as dp
+    >>> noisy_gram(np.ones((1000, 2)), 2.0, Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove), share=1).shape
+    (2, 2)
+    """
+    total, steps = exact_gram(rows, norm, budget.order, within=within)
+    parts = gram_parts(total, 1 << (2 * GRAM_BITS), budget.pure)
+    return symmetric(*budget.release(parts, share, aligned=True)) / steps
+
+
+def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: Budget, share: float | Fraction) -> float:
+    """The number of rows, at least 1: with noise where it is private, and for nothing where it is public.
+
+    >>> import dither as dp
+    >>> noisy_count([0] * 7, Budget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)
+    7.0
+    """
+    if budget.neighbors is ReplaceOne:
+        return float(max(len(rows), 1))
+    return max(1.0, float(budget.release([(np.array([len(rows)]), 1)], share)[0][0]))
+
+
+def noisy_moments(
+    places: Floats, count: float, budget: Budget, share: float | Fraction
+) -> tuple[Floats, Floats, float]:
+    """Mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
+
+    One row adds ``(x, x^2 - 1/2)``: in l2 its square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
+
+    >>> import dither as dp
+    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne)
+    >>> mean, square, noise = noisy_moments(np.full((5000, 1), 0.5), 5000, budget, share=1)
+    >>> bool(abs(mean[0] - 0.5) < 0.02 and abs(square[0] - 0.25) < 0.02)
+    True
+    """
+    columns = places.shape[1]
+    norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
+
+    def both(part: Floats) -> Floats:
+        inside = np.clip(part, -1.0, 1.0)
+        whole, _ = quantised(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
+        return np.asarray(whole.sum(axis=0))
+
+    total, steps = _summed(places, both), steps_to_one(2 * columns, norm, VECTOR_BITS)
+    found = budget.release([(total, 1 << VECTOR_BITS)], share)[0] / (steps * count)
+    return found[:columns], found[columns:] + 0.5, norm * budget.ratio(share) / count
+
+
+def noisy_ceiling(
+    sizes: Floats, top: float, fraction: float, count: float, budget: Budget, share: float | Fraction
+) -> float:
+    """A size that about this fraction of the sizes stay below: from the top down through a noisy histogram.
+
+    The bins are half octaves below ``top``; a person is in one of them, so the reach is 1. Noise alone, of one
+    deviation, does not end the search: what is found errs to the large side, which costs noise and not bias.
+
+    >>> import dither as dp
+    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> noisy_ceiling(np.full(10000, 0.9), 8.0, 0.9, 10000, budget, share=1)
+    1.0
+    """
+    edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
+    places, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave
+    bins = np.clip(2 * octaves - (places <= math.sqrt(0.5)) + (_BINS - 1), 0, _BINS - 1)
+    [noisy] = budget.release([(np.bincount(bins, minlength=_BINS), 1)], share, aligned=True)
+    deviation = budget.ratio(share, aligned=True)
+    above = 0.0
+    for bin_ in range(_BINS - 1, 0, -1):
+        above += noisy[bin_]
+        if above > (1 - fraction) * count + deviation * math.sqrt(_BINS - bin_):
+            return float(edges[bin_])
+    return float(edges[0])

@@ -1,0 +1,1 @@
+"""Python expressions and method calls to a question's tree."""

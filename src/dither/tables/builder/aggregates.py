@@ -1,0 +1,166 @@
+"""What can be asked of each group, in Python. A str names a column; other values are expressions (:func:`col`).
+
+``bounds`` are the public limits (lower, upper) of each value, "auto", or None for the card's; ``weight`` is the part of
+the budget, relative to the other aggregates of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from dither import arguments
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.builder.expressions import expression, term
+from dither.tables.card.model import Type, Value
+from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
+from dither.tables.query.typecheck import literal_type, typed
+
+
+def count(value: object = None, *, weight: float | None = None) -> Aggregate:
+    """How many rows; with a column, how many where it is not NULL.
+
+    >>> count().kind, count("amount").kind
+    ('count', 'count_value')
+    """
+    if value is None:
+        return Aggregate("count", weight=_weight(weight))
+    return Aggregate("count_value", expression(value, "count"), weight=_weight(weight))
+
+
+def people(*, weight: float | None = None) -> Aggregate:
+    """How many people.
+
+    >>> people().kind
+    'people'
+    """
+    return Aggregate("people", weight=_weight(weight))
+
+
+def sum_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The sum.
+
+    >>> sum_("amount", (0, 100)).bounds
+    (0, 100)
+    """
+    return _numbers("sum", value, bounds, weight)
+
+
+def mean(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The mean.
+
+    >>> mean("amount").kind
+    'mean'
+    """
+    return _numbers("mean", value, bounds, weight)
+
+
+def var(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The variance, with divisor n - 1.
+
+    >>> var("amount").kind
+    'var'
+    """
+    return _numbers("var", value, bounds, weight)
+
+
+def std(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The standard deviation: the root of :func:`var`.
+
+    >>> std("amount").kind
+    'std'
+    """
+    return _numbers("std", value, bounds, weight)
+
+
+def min_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The least value.
+
+    >>> min_("amount").kind
+    'min'
+    """
+    return _numbers("min", value, bounds, weight)
+
+
+def max_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The largest value.
+
+    >>> max_("amount").kind
+    'max'
+    """
+    return _numbers("max", value, bounds, weight)
+
+
+def median(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The median.
+
+    >>> median("amount").at
+    0.5
+    """
+    return _numbers("quantile", value, bounds, weight)
+
+
+def quantile(value: object, at: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The quantile at ``at``, from 0 to 1.
+
+    >>> quantile("amount", 0.9).at
+    0.9
+    """
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
+        raise WrongType(message("at", "a number from 0 to 1", type(at).__name__, "pass at=0.9"))
+    if not 0 <= at <= 1:
+        raise InvalidArgument(message("at", "a number from 0 to 1", at, "pass at=0.9"))
+    return replace(_numbers("quantile", value, bounds, weight), at=float(at))
+
+
+def mode(value: object, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:
+    """The most common of the keys (the card's where None).
+
+    >>> mode("region", keys=["a", "b"]).keys
+    ('a', 'b')
+    """
+    listed = None if keys is None else different(keys, "keys")
+    return Aggregate("mode", expression(value, "mode"), keys=listed, weight=_weight(weight))
+
+
+def histogram(value: object, edges: Sequence[float], *, weight: float | None = None) -> Aggregate:
+    """How many values lie between each edge and the next (the last bin contains its end).
+
+    >>> histogram("age", [0, 50, 100]).edges
+    (0, 50, 100)
+    """
+    call = term("bin", 0, *edges).expression
+    typed(call, _no_columns)
+    assert isinstance(call, Call)
+    numbers = tuple(cast(float, each.value) for each in call.args[1:] if isinstance(each, Literal))
+    return Aggregate("histogram", expression(value, "histogram"), edges=numbers, weight=_weight(weight))
+
+
+def different(keys: object, what: str) -> tuple[Value, ...]:
+    """Public keys, each once.
+
+    >>> different(["a", "b"], "keys")
+    ('a', 'b')
+    """
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise WrongType(message(what, "a list of values", type(keys).__name__, "pass ['a', 'b']"))
+    listed = tuple(keys)
+    for each in listed:
+        literal_type(each)
+    if not listed or len(set(listed)) < len(listed):
+        raise InvalidArgument(message(what, "different values", "none, or one twice", "list each once"))
+    return listed
+
+
+def _numbers(kind: Kind, value: object, bounds: object, weight: float | None) -> Aggregate:
+    limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
+    return Aggregate(kind, expression(value, kind), bounds=limits, weight=_weight(weight))
+
+
+def _weight(weight: float | None) -> float | None:
+    return None if weight is None else arguments.positive(weight, "weight")
+
+
+def _no_columns(_column: Column) -> Type:
+    raise InvalidArgument(message("edges", "numbers", "a column", "pass edges=[0, 50, 100]"))

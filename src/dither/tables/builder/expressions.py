@@ -1,0 +1,231 @@
+"""Expressions by Python's operators.
+
+>>> col("amount").between(0, 10) | col("region").isin(["a", "b"])
+Term(between(amount, 0, 10) or in(region, 'a', 'b'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card.model import Value
+from dither.tables.query.tree import Call, Column, Expression, Literal
+from dither.tables.query.typecheck import literal_type
+
+_EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """An expression that Python's operators extend: ``+ - * /``, comparisons, ``& | ~`` for and, or, not.
+
+    >>> (col("amount") * 2 > 5) & ~col("vip")
+    Term((amount * 2 > 5) and not vip)
+    """
+
+    expression: Expression
+
+    def __add__(self, other: object) -> Term:
+        return term("+", self, other)
+
+    def __radd__(self, other: object) -> Term:
+        return term("+", other, self)
+
+    def __sub__(self, other: object) -> Term:
+        return term("-", self, other)
+
+    def __rsub__(self, other: object) -> Term:
+        return term("-", other, self)
+
+    def __mul__(self, other: object) -> Term:
+        return term("*", self, other)
+
+    def __rmul__(self, other: object) -> Term:
+        return term("*", other, self)
+
+    def __truediv__(self, other: object) -> Term:
+        return term("/", self, other)
+
+    def __rtruediv__(self, other: object) -> Term:
+        return term("/", other, self)
+
+    def __neg__(self) -> Term:
+        return term("neg", self)
+
+    def __abs__(self) -> Term:
+        return term("abs", self)
+
+    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+        return term("=", self, other)
+
+    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+        return term("<>", self, other)
+
+    def __lt__(self, other: object) -> Term:
+        return term("<", self, other)
+
+    def __le__(self, other: object) -> Term:
+        return term("<=", self, other)
+
+    def __gt__(self, other: object) -> Term:
+        return term(">", self, other)
+
+    def __ge__(self, other: object) -> Term:
+        return term(">=", self, other)
+
+    def __and__(self, other: object) -> Term:
+        return term("and", self, other)
+
+    def __rand__(self, other: object) -> Term:
+        return term("and", other, self)
+
+    def __or__(self, other: object) -> Term:
+        return term("or", self, other)
+
+    def __ror__(self, other: object) -> Term:
+        return term("or", other, self)
+
+    def __invert__(self) -> Term:
+        return term("not", self)
+
+    def __bool__(self) -> bool:
+        fix = "combine conditions by & | ~ in parentheses, not by and, or, not, in or a chain a < b < c"
+        raise WrongType(message("condition", "to be asked of the table", "to be true or false in Python", fix))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def isin(self, values: Iterable[object]) -> Term:
+        """Whether it is one of the values."""
+        if isinstance(values, str):
+            raise WrongType(message("isin", "a list of values", "a str", "write .isin(['a', 'b'])"))
+        listed = list(values)
+        if not listed:
+            raise InvalidArgument(message("isin", "at least one value", "none", "leave the condition out"))
+        return term("in", self, *listed)
+
+    def between(self, low: object, high: object) -> Term:
+        """Whether it is within, both ends in."""
+        return term("between", self, low, high)
+
+    def like(self, pattern: str) -> Term:
+        """Whether a text fits a pattern of ``%`` and ``_``."""
+        return term("like", self, pattern)
+
+    def is_null(self) -> Term:
+        """Whether there is no value."""
+        return term("is_null", self)
+
+    def coalesce(self, *others: object) -> Term:
+        """It, or the first of the others where it is NULL."""
+        return term("coalesce", self, *others)
+
+    def trunc(self, period: str) -> Term:
+        """The start of the year, quarter, month, week, day or hour."""
+        return term("date_trunc", period, self)
+
+    def bin(self, edges: Iterable[float]) -> Term:
+        """The number of its bin between the edges, from 0."""
+        return term("bin", self, *edges)
+
+    def lower(self) -> Term:
+        """The text in small letters."""
+        return term("lower", self)
+
+    def upper(self) -> Term:
+        """The text in capitals."""
+        return term("upper", self)
+
+    def __repr__(self) -> str:
+        return f"Term({_shown(self.expression)})"
+
+
+def col(name: str, table: str | None = None) -> Term:
+    """A column of the table, or of a public table joined to it.
+
+    >>> col("amount") > 5
+    Term(amount > 5)
+    """
+    if not isinstance(name, str) or not (table is None or isinstance(table, str)):
+        raise WrongType(message("col", "the name of a column", type(name).__name__, "write col('amount')"))
+    return Term(Column(name, table))
+
+
+def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
+    """The value of the first branch (condition, value) whose condition holds.
+
+    >>> case((col("age") < 18, "young"), otherwise="old")
+    Term(case(age < 18, 'young', 'old'))
+    """
+    if not branches or not all(isinstance(each, tuple) and len(each) == 2 for each in branches):
+        fix = "write case((col('age') < 18, 'young'), otherwise='old')"
+        raise WrongType(message("case", "pairs (condition, value)", "something else", fix))
+    return term("case", *(part for each in branches for part in each), otherwise)
+
+
+def term(op: str, *args: object) -> Term:
+    """An operation on expressions and constants.
+
+    >>> term("neg", col("amount"))
+    Term(neg(amount))
+    """
+    return Term(Call(op, tuple(_operand(each) for each in args)))
+
+
+def _operand(value: object) -> Expression:
+    if isinstance(value, Term):
+        return value.expression
+    if isinstance(value, (Column, Literal, Call)):
+        return value
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    literal_type(cast(Value, value))
+    return Literal(cast(Value, value))
+
+
+def expression(value: object, what: str) -> Expression:
+    """A column by its name, or an expression; ``what`` is the argument.
+
+    >>> expression("amount", "sum")
+    Column(name='amount', table=None)
+    """
+    if isinstance(value, str):
+        return Column(value)
+    if isinstance(value, Term):
+        return value.expression
+    if isinstance(value, (Column, Literal, Call)):
+        return value
+    raise WrongType(message(what, "a column's name or an expression", type(value).__name__, "write col('amount')"))
+
+
+def condition(value: object, what: str) -> Expression:
+    """A condition in SQL, or as an expression; ``what`` is the argument.
+
+    >>> condition("amount > 5", "where").op
+    '>'
+    """
+    if isinstance(value, str):
+        from dither.tables.sql.expressions import syntax  # sqlglot is slow to load
+
+        return syntax(value)
+    if isinstance(value, Term):
+        return value.expression
+    if isinstance(value, (Column, Literal, Call)):
+        return value
+    raise WrongType(message(what, "a condition", type(value).__name__, _EXAMPLE))
+
+
+def _shown(expression: Expression, inside: bool = False) -> str:
+    if isinstance(expression, Column):
+        return f"{expression.table}.{expression.name}" if expression.table else expression.name
+    if isinstance(expression, Literal):
+        return repr(expression.value)
+    parts = [_shown(each, inside=True) for each in expression.args]
+    if len(parts) == 2 and (not expression.op.isidentifier() or expression.op in ("and", "or")):
+        text = f"{parts[0]} {expression.op} {parts[1]}"
+        return f"({text})" if inside and expression.op not in ("*", "/") else text
+    if expression.op == "not":
+        return f"not {parts[0]}"
+    return f"{expression.op}({', '.join(_shown(each) for each in expression.args)})"

@@ -1,0 +1,307 @@
+"""Questions in Python, built step by step: each step takes a question and returns one, checked against the card.
+
+>>> from dither.tables.card.model import Card, ColumnCard
+>>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
+>>> question = query(visits, {"n": count(), "spend": mean("amount")}, groups=["region"], where=col("amount") > 5)
+>>> question.groups[0].name, question.aggregates["spend"].kind
+('region', 'mean')
+
+A str names a column of the table, except in conditions (``where``, ``having``), where it is SQL: ``"amount > 5"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from dither import arguments
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.builder.aggregates import (
+    count,
+    different,
+    histogram,
+    max_,
+    mean,
+    median,
+    min_,
+    mode,
+    people,
+    quantile,
+    std,
+    sum_,
+    var,
+)
+from dither.tables.builder.expressions import Term, case, col, condition, expression
+from dither.tables.card.model import Card, Type, Value
+from dither.tables.query import evaluate as shapes
+from dither.tables.query.resolve import Rows, answer_type, card_of, own, public, replaced, type_of
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
+from dither.tables.query.typecheck import Types, numeric, truth, typed
+from dither.tables.query.wording import clip
+
+__all__ = [
+    "Term",
+    "agg",
+    "among",
+    "case",
+    "col",
+    "count",
+    "desc",
+    "group_by",
+    "histogram",
+    "join",
+    "max_",
+    "mean",
+    "median",
+    "min_",
+    "mode",
+    "people",
+    "quantile",
+    "query",
+    "shaped",
+    "std",
+    "sum_",
+    "var",
+    "where",
+]
+
+
+def desc(value: object) -> Order:
+    """Sort by this, falling.
+
+    >>> desc("n")
+    Order(value=Column(name='n', table=None), descending=True)
+    """
+    return Order(expression(value, "order"), descending=True)
+
+
+def among(value: object, keys: Iterable[Value]) -> Group:
+    """A column or expression to group by, and its public keys: each is in the answer, and no other.
+
+    >>> among("region", ["a", "b"]).keys
+    ('a', 'b')
+    """
+    return Group("", expression(value, "groups"), different(keys, "keys"))
+
+
+def where(query: Query, asked: object, card: Card) -> Query:
+    """Only rows for which a condition holds, too; several conditions in a list must all hold.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> where(Query({}), "a > 1", Card("t", "t.csv", {"a": ColumnCard("number")})).where.op
+    '>'
+    """
+    rows, types = _rows(query, card), _types(card)
+    found = [truth(replaced(condition(each, "where"), rows), types, "where") for each in _several(asked)]
+    return replace(query, where=_all([*([] if query.where is None else [query.where]), *found]))
+
+
+def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
+    """With the columns of a public table beside each row, where a key of the row is equal to one of the table."""
+    name, relation = public(card, table)
+    if any(name == each.table for each in query.joins):
+        raise InvalidArgument(message("join", "each public table once", f"{name!r} twice", "join it once"))
+    key = replaced(expression(own_key, "join"), Rows((own(card),)))
+    found = cast(Column, Rows((relation,)).find(Column(other)))
+    typed(Call("=", (key, found)), _types(card))
+    return replace(query, joins=(*query.joins, Join(name, key, found.name, left)))
+
+
+def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
+    """An answer for each value of these columns, and of these expressions by their names.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> group_by(Query({}), ["a"], {}, Card("t", "t.csv", {"a": ColumnCard("text")})).groups[0].name
+    'a'
+    """
+    if isinstance(groups, str) or not isinstance(groups, Sequence):
+        raise WrongType(message("groups", "a list of columns", type(groups).__name__, "pass groups=['region']"))
+    rows = _rows(query, card)
+    found = [_group(None, each, rows, card) for each in groups]
+    found += [_group(name, each, rows, card) for name, each in named.items()]
+    made = replace(query, groups=(*query.groups, *found))
+    _unique(made)
+    return made
+
+
+def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
+    """What to ask of each group, by the name it has in the answer.
+
+    >>> list(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})).aggregates)
+    ['n']
+    """
+    if not isinstance(aggregates, Mapping) or not all(isinstance(each, Aggregate) for each in aggregates.values()):
+        raise WrongType(message("agg", "aggregates by name", "something else", "write agg(n=dp.count())"))
+    if not aggregates:
+        raise InvalidArgument(message("agg", "an aggregate", "none", "write agg(n=dp.count())"))
+    if set(aggregates) & set(query.aggregates):
+        raise InvalidArgument(message("agg", "different names", "one that is taken", "rename it"))
+    rows = _rows(query, card)
+    found = {name: _aggregate(each, rows, card) for name, each in aggregates.items()}
+    made = replace(query, aggregates={**query.aggregates, **found})
+    _unique(made)
+    return made
+
+
+def shaped(
+    query: Query,
+    card: Card,
+    *,
+    columns: Mapping[str, object] | None = None,
+    having: object = None,
+    order: object = (),
+    limit: int | None = None,
+) -> Query:
+    """What becomes of the noisy answer: expressions on the names of groups and aggregates.
+
+    >>> shaped(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})), Card("t", "t.csv", {}), order="n").shape.order
+    (Order(value=Column(name='n', table=None), descending=False),)
+    """
+    names = [*(each.name for each in query.groups), *query.aggregates]
+    types = _answer_types(query, card, names)
+    shown = {name: expression(each, "columns") for name, each in (columns or {}).items()}
+    shown = {name: each if isinstance(each, Column) else typed(each, types)[0] for name, each in shown.items()}
+    kept = [truth(condition(each, "having"), types, "having") for each in _several(having)]
+    keys = [each if isinstance(each, Order) else Order(expression(each, "order")) for each in _several(order)]
+    keys = [replace(each, value=typed(each.value, types)[0]) for each in keys]
+    most = None if limit is None else arguments.whole(limit, "limit", at_least=0)
+    shape = Shape(shown, _all(kept), tuple(keys), most)
+    shapes.check(shape, names)
+    return replace(query, shape=shape)
+
+
+def query(
+    card: Card,
+    aggregates: Mapping[str, Aggregate],
+    *,
+    groups: Sequence[object] | Mapping[str, object] = (),
+    where: object = None,
+    columns: Mapping[str, object] | None = None,
+    having: object = None,
+    order: object = (),
+    limit: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    max_groups: int | str | None = None,
+    max_rows: int | None = None,
+) -> Query:
+    """A question in one call.
+
+    Parameters
+    ----------
+    card
+        The table's.
+    aggregates
+        What is asked, by the name it has in the answer.
+    groups
+        Names of columns, or a mapping from names to expressions; :func:`among` states public keys.
+    where
+        A condition, or several of which all must hold: ``col("amount") > 5`` or ``"amount > 5"``.
+    columns, having, order, limit
+        What becomes of the noisy answer: expressions on the names of groups and aggregates.
+    epsilon, delta, max_groups, max_rows
+        What the question states of its release; where None, the call or the card says it.
+    """
+    if max_groups is not None and max_groups != "auto":
+        max_groups = arguments.whole(max_groups, "max_groups")
+    asked = Query(
+        {},
+        epsilon=None if epsilon is None else float(arguments.epsilon(epsilon)),
+        delta=None if delta is None else float(arguments.delta(delta)),
+        max_groups=max_groups,  # type: ignore[arg-type]
+        max_rows=None if max_rows is None else arguments.whole(max_rows, "max_rows"),
+    )
+    listed, named = ((), groups) if isinstance(groups, Mapping) else (groups, {})
+    asked = agg(group_by(_filtered(asked, where, card), listed, named, card), aggregates, card)
+    return shaped(asked, card, columns=columns, having=having, order=order, limit=limit)
+
+
+_filtered = where
+
+
+def _types(card: Card) -> Types:
+    return lambda column: type_of(card, column)
+
+
+def _rows(query: Query, card: Card) -> Rows:
+    return Rows((own(card), *(public(card, each.table)[1] for each in query.joins)), None, query.joins)
+
+
+def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
+    given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
+    found, kind = typed(replaced(given.value, rows), _types(card))
+    name = name or given.name or (found.name if isinstance(found, Column) else None)
+    if name is None:
+        fix = "write group_by(month=col('day').trunc('month'))"
+        raise InvalidArgument(message("groups", "a name for each expression", "none", fix))
+    if kind is None:
+        raise InvalidArgument(message("groups", "a column or expression", "NULL", "name a column"))
+    return Group(name, found, None if given.keys is None else tuple(_key(each, found, card) for each in given.keys))
+
+
+def _key(key: Value, value: Expression, card: Card) -> Value:
+    """A key as a value of the expression's type."""
+    if key is None:
+        return None
+    checked, _ = typed(Call("=", (value, Literal(key))), _types(card))
+    return cast(Literal, cast(Call, checked).args[1]).value
+
+
+def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
+    types, kind = _types(card), aggregate.kind
+    if aggregate.value is None:
+        if kind not in ("count", "people"):
+            raise InvalidArgument(message(kind, "a column", "none", f"write {kind}('amount')"))
+        return aggregate
+    value = replaced(aggregate.value, rows)
+    if kind not in ("count_value", "mode"):
+        return replace(aggregate, value=numeric(value, types, kind))
+    value, found = typed(value, types)
+    if found is None:
+        raise InvalidArgument(message(kind, "a column or expression", "NULL", "name a column"))
+    if kind == "count_value":
+        return replace(aggregate, value=value)
+    keys = aggregate.keys
+    if keys is None and isinstance(value, Column):
+        keys = card_of(card, value).keys
+    if not keys:
+        raise InvalidArgument(message("mode", "public keys", "none", "pass keys=[…], or state them in the card"))
+    return replace(aggregate, value=value, keys=tuple(_key(each, value, card) for each in keys))
+
+
+def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
+    kinds: dict[str, Type | None] = {each.name: typed(each.value, _types(card))[1] for each in query.groups}
+    kinds |= {name: answer_type(each, card) for name, each in query.aggregates.items() if each.kind != "histogram"}
+
+    def types(column: Column) -> Type:
+        shapes.check(Shape(having=column), names)
+        kind = kinds.get(column.name)
+        if kind is None:
+            raise InvalidArgument(message(column.name, "a single value", "a histogram", "show it as it is"))
+        return kind
+
+    return types
+
+
+def _unique(query: Query) -> None:
+    seen: set[str] = set()
+    for name in [*(each.name for each in query.groups), *query.aggregates]:
+        if not isinstance(name, str) or not name:
+            raise WrongType(message("names", "texts", type(name).__name__, "write agg(n=dp.count())"))
+        if name.casefold() in seen:
+            raise InvalidArgument(message("names", "different names", f"{clip(name)!r} twice", "rename one"))
+        seen.add(name.casefold())
+
+
+def _several(value: object) -> list[object]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _all(conditions: list[Expression]) -> Expression | None:
+    found: Expression | None = None
+    for each in conditions:
+        found = each if found is None else Call("and", (found, each))
+    return found

@@ -1,0 +1,199 @@
+"""The ledger of a card: its accounts are opened at the first time, and agree with the card ever after."""
+
+from __future__ import annotations
+
+from dither.errors import BudgetExceeded, DatasetClosed, LedgerError, message
+from dither.guarantees import ApproxDP, Guarantee
+from dither.ledger import Account, Ledger, Receipt, receipts
+from dither.ledger import open as open_at
+from dither.ledger.accounts import opened
+from dither.ledger.charging import check_life
+from dither.ledger.incidents import check_open
+from dither.ledger.units import Amount, Price, cost, guarantee_of
+from dither.tables.card.model import Card
+
+__all__ = [
+    "FIRST_NOTES",
+    "first_note",
+    "holds_others",
+    "left",
+    "left_out",
+    "open_ledger",
+    "pays_delta",
+    "read_ledger",
+    "refusal",
+]
+
+_MISSING = "Fix: create it with dither.ledger.open(place)."
+"""How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
+
+
+_FIRST = (
+    "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
+    "ledger was lost or replaced: tell the steward"
+)
+_ACCOUNTS = (
+    "first answer: accounts for this table were opened in the ledger, which holds other tables; if this table was "
+    "asked before, it was in another ledger or under another name: tell the steward"
+)
+_TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
+FIRST_NOTES = (_FIRST, _ACCOUNTS, _TEMPORARY)
+
+
+def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
+    """The card's ledger, and whether its accounts were opened just now.
+
+    With a receipt (given, or in the file that the card names) a ledger that does not hold it is refused, and none is
+    made: somebody has asked before.
+    """
+    expected = _expected(card, receipt)
+    ledger = _open(place, expected, read_only=False)
+    assert ledger is not None
+    try:
+        return ledger, _ensure(ledger, card)
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
+    """The card's ledger, to read only; None where there is none yet, or no account for the card in it."""
+    ledger = _open(place, _expected(card, receipt), read_only=True)
+    if ledger is None:
+        return None
+    try:
+        if any((account.owner, account.kind) == (card.name, "dataset") for account in ledger.accounts()):
+            _ensure(ledger, card)
+            return ledger
+    except BaseException:
+        ledger.close()
+        raise
+    ledger.close()
+    return None
+
+
+def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
+    if receipt is None:
+        return None if card.receipt is None else receipts.read(card.receipt)
+    return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
+
+
+def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
+    try:
+        return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
+    except LedgerError as error:
+        if not str(error).endswith(_MISSING):
+            raise
+    if expected is None:
+        return None
+    raise LedgerError(
+        message("ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new")
+    )
+
+
+def _ensure(ledger: Ledger, card: Card) -> bool:
+    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened."""
+    return ledger.ensure(
+        card.name,
+        limit=card.budget,
+        each_analyst=card.each_analyst,
+        each_person=card.each_person,
+        population=card.population,
+        filter=card.filter,
+    )
+
+
+def holds_others(ledger: Ledger, card: Card) -> bool:
+    """Whether other datasets than the card's have accounts in the ledger: then it was there before."""
+    return any(account.kind == "dataset" and account.owner != card.name for account in ledger.accounts())
+
+
+def first_note(ledger: Ledger, card: Card, temporary: bool) -> str:
+    """What the first answer says: nothing was charged to this table before, in this ledger."""
+    if temporary:
+        return _TEMPORARY
+    return _ACCOUNTS if holds_others(ledger, card) else _FIRST
+
+
+def pays_delta(card: Card) -> bool:
+    """Whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone."""
+    limits = (card.budget, card.each_analyst, card.each_person)
+    return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
+
+
+def left(ledger: Ledger | None, card: Card, analyst: str | None = None) -> str:
+    """What may still be spent, in words: of people, who may each have another amount left, only their limit; of an
+    analyst with an account of their own, that too.
+
+    Where there is no ledger yet, what the card says.
+    """
+    if ledger is None and card.budget is None and card.each_person is None:
+        return "nothing: the card states no budget"
+    found = {account.kind: account for account in _accounts(ledger, card, analyst)}
+    dataset, people, own = found["dataset"], found.get("people"), found.get("analyst")
+    whole = None if dataset.room is None else str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
+    if whole is None:
+        whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
+    return whole if own is None else f"you {own.left or 'nothing'}; the table {whole}"
+
+
+def refusal(ledger: Ledger | None, card: Card, charged: Guarantee, analyst: str | None = None) -> str:
+    """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
+    price = Price.of(charged)
+    try:
+        for account in _accounts(ledger, card, analyst):
+            if account.kind == "people":
+                check_life(account, price)
+                continue
+            check_open(account, card.max_incidents)
+            account.charged(price)
+    except (BudgetExceeded, DatasetClosed) as error:
+        return str(error)
+    return ""
+
+
+def _accounts(ledger: Ledger | None, card: Card, analyst: str | None) -> list[Account]:
+    """The accounts that a question is charged to; those that the card would open where there is no ledger yet. An
+    analyst without an account of their own has what every analyst has.
+    """
+    if ledger is None:
+        everybody = [opened((card.name, "dataset", ""), card.budget, card.filter)]
+        if card.each_analyst is not None:
+            everybody.append(opened((card.name, "analyst", ""), card.each_analyst, card.filter))
+        if card.each_person is not None:
+            everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
+    else:
+        everybody = ledger.accounts(card.name)
+    found = {(account.kind, account.name): account for account in everybody}
+    own = None if analyst is None else found.get(("analyst", analyst), found.get(("analyst", "")))
+    chosen = (found["dataset", ""], own, found.get(("people", "")))
+    return [account for account in chosen if account is not None]
+
+
+def left_out(ledger: Ledger | None, card: Card, price: Guarantee, paid: bool = False) -> tuple[str, ...]:
+    """What limits for each person do to an answer, in words; nothing where there are none.
+
+    Who has too little left is private. That a question costs so much is public, and so is the sum of all costs: nobody
+    has spent more than it. ``paid`` says that the question is in the sum already.
+    """
+    if card.each_person is None:
+        return ()
+    told = f"people who have less than {price} left are not counted, and how many they are is private"
+    if ledger is None:
+        return (told,)
+    accounts = ledger.accounts()
+    here = next(a for a in accounts if (a.owner, a.kind) == (card.name, "dataset"))
+    people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
+    datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]
+    if people.room is None or any(a.unit != people.unit for a in datasets):
+        return (told,)
+    mine = cost(price, people.unit)
+    after = sum((a.used for a in datasets), Amount(0, 0) if paid else mine)
+    before = after - mine
+    if after.within(people.room):
+        return (f"{told}: so far nobody is left out for want of budget",)
+    told += f"; questions so far cost {guarantee_of(before, people.unit) or 'nothing'} in all: "
+    if not before.within(people.room):
+        return (f"{told}more than the {people.limit} of each person, so nobody was in all of them",)
+    rest = guarantee_of(people.room - before, people.unit)
+    return (f"{told}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)

@@ -1,0 +1,114 @@
+"""The card of a table: what is public about it, written once by its steward.
+
+Names and types of columns, who the people are, public bounds and keys, how much one person may contribute, and the
+budget. Nothing in it may be taken from the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Literal as Choice
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+
+Value = None | bool | int | float | str | date | datetime
+"""A constant of a question or a card."""
+Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
+MIN_EPSILON = 1e-4
+MAX_INCIDENTS = 3
+MOST_ROWS = 256
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+"""What a table may be called in SQL."""
+TYPES: tuple[Type, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
+
+
+@dataclass(frozen=True)
+class ColumnCard:
+    """What is public about one column: its type, and where stated its bounds and its keys."""
+
+    type: Type
+    bounds: tuple[float, float] | None = None
+    keys: tuple[Value, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """A table that anybody may see, to be joined on a key: where it is, and the types of its columns."""
+
+    source: str
+    columns: Mapping[str, ColumnCard]
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is public about a table.
+
+    ``name`` is the table's name in SQL and the dataset's in the ledger. ``source`` says where the rows are: a path or
+    glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://…::table`` or ``spark::table``. ``unit`` is the
+    column that names the person, or None if every row is a person of their own. ``max_groups`` and ``max_rows`` bound
+    what one person contributes: at most so many groups, at most so many rows in each.
+    """
+
+    name: str
+    source: str
+    columns: Mapping[str, ColumnCard]
+    unit: str | None = None
+    max_groups: int | Choice["auto"] = 1
+    max_rows: int = 1
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+    ledger: str | None = None
+    budget: Guarantee | None = None
+    each_analyst: Guarantee | None = None
+    each_person: Guarantee | None = None
+    delta: float | None = None
+    """The delta of one release, where one is needed: keys that are not public, Gaussian noise."""
+    version: str | None = None
+    """Which state of the data this is: answers recorded for another one are not given again."""
+
+    # What follows does not change what an answer means: it is left out of the text that a recorded answer is found by.
+    population: str | None = field(default=None, repr=False)
+    """Whose people these are: tables of one population share each person's account. By default the table's own."""
+    filter: Choice["sum", "advanced"] = field(default="sum", repr=False)
+    """How the limits are kept; see :mod:`dither.ledger.units`."""
+    min_epsilon: float = field(default=MIN_EPSILON, repr=False)
+    """The least epsilon of a question: one that costs next to nothing is of use to an attacker only."""
+    max_incidents: int = field(default=MAX_INCIDENTS, repr=False)
+    """After so many errors while rows were read, the table is closed until its steward reopens it."""
+    receipt: str | None = field(default=None, repr=False)
+    """A file that keeps the last receipt: a ledger that does not hold it is refused."""
+    incident_log: str | None = field(default=None, repr=False)
+    """The steward's log of errors while rows were read; by default beside the ledger."""
+
+
+def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
+    """The card with these limits where they are stated."""
+    return replace(
+        card,
+        max_incidents=card.max_incidents if max_incidents is None else max_incidents,
+        min_epsilon=card.min_epsilon if min_epsilon is None else min_epsilon,
+    )
+
+
+def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
+    """The card with these limits, refused where they are looser than its own: those are the steward's to relax.
+
+    >>> tightened(Card("visits", "", {}), None, 1e-9)
+    Traceback (most recent call last):
+    dither.errors.InvalidArgument: min_epsilon: expected at least 0.0001, as the card says, got 1e-09. Fix: leave it \
+out, or ask the steward to change the card.
+    """
+    fix = "leave it out, or ask the steward to change the card"
+    if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
+        expected = f"at most {card.max_incidents}, as the card says"
+        raise InvalidArgument(message("max_incidents", expected, max_incidents, fix))
+    if min_epsilon is not None:
+        least = arguments.epsilon(card.min_epsilon, "min_epsilon")
+        if arguments.epsilon(min_epsilon, "min_epsilon") < least:
+            expected = f"at least {card.min_epsilon:g}, as the card says"
+            raise InvalidArgument(message("min_epsilon", expected, min_epsilon, fix))
+    return limited(card, max_incidents, min_epsilon)

@@ -1,0 +1,1 @@
+"""A plan as SQL statements that mean the same on every engine and cannot fail."""

@@ -1,0 +1,197 @@
+"""A first draft of a card, from a source's schema only, every line explained to a steward."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import NAME, Type
+from dither.tables.card.toml import EXAMPLES
+
+
+def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
+    """The text of a card for a source, from its schema only, every line explained.
+
+    Bounds and keys are left for the steward to fill in: taken from the data, they would give it away. Save
+    it beside the source, or with the source's full path.
+
+    >>> import pyarrow as pa
+    >>> print(draft(pa.table({"patient": [1], "amount": [2.5]}), "patient").splitlines()[0])
+    # What is public about this table. Everything in this file may be seen by everyone who asks questions.
+    """
+    from dither.tables.engines import connect
+
+    with connect(source) as engine:
+        columns, left_out = engine.schema(), engine.unusable()
+        sniffed = getattr(engine, "_csv", None) is not None
+    if unit is not None and unit not in columns:
+        near = difflib.get_close_matches(unit, columns, 1)
+        fix = f"did you mean {near[0]}?" if near else "pass the name of the column that says who a row is about"
+        raise _wrong("unit", "one of the source's columns", repr(unit), fix)
+    title = name or _title(source)
+    if not NAME.fullmatch(title):
+        raise _wrong("name", "a name for SQL: letters, digits and _", repr(title), 'pass name="visits", for example')
+    said = _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
+    types: dict[str, Type] = dict(columns)
+    if unit is not None and types[unit] not in ("integer", "text"):
+        raise _wrong(
+            "unit", "a column of whole numbers or text", types[unit], "convert it in the source, or choose another"
+        )
+    parts = [
+        _HEAD.format(
+            name=_quoted(title), source=_quoted(said), unit=_unit(unit), ledger=_quoted(f"{title}.ledger.sqlite")
+        )
+    ]
+    parts.append(_SPEND.format(per=_PERSON if unit is not None else _DATASET))
+    parts.append(_COLUMNS + (_CSV if sniffed else ""))
+    if left_out:
+        parts.append(
+            f"# Left out, since lists, bytes and the like cannot be asked about: {_comment(', '.join(left_out))}\n"
+        )
+    parts += [_section(column, type, column == unit, sniffed) for column, type in types.items()]
+    parts.append(_TABLES)
+    return "\n".join(parts)
+
+
+def _wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
+    return InvalidArgument(message(name, expected, got, fix))
+
+
+def _without_password(source: str) -> str:
+    """A URL as everybody may see it."""
+    if "://" not in source:
+        return source
+    source = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", source)
+    return re.sub(r"(?<=[?&])password=[^&:]*&?", "", source).replace("&::", "::").replace("?::", "::")
+
+
+def _title(source: object) -> str:
+    if not isinstance(source, (str, os.PathLike)):
+        return "data"
+    _, mark, table = os.fspath(source).rpartition("::")
+    word = table.rpartition(".")[2] if mark and "/" not in table else Path(table).name.partition(".")[0]
+    found = re.sub(r"[^A-Za-z0-9_]+", "_", word).strip("_").lower()[:60]
+    return found if NAME.fullmatch(found) else f"data_{found}" if found else "data"
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _quoted(text: str) -> str:
+    """Text as TOML writes it."""
+    signs = (_ESCAPES.get(s) or (f"\\u{ord(s):04x}" if ord(s) < 32 or ord(s) == 127 else s) for s in text)
+    return '"' + "".join(signs) + '"'
+
+
+def _comment(text: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def _unit(unit: str | None) -> str:
+    if unit is None:
+        return (
+            "# The column that says which person a row is about. None is named: every row counts as a person\n"
+            "# of its own, and somebody with many rows is protected row by row only. If people have several, name it.\n"
+            '# unit = "patient_id"\n'
+        )
+    return (
+        "# The column that says which person a row is about. All rows of one person are protected together.\n"
+        f"unit = {_quoted(unit)}\n"
+    )
+
+
+_HEAD = """\
+# What is public about this table. Everything in this file may be seen by everyone who asks questions.
+# Write down what you know from outside: the form that was filled in, the law, the year. Never look into the rows for
+# it: a bound or a list taken from the data gives away somebody in the data.
+
+# What the table is called in questions, as in SELECT COUNT(*) FROM …
+name = {name}
+
+# Where the rows are. A path starts from the folder of this file.
+source = {source}
+
+# A question asked again gets the recorded answer, for free. When the rows have changed, change this as well, so that
+# questions are answered anew, and paid for.
+# version = "2026-01"
+
+{unit}
+# How many groups (of GROUP BY) one person may count in, and with how many rows in each. Groups above that are left
+# out, at random. Rows above that add nothing to counts, and to a sum a person adds at most what so many rows can; for
+# a mean the person's own mean counts, as that of so many rows. Larger numbers lose less and need more noise; choose
+# what you know to be usual.
+max_groups = 1
+max_rows = 1
+
+# Where is written down what was asked and how much of the budget is used. It must be kept: without it the budget would
+# start again.
+ledger = {ledger}
+# A file that keeps the last receipt, best on another disk: a ledger that was put back is then noticed, and refused.
+# receipt = "/other/disk/visits.receipt"
+
+# Needed only for questions about groups that are not listed below under keys: the chance that a group is shown
+# although very few people are in it. Much less than one in the number of people.
+# delta = 1e-6
+"""
+
+_SPEND = """\
+# How much may ever be learned, by all questions together. With epsilon = 1, whatever anybody concludes about a person
+# is at most e = 2.7 times as likely as if that person were not in the table. Below 1 is strict, above 10 is little.
+[budget]
+epsilon = 1
+{per}
+# Questions with Gaussian noise also need a small chance delta of more:
+# delta = 1e-6
+# What one analyst may use of it:
+# each_analyst = {{ epsilon = 0.5 }}
+"""
+_PERSON = """\
+# Counted for each person: a question about some people uses up the budget of these only.
+per = "person"
+# Tables about the same people, in the same ledger, share what each has left if they name one population:
+# population = "patients\""""
+_DATASET = """\
+# Counted for the whole table: every question uses it up. (For each person needs the unit above.)
+per = "dataset\""""
+
+_COLUMNS = """\
+# The columns that may be asked about. Remove those that nobody needs.
+# bounds: what a value can be at all. Values beyond are moved to the bound. SUM, AVG and the like need them; a range ten
+#         times too wide means ten times the noise.
+# keys:   all values that may occur, for GROUP BY. Groups not listed are not shown; listed ones always are, even empty.
+"""
+_CSV = """\
+# A CSV file does not say its types, and they are not guessed from the rows. "text" is written everywhere: put in
+# integer, number, boolean, date or timestamp where that is right. A cell that cannot be read so counts as empty:
+# 3.6 is no integer (3.0 is).
+"""
+_TABLES = """\
+# Tables that anybody may see, to be joined by a key, for example which district a postcode is in:
+# [public.districts]
+# source = "districts.csv"
+# [public.districts.columns]
+# postcode = "text"
+# district = "text"
+"""
+
+
+def _section(column: str, type: Type, is_unit: bool, sniffed: bool) -> str:
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", column)
+    lines = [f"[columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
+    if is_unit:
+        lines[1] += "  # who it is: never shown"
+    elif sniffed:
+        lines[1] += "  # to be filled in"
+        lines += ["# bounds = [0, 100]", '# keys = ["north", "south"]']
+    elif type in ("integer", "number"):
+        lines.append("# bounds = [0, 100]")
+        if type == "integer":
+            lines.append("# keys = [1, 2, 3]")
+    elif type != "boolean":
+        lines.append(f"# keys = [{EXAMPLES[type]}]")
+    else:
+        lines.append("keys = [true, false]")
+    return "\n".join(lines) + "\n"

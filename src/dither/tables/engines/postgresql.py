@@ -1,0 +1,288 @@
+"""PostgreSQL, where the data is. The session is read-only and in UTC; one statement at a time is sent, by itself.
+
+Text is compared under the collation ``C``, byte by byte, whatever the database's own. CHAR(n) is text without its
+padding. A password belongs in ``~/.pgpass`` or PGPASSWORD, not in a card; no message ever shows the URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+from psycopg import conninfo, sql
+from sqlglot import exp
+
+from dither.errors import DitherError, InvalidArgument, message
+from dither.tables.card.arrow import arrow_type
+from dither.tables.card.model import Card, Type
+from dither.tables.compile import nodes as say
+from dither.tables.engines import same_place
+from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
+from dither.tables.engines.files import parts_of
+
+_SESSION = (
+    "SET default_transaction_read_only = on",
+    "SET TIME ZONE 'UTC'",
+    "SET datestyle = 'ISO, YMD'",
+    "SET standard_conforming_strings = on",
+    "SET extra_float_digits = 1",
+    "SET client_encoding = 'UTF8'",
+)
+_TYPES: dict[str, tuple[Type, ...]] = {
+    **dict.fromkeys(("int2", "int4", "int8"), ("integer", "number")),
+    **dict.fromkeys(("float4", "float8"), ("number",)),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid", "citext"), ("text",)),
+    **dict.fromkeys(("timestamp", "timestamptz"), ("timestamp",)),
+    "bool": ("boolean",),
+    "date": ("date",),
+}
+_RESULTS: dict[str, Type] = {
+    **{name: kinds[0] for name, kinds in _TYPES.items()},
+    "numeric": "integer",
+    "unknown": "text",
+}
+_LOOK = """
+SELECT a.attname, b.typname, b.typtype, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END
+FROM pg_attribute AS a
+JOIN pg_type AS t ON t.oid = a.atttypid
+JOIN pg_type AS b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+
+class Postgres(Engine):
+    """A table or view of a PostgreSQL database."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, table: str, card: Card | None) -> None:
+        super().__init__(card)
+        self._parts = parts_of(table)
+        self._url = url
+        self._connection = _connected(url)
+        try:
+            self._check_encoding()
+            self._safely(lambda: [self._connection.execute(statement) for statement in _SESSION])
+            self._relation = self._resolved(self._parts)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_encoding(self) -> None:
+        """Text of another encoding may have no UTF-8: SQL_ASCII holds any bytes, and reading them would fail."""
+        encoding = self._connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise broken(
+                "a database in UTF8", encoding or "an unknown encoding", "copy it to one made with ENCODING 'UTF8'"
+            )
+
+    def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
+        """The table itself, with its schema, so that it stays the same whatever the search path."""
+        quoted = sql.Identifier(*parts).as_string(self._connection)
+        look = (
+            "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "
+            "JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind = ANY(%s)"
+        )
+        found = self._safely(lambda: self._connection.execute(look, (quoted, list("rvmpf"))).fetchone())
+        if found is None:
+            raise broken("a table of the database", "none of that name", "check the name after ::, case matters")
+        if not found[3]:
+            raise broken("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
+        return int(found[0]), str(found[1]), str(found[2])
+
+    def found(self) -> Mapping[str, Found]:
+        """The columns of the table."""
+        return self._columns_of(self._relation[0])
+
+    def _columns_of(self, oid: int) -> dict[str, Found]:
+        with self._lock:
+            lines = self._connection.execute(_LOOK, (oid,)).fetchall()
+        found = {name: _found(native, kind, modifier) for name, native, kind, modifier in lines}
+        if not found:
+            raise broken("a table of the database", "one that is gone", "open it again")
+        return found
+
+    def _raw(self) -> exp.Expression:
+        return _table(self._relation[1], self._relation[2])
+
+    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+        x: exp.Expression = say.column(name)
+        if found.native.startswith("numeric") and type == "integer":
+            return _whole_number(x)
+        if found.native == "numeric":
+            x = _double(x)
+        x = say.cast(x, type)
+        if type == "text":
+            return say.bytewise(x, "postgres")
+        return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+
+    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+        return exp.Subquery(this=query)
+
+    def _beside(self, name: str) -> exp.Expression | None:
+        assert self.card is not None
+        public = self.card.public[name]
+        if not same_place(f"{self._url}::", public.source):
+            return None
+        oid, schema, relation = self._resolved(parts_of(public.source.rpartition("::")[2]))
+        found = self._columns_of(oid)
+        for column, said in public.columns.items():
+            agrees(column, said, found)
+        columns = {column: said.type for column, said in public.columns.items()}
+        return exp.Subquery(this=self._query(found, columns, _table(schema, relation)))
+
+    def _keep(self, name: str, rows: Any) -> exp.Expression:
+        """A temporary table: it is ours alone, and gone with the connection."""
+        kinds = {field.name: _named(field.type) for field in rows.schema}
+        listed = ", ".join(
+            f"{say.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}" for column, kind in kinds.items()
+        )
+        self._safely(lambda: self._copy(name, listed, rows))
+        return exp.to_table(f"pg_temp.{name}")
+
+    def _copy(self, name: str, listed: str, rows: Any) -> None:
+        with self._connection.transaction():
+            self._connection.execute("SET TRANSACTION READ WRITE")
+            self._connection.execute(f"CREATE TEMP TABLE {name} ({listed})".encode())
+            with self._connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
+                for batch in rows.to_batches(10_000):
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        copy.write_row(row)
+
+    def _drop(self, kept: exp.Expression) -> None:
+        with self._connection.transaction():
+            self._connection.execute("SET TRANSACTION READ WRITE")
+            self._connection.execute(f"DROP TABLE {say.render(kept, 'postgres')}".encode())
+
+    def _execute(self, sql: str) -> Any:
+        try:
+            # binary results take the extended protocol, which runs one statement and no more
+            cursor = self._connection.execute(sql.encode(), binary=True)
+        except psycopg.errors.QueryCanceled:
+            self._stopped = True
+            raise
+        if cursor.description is None:
+            raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
+        lines = cursor.fetchall()
+        arrays, names = [], []
+        for i, column in enumerate(cursor.description):
+            info = self._connection.adapters.types.get(column.type_code)
+            type = _RESULTS.get(info.name if info else "", "text")
+            values = [line[i] for line in lines]
+            if info is not None and info.name == "numeric":
+                values = [_whole(value) for value in values]
+            arrays.append(pa.array(values, arrow_type(type)))
+            names.append(column.name)
+        return pa.table(arrays, names=names)
+
+    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+        if isinstance(error, (pa.ArrowException, OverflowError)):
+            return unreadable(), False
+        if not isinstance(error, psycopg.Error):
+            return None
+        if self._connection.broken:
+            return broken("a server that answers", "a connection that broke", "open it again"), False
+        # class 42 is found before any row is read: syntax, names, types, rights
+        return unreadable(), (error.sqlstate or "").startswith("42")
+
+    def _cancel(self) -> None:
+        self._connection.cancel_safe(timeout=10)
+
+    def _close(self) -> None:
+        """Close the connection."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+def _connected(url: str) -> psycopg.Connection[Any]:
+    try:
+        conninfo.conninfo_to_dict(url)
+    except (psycopg.Error, ValueError):
+        raise InvalidArgument(
+            message("source", "postgresql://user@host/database::table", "another URL", "write it in that form")
+        ) from None
+    try:
+        return psycopg.connect(url, autocommit=True, connect_timeout=20, application_name="dither")
+    except (psycopg.Error, ValueError, OSError) as error:
+        text = str(error).lower()
+        got, fix = next((said for sign, said in _REFUSED.items() if sign in text), _REFUSED[""])
+    raise broken("a PostgreSQL server that lets us in", got, fix)
+
+
+_REFUSED = {
+    "password": ("a refused or missing password", "put the right one into ~/.pgpass or PGPASSWORD"),
+    "authentication": ("a refused user", "check the user's name and how the server checks it"),
+    "pg_hba": ("a refused host or user", "ask for an entry in the server's pg_hba.conf"),
+    "role": ("an unknown user", "check the user's name in the URL"),
+    "database": ("an unknown database", "check the database's name in the URL"),
+    "": ("no answer", "check host and port, and that the server runs"),
+}
+
+
+def _found(native: str, kind: str, modifier: int) -> Found:
+    if kind == "e":
+        return Found("an enumeration", ("text",))
+    if native == "numeric":
+        if modifier < 4:
+            return Found("numeric", ("number",))
+        precision, scale = (modifier - 4) >> 16, ((((modifier - 4) & 0x7FF) ^ 1024) - 1024)
+        whole = scale == 0 and precision <= 18
+        safe = precision < 300 and abs(scale) < 300
+        name = f"numeric({precision},{scale})" if safe else "numeric"
+        return Found(name, ("integer", "number") if whole else ("number",))
+    return Found(native, _TYPES.get(native, ()))
+
+
+def _table(schema: str, name: str) -> exp.Expression:
+    return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(schema, quoted=True))
+
+
+def _whole_number(x: exp.Expression) -> exp.Expression:
+    """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
+    low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
+    high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
+    return exp.Case(default=exp.null()).when(exp.and_(low, high), say.cast(x, "integer"))
+
+
+def _double(x: exp.Expression) -> exp.Expression:
+    """An unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
+
+    The limits are bare constants, which PostgreSQL reads as NUMERIC: a type by that name would come out of sqlglot's
+    hands as one of 18 digits.
+    """
+    nan = exp.EQ(this=x.copy(), expression=exp.Literal.string("NaN"))
+    tiny = exp.LT(this=exp.Abs(this=x.copy()), expression=exp.Literal.number("1e-300"))
+    high = exp.GT(this=x.copy(), expression=exp.Literal.number("1e308"))
+    low = exp.LT(this=x.copy(), expression=exp.Neg(this=exp.Literal.number("1e308")))
+    return (
+        exp.Case(default=exp.Cast(this=x.copy(), to=exp.DataType.build("DOUBLE")))
+        .when(nan, say.literal(float("nan")))
+        .when(tiny, say.literal(0.0))
+        .when(high, say.literal(float("inf")))
+        .when(low, say.literal(float("-inf")))
+    )
+
+
+def _whole(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, Decimal) or not value.is_finite() or value != int(value):
+        raise InvalidArgument(message("query", "whole numbers", "a fraction", "cast NUMERIC to DOUBLE in the query"))
+    return int(value)
+
+
+def _named(kind: Any) -> str:
+    types: dict[str, str] = {
+        "int64": "BIGINT",
+        "double": "DOUBLE PRECISION",
+        "bool": "BOOLEAN",
+        "date32[day]": "DATE",
+        "timestamp[us]": "TIMESTAMP",
+    }
+    return types.get(re.sub(r"\s", "", str(kind)), 'TEXT COLLATE "C"')

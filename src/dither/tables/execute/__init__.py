@@ -1,0 +1,1 @@
+"""A plan carried out: statements run, noise added, the answer assembled."""

@@ -1,0 +1,91 @@
+"""The noisy table as the question wants it shown: columns, order, what is done to the numbers. All of it is free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime
+from typing import Any
+
+from dither.tables.answer import Answer
+from dither.tables.card.model import Type
+from dither.tables.compile import expressions
+from dither.tables.compile.statements import Frame
+from dither.tables.execute import run
+from dither.tables.planning.limitations import limitations
+from dither.tables.planning.plan import Plan
+from dither.tables.query import evaluate
+from dither.tables.query.tree import SIMPLE, Aggregate, Column
+
+
+def shaped(made: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]) -> Answer:
+    """The noisy table as the question wants it shown."""
+    groups = [group.name for group in made.query.groups]
+    names = [*groups, *made.query.aggregates]
+    lines = []
+    for i, key in enumerate(noisy.keys):
+        line = dict(zip(groups, key, strict=True))
+        for name, aggregate in made.query.aggregates.items():
+            line[name] = _after(noisy.answers[name][i], aggregate, nonnegative, integer)
+        line["\0place"] = i
+        lines.append(line)
+    wanted = made.query.shape
+    shown = wanted.columns or {name: Column(name) for name in names}
+    kept = evaluate.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
+    types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
+    for name, aggregate in made.query.aggregates.items():
+        if aggregate.kind == "mode" and aggregate.value is not None:
+            types[name] = expressions.compile(aggregate.value, frame.find).type
+        elif aggregate.kind in SIMPLE:
+            types[name] = _type(made, aggregate, integer)
+    errors = {
+        name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
+        for name, told in shown.items()
+        if isinstance(told, Column) and told.name in noisy.errors
+    }
+    lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
+    kinds = tuple(
+        _held_by(types.get(told.name if isinstance(told, Column) else ""), [row[j] for row in lines_shown])
+        for j, told in enumerate(shown.values())
+    )
+    return Answer(tuple(shown), kinds, lines_shown, errors, str(made.guarantee), (*_notes(made), *notes))
+
+
+def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -> Any:
+    """Post-processing by choice; it is free."""
+    if isinstance(value, list):
+        return [_after(item, aggregate, nonnegative, integer) for item in value]
+    if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
+        return value
+    found = max(value, 0) if nonnegative else value
+    return evaluate.representable(round(found)) if integer else found
+
+
+def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
+    """The type of a count, sum or histogram, from the plan alone: the same when no group is shown."""
+    adjusted = bool(made.totals) and made.selection is None  # least squares moves counts off the whole numbers
+    whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
+    return "integer" if whole or integer else "number"
+
+
+def _held_by(declared: Type | None, values: list[Any]) -> Type:
+    """The declared type; numbers where whole numbers were declared and one is beyond 64 bits, and so a float."""
+    if declared is None:
+        return _kind(values)
+    return "number" if declared == "integer" and any(isinstance(value, float) for value in values) else declared
+
+
+def _kind(values: list[Any]) -> Type:
+    kinds: dict[type, Type] = {
+        bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
+    }  # fmt: skip
+    found = {kinds.get(type(value), "text") for value in values if value is not None}
+    return found.pop() if len(found) == 1 else "number" if found <= {"integer", "number"} else "text"
+
+
+def _notes(made: Plan) -> tuple[str, ...]:
+    found = list(limitations(made))
+    if made.selection is not None:
+        found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
+        if made.other:
+            found.append("the last row, without a key, is all groups that are not shown")
+    return tuple(found)

@@ -1,0 +1,258 @@
+"""From a plan to an answer: run the statements, add the noise, put the pieces together.
+
+Whatever depends on the data here is a whole number for a group, and leaves only with its noise. With public keys every
+group is there, with noise, whether anybody is in it or not; otherwise groups below the threshold are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.tables.compile import statements as bounding
+from dither.tables.compile.statements import Frame, Measure
+from dither.tables.planning.groups import every_group, group_numbers
+from dither.tables.planning.key_selection import Key, noisy_measures
+from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles
+from dither.tables.planning.quantiles import choose
+from dither.tables.query.tree import Aggregate, Expression
+
+_EDGE = math.log(1e6)
+_FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
+_LARGEST = (1 << 63) - 1
+
+OTHER = None
+"""The key of the row for all groups that are not shown."""
+
+Run = Callable[[str], list[tuple[Any, ...]]]
+Bins = dict[int, int]
+"""A group's bins that hold anything, each with how many values."""
+
+
+@dataclass
+class Noisy:
+    """The noisy table: for each group its key, each answer, and how far it may be off (95 %)."""
+
+    keys: list[Key]
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    errors: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Noisy:
+    """Run a plan's statements and add its noise."""
+    groups, noisy = _measured(plan, frame, run)
+    found = Noisy(every_group(plan) or groups)
+    for name, aggregate in plan.query.aggregates.items():
+        if name in plan.parts:
+            values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
+            found.answers[name], found.errors[name] = values, errors
+    shown = groups[:-1] if plan.other else groups
+    for choice, lines in _binned(plan, frame, run, plan.choices):
+        found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
+        found.errors[choice.name] = [None] * len(shown)
+    for ranked, lines in _binned(plan, frame, run, plan.quantiles):
+        places = [choose(ranked.rank, _filled(lines.get(key, {}), ranked.bins)) for key in shown]
+        for name, share in ranked.shares.items():
+            found.answers[name] = [_middle(ranked.aggregate, place[share]) for place in places]
+            found.errors[name] = [None] * len(shown)
+    for count, lines in _binned(plan, frame, run, plan.counts):
+        bins = len(count.aggregate.edges or ()) - 1
+        whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
+        released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
+        found.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
+        found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
+    if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
+        for name, aggregate in plan.query.aggregates.items():
+            added = aggregate.kind in ("count", "count_value", "people", "sum")
+            found.answers[name][len(shown) :] = [found.answers[name][-1] if added else None]
+            found.errors[name][len(shown) :] = [None]
+    return found
+
+
+def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
+    """The group of a line, whose public keys are numbers: left so where all are, as even keys that were alike would
+    have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown once.
+    """
+    if plan.selection is None:
+        return tuple(int(value) for value in line[: len(plan.keys)])
+    return tuple(
+        value if keys is None else keys[int(value)]
+        for value, keys in zip(line[: len(plan.keys)], plan.keys, strict=True)
+    )
+
+
+def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
+    """The groups that are shown, and every measure with its noise."""
+    every = group_numbers(plan)
+    measures = list(plan.measures)
+    if not measures:
+        return every or [], {}
+    places = len(plan.keys)
+    lines = {_group(plan, line): line[places:] for line in run(bounding.sums(frame, measures))}
+    totals = {
+        m: _held(noise.release(sum(line[measures.index(m)] for line in lines.values())))
+        for m, noise in plan.totals.items()
+    }
+    if plan.selection is not None:
+        keys, noisy = plan.selection.release(lines, plan.measures)
+        if plan.other:
+            keys = [*keys, (OTHER,) * places]
+            noisy = {
+                m: np.array([*values.tolist(), _held(totals.get(m, 0) - sum(values.tolist()))], dtype=np.int64)
+                for m, values in noisy.items()
+            }
+        return keys, noisy
+    assert every is not None
+    nothing = (0,) * len(measures)
+    noisy = noisy_measures([lines.get(group, nothing) for group in every], plan.measures)
+    for measure, total in totals.items():
+        noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
+    return every, noisy
+
+
+def _held(value: int) -> int:
+    """Within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
+    return min(max(int(value), -_LARGEST - 1), _LARGEST)
+
+
+def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
+    """Groups made to add up to their total, both moved as little as possible: least squares, by their variances."""
+    ratio = math.sqrt(noise.variance) / math.sqrt(of_total.variance)  # type: ignore[arg-type]
+    share = ratio * ratio / (1 + ratio * ratio * len(values))
+    moved: NDArray[Any] = values + (total - sum(values.tolist())) * share
+    return moved
+
+
+def _binned(
+    plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...]
+) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
+    """Each choice with the counts of its bins by group; those about the same bins share one statement."""
+    seen: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
+    for each in wanted:
+        aggregate: Aggregate = each.aggregate
+        told = (aggregate.value, aggregate.edges, aggregate.keys)
+        if told not in seen:
+            assert aggregate.value is not None
+            found: dict[Key, Bins] = {}
+            for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
+                found.setdefault(_group(plan, tuple(group)), {})[place] = count
+            seen[told] = found
+        yield each, seen[told]
+
+
+def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
+    """How many values are in each bin of a group."""
+    found = np.zeros(bins, dtype=np.int64)
+    found[list(counts)] = list(counts.values())
+    return found
+
+
+def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
+    """The bin or key chosen for one group: a key, or the middle of a bin."""
+    found = _filled(counts, choice.bins)
+    aggregate = choice.aggregate
+    if aggregate.kind == "mode":
+        assert aggregate.keys is not None
+        return aggregate.keys[int(choice.mechanism.select_index(found))]
+    up_to = np.cumsum(found)
+    # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
+    inside = math.ceil(min(2 * plan.limit * _EDGE / choice.mechanism.epsilon, _FAR))
+    wanted = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
+    misses = np.maximum(0, np.maximum(up_to - found - wanted, wanted - up_to))
+    return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
+
+
+def _middle(aggregate: Aggregate, place: int) -> float:
+    """The middle of a bin; of whole numbers, its number."""
+    assert aggregate.edges is not None
+    low, high = aggregate.edges[place], aggregate.edges[place + 1]
+    return low if isinstance(low, int) else (low + high) / 2
+
+
+def _combined(
+    plan: Plan,
+    aggregate: Aggregate,
+    parts: tuple[Measure, ...],
+    noisy: Mapping[Measure, NDArray[Any]],
+    confidence: float,
+) -> tuple[list[Any], list[float | None]]:
+    """An aggregate from its measures, and how far it may be off.
+
+    Each of j measures is within its width with probability ``1 - (1 - confidence)/j``, so all are with ``confidence``.
+    """
+    sure = 1 - (1 - confidence) / len(parts)
+    wide = [float(plan.measures[measure].error(sure, integer=True)) for measure in parts]
+    values = [noisy[measure].tolist() for measure in parts]
+    if aggregate.kind in ("count", "count_value", "people"):
+        return values[0], [wide[0]] * len(values[0])
+    first = parts[-1 if aggregate.kind == "sum" else 1].grid
+    assert first is not None
+    if aggregate.kind == "sum":
+        return [total / first.scale for total in values[0]], [wide[0] / first.scale] * len(values[0])
+    moments = [_moments(line, wide, parts) for line in zip(*values, strict=True)]
+    if aggregate.kind == "mean":
+        return [mean for mean, *_ in moments], [error for _, error, *_ in moments]
+    if aggregate.kind == "var":
+        return [var for _, _, var, _ in moments], [error for *_, error in moments]
+    roots = [math.sqrt(var) for _, _, var, _ in moments]
+    return roots, [
+        max(math.sqrt(var + error) - root, root - math.sqrt(max(var - error, 0.0)))
+        for root, (_, _, var, error) in zip(roots, moments, strict=True)
+    ]
+
+
+def _moments(line: tuple[int, ...], wide: list[float], parts: tuple[Measure, ...]) -> tuple[float, float, float, float]:
+    """Mean and variance from noisy sums, each with how far it may be off; within what the bounds allow.
+
+    No error is larger than the distance from the estimate to the farther end of what is possible: the bounds for a
+    mean, and for a variance 0 and that of two values at the two bounds. Where the noisy number of values does not show
+    that there are any, nothing smaller holds.
+    """
+    steps = parts[1].grid
+    assert steps is not None
+    half = steps.width / (2 * steps.scale)
+    middle = (steps.low + steps.high) / (2 * steps.scale)
+    largest = 2 * half * half
+    n, least = line[0], line[0] - wide[0]
+    if n < 1:
+        return middle, half, 0.0, largest
+    mean = min(max(line[1] / (2 * steps.scale * n), -half), half)
+    error = half + abs(mean)
+    if least > 0:
+        error = min((wide[1] / (2 * steps.scale) + abs(mean) * wide[0]) / least, error)
+    if len(line) == 2:
+        return middle + mean, error, 0.0, 0.0
+    coarse = parts[2].grid
+    assert coarse is not None
+    unit = 4 * coarse.scale * coarse.scale
+    square = line[2] / (unit * n)
+    spread = max(square - mean * mean, 0.0)
+    var = min(spread * (n / (n - 1) if n > 1 else 1.0), largest)
+    off = max(var, largest - var)
+    if least > 1:  # then the true number N is at least 2; N / (N - 1) falls, and differs most at the least N
+        moved = (wide[2] / unit + abs(square) * wide[0]) / least + 2 * abs(mean) * error + error * error
+        off = min(moved * least / (least - 1) + spread * (1 / (least - 1) - 1 / (n - 1)), off)
+    return middle + mean, error, var, off
+
+
+def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
+    """Run every statement of a plan on no rows: whatever an engine refuses to compile, it refuses before the charge.
+
+    The stand-in for the rows is made from the card, so nothing here depends on the data.
+    """
+    empty = replace(frame, tables={**frame.tables, "": engine.empty.sql("duckdb")})
+    statements = [bounding.sums(empty, list(plan.measures))] if plan.measures else []
+    wanted: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
+    for aggregate in (each.aggregate for each in wanted):
+        assert aggregate.value is not None
+        statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
+    for sql in dict.fromkeys(statements):
+        engine.rehearse(sql)
+
+
+__all__ = ["Noisy", "answer", "rehearse"]

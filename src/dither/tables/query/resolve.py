@@ -1,0 +1,135 @@
+"""Which columns a question may name: those of the table, and of public tables joined to it.
+
+>>> from dither.tables.card.model import Card, ColumnCard
+>>> rows = Rows((own(Card("visits", "visits.csv", {"Region": ColumnCard("text")})),))
+>>> rows.find(Column("region"))
+Column(name='Region', table=None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join
+from dither.tables.query.typecheck import measure
+from dither.tables.query.wording import clip, closest
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A name for some rows, and what each of their columns is; ``merged``, by USING, is found by its full name only."""
+
+    name: str
+    columns: Mapping[str, Expression]
+    merged: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows a question is about: their columns, which of them are kept, and what is joined to them."""
+
+    relations: tuple[Relation, ...]
+    where: Expression | None = None
+    joins: tuple[Join, ...] = ()
+
+    def find(self, column: Column) -> Expression:
+        """What a column, as written, stands for. An exact name goes before one that differs in case."""
+        relation, name = self._place(column)
+        return relation.columns[name]
+
+    def spelled(self, column: Column) -> str:
+        """The column's name, in the spelling of the card or of whoever named it."""
+        return self._place(column)[1]
+
+    def _place(self, column: Column) -> tuple[Relation, str]:
+        relations = self.relations
+        if column.table is not None:
+            relations = tuple(each for each in relations if each.name.casefold() == column.table.casefold())
+            if not relations:
+                fix = closest(column.table, [each.name for each in self.relations])
+                raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
+        for same in (str, str.casefold):
+            wanted = same(column.name)
+            found = [(each, name) for each in relations for name in each.columns if same(name) == wanted]
+            if column.table is None:
+                found = [(each, name) for each, name in found if name != each.merged]
+            if len(found) > 1:
+                fix = f"write {found[0][0].name}.{found[0][1]}, in the spelling of the card"
+                raise InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
+            if found:
+                return found[0]
+        names = [name for each in relations for name in each.columns]
+        raise InvalidArgument(
+            message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
+        )
+
+
+def own(card: Card, name: str | None = None) -> Relation:
+    """The card's table, under its name or another.
+
+    >>> own(Card("visits", "visits.csv", {"region": ColumnCard("text")})).name
+    'visits'
+    """
+    return Relation(name or card.name, {each: Column(each) for each in card.columns})
+
+
+def public(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
+    """A public table of the card, in the card's spelling, under its name or another."""
+    key = spelling(table, card.public)
+    if key is None:
+        if spelling(table, [card.name]):
+            fix = "ask about each person's rows with max_rows and WHERE; a table cannot be joined to itself"
+            raise InvalidArgument(message("JOIN", "a public table of the card", "the table itself", fix))
+        fix = closest(table, card.public) if card.public else "state it in the card under public"
+        raise InvalidArgument(message("JOIN", "a public table of the card", repr(clip(table)), fix))
+    return key, Relation(name or key, {each: Column(each, key) for each in card.public[key].columns})
+
+
+def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
+    """The name as the card writes it: itself, or the only one that differs in case.
+
+    >>> spelling("Visits", ["visits"])
+    'visits'
+    """
+    if name in names:
+        return name
+    found = [each for each in names if each.casefold() == name.casefold()]
+    return found[0] if len(found) == 1 else None
+
+
+def card_of(card: Card, column: Column) -> ColumnCard:
+    """What is public about a column that was found."""
+    return card.columns[column.name] if column.table is None else card.public[column.table].columns[column.name]
+
+
+def type_of(card: Card, column: Column) -> Type:
+    """The type of a column that was found."""
+    return card_of(card, column).type
+
+
+def replaced(expression: Expression, rows: Rows) -> Expression:
+    """The expression with every column as written replaced by what it stands for."""
+    measure(expression)
+
+    def found(each: Expression) -> Expression:
+        if isinstance(each, Column):
+            return rows.find(each)
+        return Call(each.op, tuple(map(found, each.args))) if isinstance(each, Call) else each
+
+    return found(expression)
+
+
+def answer_type(aggregate: Aggregate, card: Card) -> Type:
+    """The type of an aggregate's answer.
+
+    >>> answer_type(Aggregate("count"), Card("visits", "visits.csv", {}))
+    'integer'
+    """
+    if aggregate.kind in ("count", "count_value", "people"):
+        return "integer"
+    if aggregate.kind == "mode" and isinstance(aggregate.value, Column):
+        return card_of(card, aggregate.value).type
+    return "number"

@@ -1,0 +1,195 @@
+"""A question as a tree that knows no engine and no syntax.
+
+Rows are described by expressions (:class:`Column`, :class:`Literal`, :class:`Call`), people by aggregates
+(:class:`Aggregate`) over groups (:class:`Group`), the answer by what is done to the noisy table (:class:`Shape`).
+SQL and Python both make such a tree; the plan and the engines read it.
+
+>>> question = Query(aggregates={"n": Aggregate("count")}, groups=(Group("region", Column("region")),))
+>>> question.aggregates["n"].kind
+'count'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+
+from dither.tables.card.model import Value
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table, or of a public table joined to it (``table`` then names that)."""
+
+    name: str
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation on expressions. The operations and their meaning:
+
+    ``+ - * /``, ``neg``, ``abs``
+        On numbers. A number column is NULL where it is NaN and is held within its public bounds first; division by
+        zero is NULL.
+    ``= <> < <= > >=``
+        Of two values of a kind; text is compared byte by byte. NULL if either is.
+    ``and``, ``or``, ``not``
+        With NULL as unknown, as in SQL.
+    ``in``
+        The first argument is one of the others, which are literals.
+    ``between``
+        ``(x, low, high)``, both ends in.
+    ``like``
+        ``(x, pattern)``, case matters, ``%`` and ``_``; no backslash.
+    ``is_null``
+        True or false, never NULL. NaN is NULL.
+    ``case``
+        ``(when, then, when, then, …, otherwise)``.
+    ``coalesce``
+        The first that is not NULL.
+    ``nullif``
+        ``(x, y)``: NULL where they are equal, x elsewhere.
+    ``date_trunc``
+        ``(unit, x)``, unit a literal: year, quarter, month, week, day, hour. The start of the period.
+    ``bin``
+        ``(x, edge, edge, …)``, edges rising literals: the index of the bin from 0 (``edge[i] <= x < edge[i + 1]``, the
+        last one closed); NULL outside.
+    ``lower``, ``upper``
+        Of text, ASCII letters only.
+    """
+
+    op: str
+    args: tuple[Expression, ...]
+
+
+Expression = Column | Literal | Call
+
+NUMERIC = frozenset({"+", "-", "*", "/", "neg", "abs"})
+COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+LOGIC = frozenset({"and", "or", "not", "in", "between", "like", "is_null"}) | COMPARISONS
+OTHERS = frozenset({"case", "coalesce", "nullif", "date_trunc", "bin", "lower", "upper"})
+OPERATIONS = NUMERIC | LOGIC | OTHERS
+PERIODS = ("year", "quarter", "month", "week", "day", "hour")
+
+Kind = Choice[
+    "count", "count_value", "people", "sum", "mean", "var", "std", "min", "max", "quantile", "mode", "histogram"
+]
+Bounds = tuple[float, float] | Choice["auto"] | None
+
+
+SIMPLE: tuple[Kind, ...] = ("count", "count_value", "people", "sum", "histogram")
+"""Kinds whose answer is one noisy number, or several, so that its error does not depend on the data."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """What is asked of each group.
+
+    ``count`` counts rows, ``count_value`` rows where ``value`` is not NULL, ``people`` the people. ``sum``, ``mean``,
+    ``var``, ``std``, ``min``, ``max`` and ``quantile`` (at ``at``; the median is 0.5) are of ``value`` within
+    ``bounds`` (the card's where None). ``mode`` is the most common of ``keys``, ``histogram`` counts ``value`` between
+    ``edges``. ``weight`` is this aggregate's part of the budget; None means: whatever makes relative errors equal.
+    """
+
+    kind: Kind
+    value: Expression | None = None
+    bounds: Bounds = None
+    at: float = 0.5
+    keys: tuple[Value, ...] | None = None
+    edges: tuple[float, ...] | None = None
+    weight: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """One column of GROUP BY: a name, an expression, and its public keys if the question states them."""
+
+    name: str
+    value: Expression
+    keys: tuple[Value, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Join:
+    """A public table joined on equal keys, ``own`` in the private table and ``other`` in the public one. Each key
+    occurs at most once in the public table. ``left`` keeps rows without a partner.
+    """
+
+    table: str
+    own: Expression
+    other: str
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Order:
+    """One key of ORDER BY on the noisy table."""
+
+    value: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is done to the noisy table: all of it is free.
+
+    ``columns`` are the columns shown, in order, each an expression over the names of groups and aggregates; where
+    there are none, all groups and aggregates are shown. ``having`` keeps rows, then ``order`` (NULLs last), then
+    ``limit``.
+    """
+
+    columns: Mapping[str, Expression] = field(default_factory=dict)
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question: which rows, in which groups, which aggregates, and what becomes of the answer.
+
+    ``epsilon``, ``delta``, ``max_groups`` and ``max_rows`` (per person: how many groups, and rows in each) may be
+    stated in the question; otherwise the call or the card says them.
+    """
+
+    aggregates: Mapping[str, Aggregate]
+    groups: tuple[Group, ...] = ()
+    where: Expression | None = None
+    joins: tuple[Join, ...] = ()
+    shape: Shape = Shape()
+    epsilon: float | None = None
+    delta: float | None = None
+    max_groups: int | Choice["auto"] | None = None
+    max_rows: int | None = None
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything in it.
+
+    >>> [type(node).__name__ for node in walk(Call("+", (Column("a"), Literal(1))))]
+    ['Call', 'Column', 'Literal']
+    """
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, Call):
+            waiting.extend(reversed(node.args))
+
+
+def columns(*expressions: Expression | None) -> set[Column]:
+    """Every column in the expressions.
+
+    >>> columns(Call("=", (Column("a"), Literal(1))), None)
+    {Column(name='a', table=None)}
+    """
+    return {node for each in expressions if each is not None for node in walk(each) if isinstance(node, Column)}

@@ -1,0 +1,256 @@
+"""From SQL's aggregates to ours.
+
+========================================================  ============================================================
+COUNT(*), COUNT(1)                                        rows
+COUNT(x)                                                  rows where x is not NULL
+COUNT(DISTINCT u), u the column of people                 people
+COUNTIF(c), … FILTER (WHERE c)                            rows, or values, where c holds
+SUM, AVG, MIN, MAX, MEDIAN                                themselves, of numbers
+VAR, VARIANCE, VAR_SAMP; STD, STDDEV, STDDEV_SAMP         with divisor n - 1 (VAR_POP and STDDEV_POP are refused)
+PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x),             the quantile of x at p
+QUANTILE, QUANTILE_CONT, APPROX_QUANTILE,
+PERCENTILE_CONT, APPROX_PERCENTILE (x, p)
+MODE(x), MODE() WITHIN GROUP (ORDER BY x)                 the most common of the card's keys of x
+========================================================  ============================================================
+
+BigQuery's ``contribution_bounds_per_row => (low, high)`` bounds each value. ``contribution_bounds_per_group`` bounds
+what a person adds to a group: for COUNT it is (0, k), the most rows of a person in a group; for the others it is the
+bound of a person's one value, and refused where a person may have several rows in a group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dither import arguments
+from dither.tables.card.model import Card
+from dither.tables.query.resolve import Rows, card_of, type_of
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal
+from dither.tables.query.typecheck import Types, numeric, truth, typed
+from dither.tables.query.wording import clip, show
+from dither.tables.sql.expressions import number, read, row_leaf
+from dither.tables.sql.relations import both
+from dither.tables.sql.text import only, refusal
+
+_PLAIN: dict[str, Kind] = {
+    "SUM": "sum",
+    "AVG": "mean",
+    "MEAN": "mean",
+    **dict.fromkeys(["VAR", "VARIANCE", "VAR_SAMP"], "var"),
+    **dict.fromkeys(["STD", "STDDEV", "STDDEV_SAMP"], "std"),
+    "MIN": "min",
+    "MAX": "max",
+    "MEDIAN": "quantile",
+}
+_QUANTILES = ("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE", "APPROX_PERCENTILE")
+_NEAREST = {
+    "VAR_POP": "use VAR_SAMP, and multiply by (n - 1) / n if you must",
+    "STDDEV_POP": "use STDDEV_SAMP",
+    **dict.fromkeys(["PERCENTILE_DISC", "QUANTILE_DISC"], "use PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)"),
+    "APPROX_QUANTILES": "use APPROX_QUANTILE(x, p), one for each p",
+}
+PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_group"
+
+
+@dataclass(frozen=True)
+class Found:
+    """An aggregate, and what its bounds per group say of the rows of a person in a group: that there are at most
+    ``max_rows``, or that it means something only if there is ``one_row``.
+    """
+
+    aggregate: Aggregate
+    max_rows: int | None = None
+    one_row: bool = False
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An aggregate as written: its name, arguments, named arguments, and what follows it."""
+
+    name: str
+    args: list[exp.Expr]
+    named: dict[str, tuple[float, float]]
+    ordered: exp.Expr | None
+    condition: Expression | None
+
+
+def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
+    """The aggregate a node stands for."""
+    written = _written(node, rows, card)
+    name = written.name
+    if name in _NEAREST:
+        raise refusal("an aggregate dither can release", name, _NEAREST[name])
+    if name == "COUNT":
+        return _count(written, rows, card)
+    if PER_ROW in written.named and PER_GROUP in written.named:
+        raise refusal("one kind of bounds", "two", f"leave {PER_GROUP} out")
+    bounds = written.named.get(PER_ROW, written.named.get(PER_GROUP))
+    if name in ("COUNTIF", "COUNT_IF"):
+        _nothing_named(written)
+        asked = truth(read(_one(written), row_leaf(rows, name)), _types(card), name)
+        return Found(_counting(both(asked, written.condition)))
+    if name == "MODE":
+        _nothing_named(written)
+        return Found(_mode(written, rows, card))
+    at = 0.5
+    if name in _QUANTILES:
+        value_node, at = _quantile(written)
+    else:
+        value_node = _one(written)
+    if name not in _PLAIN and name not in _QUANTILES:
+        raise refusal("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
+    value = numeric(read(value_node, row_leaf(rows, name)), _types(card), name)
+    if written.condition is not None:
+        value = Call("case", (written.condition, value, Literal(None)))
+    return Found(
+        Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at), one_row=PER_GROUP in written.named
+    )
+
+
+def default_name(aggregate: Aggregate) -> str:
+    """What an aggregate is called if the question does not say.
+
+    >>> default_name(Aggregate("sum", Column("amount")))
+    'sum_amount'
+    """
+    kind = {"count_value": "count", "quantile": "median" if aggregate.at == 0.5 else "quantile"}.get(
+        aggregate.kind, aggregate.kind
+    )
+    return f"{kind}_{aggregate.value.name}" if isinstance(aggregate.value, Column) else kind
+
+
+def _types(card: Card) -> Types:
+    return lambda column: type_of(card, column)
+
+
+def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
+    condition = ordered = None
+    if isinstance(node, exp.Filter):
+        only(node, "this", "expression")
+        asked = read(node.expression.this, row_leaf(rows, "FILTER"))
+        condition, node = truth(asked, _types(card), "FILTER"), node.this
+    if isinstance(node, exp.WithinGroup):
+        only(node, "this", "expression")
+        order, node = node.expression, node.this
+        keys = order.expressions
+        if len(keys) != 1 or keys[0].args.get("desc"):
+            raise refusal(
+                "WITHIN GROUP (ORDER BY x)", "another order", "order by one column, rising; for DESC ask 1 - p"
+            )
+        ordered = keys[0].this
+    if not isinstance(node, exp.Anonymous):
+        raise refusal("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
+    only(node, "this", "expressions")
+    args, named = [], {}
+    for each in node.expressions:
+        if isinstance(each, (exp.Kwarg, exp.PropertyEQ)):
+            key = each.this.name.lower()
+            if key not in (PER_ROW, PER_GROUP) or key in named:
+                raise refusal(f"{PER_ROW} or {PER_GROUP}, once", clip(key), f"write {PER_ROW} => (0, 100)")
+            named[key] = _bounds(each.expression, key)
+        elif named:
+            raise refusal("named arguments last", "others after them", f"move {next(iter(named))} to the end")
+        else:
+            args.append(each)
+    return _Written(node.name.upper(), args, named, ordered, condition)
+
+
+def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
+    if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
+        raise refusal(f"{key} => (low, high)", "something else", f"write {key} => (0, 100)")
+    low, high = (number(each, key) for each in node.expressions)
+    return arguments.bounds((low, high), key)
+
+
+def _one(written: _Written) -> exp.Expr:
+    """The only argument."""
+    if written.ordered is not None:
+        raise refusal(f"{written.name}(x)", "WITHIN GROUP", f"write {written.name}(x)")
+    if len(written.args) != 1:
+        raise refusal(f"{written.name}(x)", f"{len(written.args)} arguments", f"write {written.name}(x)")
+    if isinstance(written.args[0], exp.Distinct):
+        fix = f"write {written.name}(x); only people are counted by DISTINCT"
+        raise refusal(f"{written.name} of all rows", "DISTINCT", fix)
+    return written.args[0]
+
+
+def _nothing_named(written: _Written) -> None:
+    if written.named:
+        raise refusal(f"{written.name} without bounds", next(iter(written.named)), "leave the bounds out")
+
+
+def _counting(condition: Expression | None) -> Aggregate:
+    if condition is None:
+        return Aggregate("count")
+    return Aggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
+
+
+def _count(written: _Written, rows: Rows, card: Card) -> Found:
+    if len(written.args) == 1 and isinstance(written.args[0], exp.Distinct):
+        return Found(_people(written, written.args[0], rows, card))
+    if PER_ROW in written.named:
+        raise refusal(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
+    max_rows = None
+    if PER_GROUP in written.named:
+        low, high = written.named[PER_GROUP]
+        if low != 0 or high != int(high):
+            raise refusal(f"{PER_GROUP} => (0, k) for COUNT, k whole", f"({low}, {high})", "write (0, 5), for example")
+        max_rows = int(high)
+    node = _one(written)
+    if isinstance(node, exp.Star):
+        only(node)
+        return Found(_counting(written.condition), max_rows)
+    value, kind = typed(read(node, row_leaf(rows, "COUNT")), _types(card))
+    if isinstance(value, Literal) and kind is not None:
+        return Found(_counting(written.condition), max_rows)
+    if kind is None:
+        raise refusal("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
+    if written.condition is not None:
+        value = Call("case", (written.condition, value, Literal(None)))
+    return Found(Aggregate("count_value", value), max_rows)
+
+
+def _people(written: _Written, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
+    _nothing_named(written)
+    only(distinct, "expressions")
+    if written.condition is not None:
+        raise refusal("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
+    if card.unit is None:
+        raise refusal("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
+    asked = [read(each, row_leaf(rows, "COUNT")) for each in distinct.expressions]
+    if asked != [Column(card.unit)]:
+        fix = f"COUNT(DISTINCT {card.unit}) counts people; for others GROUP BY the column and count the groups"
+        raise refusal("COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, asked))})", fix)
+    return Aggregate("people")
+
+
+def _mode(written: _Written, rows: Rows, card: Card) -> Aggregate:
+    if written.condition is not None:
+        raise refusal("MODE without FILTER", "FILTER", "put the condition into WHERE")
+    node = written.ordered if written.ordered is not None and not written.args else _one(written)
+    value = read(node, row_leaf(rows, "MODE"))
+    if not isinstance(value, Column):
+        raise refusal("MODE of a column", show(value), "name a column whose keys the card states")
+    keys = card_of(card, value).keys
+    if not keys:
+        fix = f"add keys = […] to {value.name} in the card, or GROUP BY {value.name} and ORDER BY COUNT(*) DESC LIMIT 1"
+        raise refusal("MODE of a column with public keys", f"{show(value)} without keys", fix)
+    return Aggregate("mode", value, keys=tuple(keys))
+
+
+def _quantile(written: _Written) -> tuple[exp.Expr, float]:
+    use = f"write {written.name}(x, 0.5)"
+    if written.ordered is not None:
+        if written.name != "PERCENTILE_CONT" or len(written.args) != 1:
+            raise refusal("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", "another form", use)
+        value, place = written.ordered, written.args[0]
+    elif len(written.args) == 2 and not isinstance(written.args[0], exp.Distinct):
+        value, place = written.args
+    else:
+        raise refusal(f"{written.name}(x, p)", "another form", use)
+    at = number(place, written.name)
+    if not 0 <= at <= 1:
+        raise refusal("p from 0 to 1", str(at), use)
+    return value, float(at)

@@ -1,0 +1,204 @@
+"""From text to sqlglot's tree of one SELECT, whatever the text is: anything else is one InvalidArgument.
+
+The text is cut into tokens first. What could make a parser recurse without end is counted there, and BigQuery's
+``WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`` is taken off there, so no text is ever searched or pasted together. Functions
+are not interpreted by sqlglot (it has opinions on their arguments): each arrives as a name with arguments.
+
+Quotes are those of the standard: 'text', "name", and also `name`. After WITH DIFFERENTIAL_PRIVACY they are BigQuery's:
+'text', "text", `name`, without backslashes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.query.wording import clip
+
+MAX_CHARACTERS = 100_000
+MAX_TOKENS = 30_000
+MAX_TOKEN_DEPTH = 24
+MAX_TREE_DEPTH = 150
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_TEXTS = {TokenType.STRING, TokenType.IDENTIFIER}
+_FIRST = {
+    TokenType.WITH: ("a WITH clause", "write the inner query into FROM: SELECT … FROM (SELECT … FROM table)"),
+    TokenType.L_PAREN: ("parentheses around it", "take the outer parentheses away"),
+    TokenType.FROM: ("FROM first", "begin with SELECT"),
+}
+_EXAMPLE = "write for example SELECT region, COUNT(*) FROM {table} GROUP BY region"
+
+
+class _Standard(Tokenizer):
+    IDENTIFIERS: ClassVar = ['"', "`"]
+    COMMENTS: ClassVar = ["--", ("/*", "*/")]
+    KEYWORDS: ClassVar = {word: kind for word, kind in Tokenizer.KEYWORDS.items() if not word.startswith(("{", "/*+"))}
+
+
+class _BigQuery(_Standard):
+    QUOTES: ClassVar = ["'", '"']
+    IDENTIFIERS: ClassVar = ["`"]
+    STRING_ESCAPES: ClassVar = ["\\"]
+    COMMENTS: ClassVar = ["--", "#", ("/*", "*/")]
+
+
+class _Parser(Parser):
+    FUNCTIONS: ClassVar = {}
+    FUNCTION_PARSERS: ClassVar = {name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "EXTRACT")}
+
+    def _warn_unsupported(self) -> None:
+        # it would be logged and read as a command
+        self.raise_error("no question")
+
+
+def select(text: str, table: str) -> tuple[exp.Select, dict[str, exp.Expr]]:
+    """The one SELECT in the text, and the options of differential privacy it states.
+
+    >>> tree, options = select("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM visits", "visits")
+    >>> sorted(options), len(tree.expressions)
+    (['epsilon'], 1)
+    """
+    tokens, options = _headless(_tokens(text), text)
+    if tokens[0].token_type != TokenType.SELECT:
+        got, fix = _FIRST.get(tokens[0].token_type, (clip(tokens[0].text.upper(), 20), _EXAMPLE))
+        raise refusal(f"one SELECT over {table}", got, fix.format(table=table))
+    tree = _parsed(tokens, text)
+    if isinstance(tree, exp.SetOperation):
+        raise refusal("one SELECT", tree.key.upper(), "ask several questions; each is charged on its own")
+    if not isinstance(tree, exp.Select):
+        raise refusal("one SELECT", tree.key.upper(), _EXAMPLE.format(table=table))
+    return tree, options
+
+
+def expression(text: str) -> exp.Expr:
+    """The one expression in the text.
+
+    >>> expression("amount > 5").key
+    'gt'
+    """
+    tokens = _tokens(text)
+    tree = _parsed([Token(TokenType.SELECT, "SELECT"), *tokens], text)
+    extra = [name for name, value in tree.args.items() if value and name != "expressions"]
+    parts: list[exp.Expr] = tree.expressions
+    if not isinstance(tree, exp.Select) or extra or len(parts) != 1 or isinstance(parts[0], exp.Alias):
+        raise refusal("one expression", "something else", "write for example amount > 5 AND region = 'a'")
+    return parts[0]
+
+
+def refusal(expected: str, got: str, fix: str) -> InvalidArgument:
+    """What is raised.
+
+    >>> str(refusal("one SELECT", "UNION", "ask twice"))
+    'SQL: expected one SELECT, got UNION. Fix: ask twice.'
+    """
+    return InvalidArgument(message("SQL", expected, got, fix))
+
+
+def only(node: exp.Expr, *known: str) -> None:
+    """Refuse a node that has a part we do not know: it would change what the question means.
+
+    >>> only(expression("a + b"), "this", "expression")
+    """
+    for name, value in node.args.items():
+        if value and name not in known:
+            part = name.strip("_").replace("_", " ").upper()
+            raise refusal(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
+
+
+def _tokens(text: str) -> list[Token]:
+    """The tokens of one statement."""
+    if not isinstance(text, str):
+        raise WrongType(message("SQL", "a text", type(text).__name__, "pass the query as a str"))
+    if len(text) > MAX_CHARACTERS:
+        raise refusal(f"at most {MAX_CHARACTERS} characters", str(len(text)), "ask a shorter question")
+    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+        raise refusal("valid Unicode without NUL", "a text that is not", "take the odd characters out")
+    # without the word it cannot be BigQuery's form, and cutting is most of the work
+    tokens = _cut(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
+    if tokens is None or [each.text.upper() for each in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
+        tokens = _cut(text, _Standard)
+    elif any(each.token_type in _TEXTS and "\\" in text[each.start : each.end + 1] for each in tokens):
+        raise refusal("texts without backslash", "a backslash", "write the character itself")
+    if tokens is None:
+        raise refusal("every quote and comment closed", "one that is open", "close it; double a quote inside a text")
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    if not tokens:
+        raise refusal("a question", "an empty text", _EXAMPLE.format(table="the table"))
+    if any(each.token_type == TokenType.SEMICOLON for each in tokens):
+        raise refusal("one statement", "several", "ask one question at a time")
+    if len(tokens) > MAX_TOKENS:
+        raise refusal(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
+    _shallow(tokens)
+    return tokens
+
+
+def _cut(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
+    try:
+        return tokenizer(dialect=DuckDB()).tokenize(text)
+    except TokenError:
+        return None
+
+
+def _shallow(tokens: list[Token]) -> None:
+    depth = run = 0
+    for each in tokens:
+        run = run + 1 if each.token_type in _PREFIX else 0
+        depth += (each.token_type in _OPENING) - (each.token_type in _CLOSING)
+        if depth > MAX_TOKEN_DEPTH or run > MAX_TOKEN_DEPTH:
+            raise refusal(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
+
+
+def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
+    """The tokens without BigQuery's head, and what it states."""
+    words = [each.text.upper() for each in tokens[:5]]
+    if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
+        return tokens, {}
+    if words[3:] != ["OPTIONS", "("]:
+        return [tokens[0], *tokens[3:]], {}
+    depth, end = 1, 5
+    while end < len(tokens) and depth:
+        depth += (tokens[end].token_type == TokenType.L_PAREN) - (tokens[end].token_type == TokenType.R_PAREN)
+        end += 1
+    options: dict[str, exp.Expr] = {}
+    inside = _parsed([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
+    for each in inside:
+        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
+            raise refusal("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
+        name = each.this.name.lower()
+        if name in options:
+            raise refusal("each option once", f"{clip(name)} twice", "leave one out")
+        options[name] = each.expression
+    return [tokens[0], *tokens[end:]], options
+
+
+def _parsed(tokens: list[Token], text: str) -> exp.Expr:
+    parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
+    try:
+        trees = [each for each in parser.parse(tokens, text) if each is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        place = f"line {first.get('line')}, at {clip(str(first.get('highlight')), 20)!r}"
+        raise refusal("SQL that can be read", f"an error in {place}", "check commas, brackets and keywords") from None
+    except Exception:
+        # a fault of the parser on a text that is no SQL, or its recursion: the text is not a question either way
+        raise refusal("SQL that can be read", "something else", "simplify the question") from None
+    if len(trees) != 1:
+        raise refusal("one statement", str(len(trees)), "ask one question at a time")
+    waiting = [(trees[0], 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise refusal(f"at most {MAX_TREE_DEPTH} levels", "more", "write long OR chains as x IN (…)")
+        waiting.extend((each, depth + 1) for each in node.iter_expressions())
+    return trees[0]

@@ -1,0 +1,225 @@
+"""A table that questions can be asked of: its card, its engine and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dither import arguments
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.guarantees import Guarantee
+from dither.ledger import Ledger, Receipt
+from dither.tables.card import accounts as card_ledger
+from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
+from dither.tables.engines import connect
+from dither.tables.engines.process import OwnFolder
+from dither.tables.execute import incidents
+from dither.tables.query.tree import Aggregate, Expression, Query
+from dither.tables.question import Question
+
+
+class Table:
+    """A table with its card, its engine and its ledger: what :func:`dither.open` returns.
+
+    ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in
+    a new ledger or in one that holds other tables.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        source: object,
+        ledger: Ledger | None,
+        log: incidents.IncidentLog,
+        *,
+        owned: Any = None,
+        new_ledger: bool = False,
+        new_accounts: bool = False,
+        read_only: bool = False,
+    ) -> None:
+        self.card = card
+        self.new_ledger = new_ledger
+        self.new_accounts = new_accounts
+        self.read_only = read_only
+        self.incident_log = log
+        self._ledger, self._owned = ledger, owned
+        self._first = new_accounts
+        try:
+            _check_unit(card)
+            arguments.epsilon(card.min_epsilon, "min_epsilon")
+            arguments.whole(card.max_incidents, "max_incidents")
+            self.engine = connect(source, card)
+        except BaseException:
+            if ledger is not None:
+                ledger.close()
+            raise
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where its budget is kept. Opened to read only, a table may have none yet."""
+        if self._ledger is None:
+            raise LedgerError(
+                message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
+            )
+        return self._ledger
+
+    def sql(self, text: str) -> Question:
+        """A question in SQL."""
+        from dither.tables.sql import parse as sql
+
+        return Question(self, sql.parse(text, self.card), text)
+
+    def where(self, condition: str | Expression) -> Question:
+        """Only rows for which a condition holds."""
+        return Question(self, Query({})).where(condition)
+
+    def group_by(self, *groups: Any, **named: Any) -> Question:
+        """An answer for each value of these columns or expressions."""
+        return Question(self, Query({})).group_by(*groups, **named)
+
+    def agg(self, **aggregates: Aggregate) -> Question:
+        """What to ask of all rows together."""
+        return Question(self, Query({})).agg(**aggregates)
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What the dataset has left; None for nothing, and where only people have limits."""
+        return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
+
+    def close(self) -> None:
+        """Let go of the engine and the ledger."""
+        self.engine.close()
+        if self._ledger is not None:
+            self._ledger.close()
+        if self._owned is not None:
+            self._owned.cleanup()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Table({self.card.name!r}, {len(self.card.columns)} columns, unit={self.card.unit!r})"
+
+
+def _check_unit(card: Card) -> None:
+    """A person is named by a whole number or a text: doubles have no one text, and some are not numbers."""
+    told = None if card.unit is None else card.columns.get(card.unit)
+    if card.unit is not None and (told is None or told.type not in ("integer", "text")):
+        raise InvalidArgument(
+            message(
+                "unit",
+                "a column of whole numbers or text",
+                "no such column" if told is None else told.type,
+                "convert it; a pandas column of whole numbers with gaps is made of floats: use astype('Int64')",
+            )
+        )
+
+
+def open(
+    source: Any,
+    *,
+    unit: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    keys: Mapping[str, Any] | None = None,
+    budget: Guarantee | None = None,
+    name: str = "data",
+    max_groups: int = 1,
+    max_rows: int = 1,
+    delta: float | None = None,
+    ledger: str | None = None,
+    receipt: Receipt | str | None = None,
+    read_only: bool = False,
+    max_incidents: int | None = None,
+    min_epsilon: float | None = None,
+    types: Mapping[str, Type] | None = None,
+) -> Table:
+    """Open a table by its card, or a frame with what a card would say.
+
+    Parameters
+    ----------
+    source
+        A card's file (``visits.toml``), a :class:`~dither.tables.card.model.Card`, or a pandas, Polars, Arrow or Spark
+        frame.
+    unit, bounds, keys, budget, name, max_groups, max_rows, delta
+        For a frame: what its card would say. ``unit`` names the column of the person; without it every row is a person
+        of their own. ``budget`` is needed.
+    ledger
+        Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
+    receipt
+        The last receipt that was kept, or its text: a ledger that does not hold it is refused. By default the one in
+        the file that the card names, if it does.
+    read_only
+        To check and explain: a ledger is neither made nor changed, and nothing can be released.
+    max_incidents
+        After so many errors while rows were read the table is closed until its steward reopens it; by default what
+        the card says, or 3. Beside a card it may only be smaller than what the card says.
+    min_epsilon
+        The least epsilon of a question; by default what the card says, or 1e-4. Beside a card it may only be larger.
+    types
+        For a frame: the types of its columns, as in ``{"age": "integer"}``, where they are not those of its schema.
+        They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
+        itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
+        number makes all of them floats), so declare the types of what came from a list or a file.
+    """
+    from dither.tables.builder.aggregates import different
+    from dither.tables.card import toml
+
+    if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
+        card = toml.read(source)
+        if "://" in (ledger or card.ledger or "") and card.incident_log is None:
+            log = Path(source).absolute().parent / f"{card.name}.incidents.log"
+            card = replace(card, incident_log=str(log))
+        return _opened(tightened(card, max_incidents, min_epsilon), card.source, ledger, receipt, read_only)
+    if isinstance(source, Card):
+        return _opened(tightened(source, max_incidents, min_epsilon), source.source, ledger, receipt, read_only)
+    if budget is None:
+        raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
+    with connect(source, types=types) as engine:
+        present = engine.found()
+        schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
+    for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
+        raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
+    columns = {
+        column: ColumnCard(
+            kind,
+            None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
+            None if keys is None or column not in keys else different(keys[column], f"keys of {column}"),
+        )
+        for column, kind in schema.items()
+    }
+    card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
+    card = limited(card, max_incidents, min_epsilon)
+    folder = None if ledger is not None else OwnFolder()
+    place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
+    try:
+        return _opened(card, source, place, receipt, read_only, owned=folder)
+    except BaseException:
+        if folder is not None:
+            folder.cleanup()
+        raise
+
+
+def _opened(
+    card: Card, source: object, place: str | None, receipt: Receipt | str | None, read_only: bool, owned: Any = None
+) -> Table:
+    """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
+    where = place if place is not None else card.ledger
+    if where is None and not read_only:
+        raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
+    new_ledger, new_accounts, ledger = False, False, None
+    if where is not None and read_only:
+        ledger = card_ledger.read_ledger(card, where, receipt)
+    elif where is not None:
+        ledger, new_accounts = card_ledger.open_ledger(card, where, receipt)
+        new_ledger = new_accounts and not card_ledger.holds_others(ledger, card)
+    log = incidents.log_of(card, where or "")
+    new = {"new_ledger": new_ledger, "new_accounts": new_accounts}
+    return Table(card, source, ledger, log, owned=owned, read_only=read_only, **new)
+
+
+__all__ = ["Table", "open"]

@@ -53,8 +53,8 @@ def theirs(laplace: list[float], gaussian: list[float], delta: float, pessimisti
 def timed(task: Callable[[], float]) -> tuple[float, float]:
     """What it says, and how long that takes."""
     start = time.process_time()
-    found = task()
-    return found, time.process_time() - start
+    result = task()
+    return result, time.process_time() - start
 
 
 def refined(event: Sequential, delta: float) -> float:
@@ -88,7 +88,7 @@ def rows(quick: bool) -> list[Row]:
 
     best = interleaved({"pld": lambda: pld.guarantee(event, 1e-6), "best": cold}, repeats)
     what = f"{2 * size:,} distinct releases"
-    found = [
+    result = [
         limited(f"{what}: epsilon by pld", best["pld"], "s", SECONDS),
         limited(f"{what}: epsilon by best_of, all five accountants", best["best"], "s"),
         within(what, ours, fine, "finer"),
@@ -97,17 +97,17 @@ def rows(quick: bool) -> list[Row]:
         above, slow = timed(lambda: theirs(laplace, gaussian, 1e-6, True))
         below, _ = timed(lambda: theirs(laplace, gaussian, 1e-6, False))
     except ModuleNotFoundError:
-        found.append(Row(f"{what}: dp-accounting", "", "not installed"))
+        result.append(Row(f"{what}: dp-accounting", "", "not installed"))
     else:
-        found.append(times(f"{what}: epsilon by pld", best["pld"], slow, "s", 0.25, "dp-accounting"))
-        found.append(within(what, ours, below, "dp-accounting, optimistic"))
-        found.append(Row(f"{what}: epsilon", f"{ours:.6f}", f"{above:.6f} (dp-accounting, pessimistic)", ours / above))
+        result.append(times(f"{what}: epsilon by pld", best["pld"], slow, "s", 0.25, "dp-accounting"))
+        result.append(within(what, ours, below, "dp-accounting, optimistic"))
+        result.append(Row(f"{what}: epsilon", f"{ours:.6f}", f"{above:.6f} (dp-accounting, pessimistic)", ours / above))
     for delta in (1e-12, 1e-20):
-        found.append(
+        result.append(
             within(f"{what}, delta = {delta:g}", pld.guarantee(event, delta).epsilon, refined(event, delta), "finer")
         )
     sgd = 14_000 * PoissonSampled(GaussianNoise(1.1), 256 / 60_000)
-    found.append(
+    result.append(
         limited(
             "private gradient descent: epsilon by pld",
             interleaved({"": lambda: pld.guarantee(sgd, 1e-5)}, repeats)[""],
@@ -115,14 +115,14 @@ def rows(quick: bool) -> list[Row]:
         )
     )
     small = [LaplaceNoise(1), 20 * GaussianNoise(1)]
-    found.append(
+    result.append(
         limited(
             "calibrate one Laplace and 20 Gaussian releases to (1, 1e-6)",
             interleaved({"": lambda: calibrate(small, ApproxDP(1, 1e-6))}, repeats)[""],
             "s",
         )
     )
-    return found
+    return result
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def rows(quick: bool = False) -> list[Row]:
     best = best_wall(statements, 2 if quick else 5)
     alone = best.pop("import numpy")
     return [
-        limited(what, found, "s", TARGET_S if what == "import dither" else None, f"{alone:.3g} s (import numpy)")
-        for what, found in best.items()
+        limited(what, result, "s", TARGET_S if what == "import dither" else None, f"{alone:.3g} s (import numpy)")
+        for what, result in best.items()
     ]
 
 

@@ -76,8 +76,8 @@ def centres(name: str, repeats: int) -> list[Row]:
     rows = []
     for epsilon in EPSILONS:
         made = KMeans(size, epsilon=epsilon, delta=DELTA, bounds=bounds)
-        found = [-made.fit(X).score(np.clip(X, lower, upper)) / one for _ in range(repeats)]
-        mean, error = float(np.mean(found)), float(np.std(found) / np.sqrt(max(repeats - 1, 1)))
+        result = [-made.fit(X).score(np.clip(X, lower, upper)) / one for _ in range(repeats)]
+        mean, error = float(np.mean(result)), float(np.std(result) / np.sqrt(max(repeats - 1, 1)))
         target, met = ("< 1", mean < 1) if epsilon >= 1 else ("", None)
         ours = f"{mean:.3f} ± {error:.3f}"
         rows.append(Row(f"k-means, {name}, ε = {epsilon:g}", ours, f"{plain:.3f} (not private)", None, target, met))

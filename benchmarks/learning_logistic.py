@@ -53,7 +53,7 @@ def data() -> dict[str, tuple[Any, Any, list[tuple[float, float]], list[int]]]:
 def rows(quick: bool) -> list[Row]:
     """One row for each data set and epsilon, and one for the time."""
     warnings.simplefilter("ignore")  # scikit-learn's solver stops where it is told to
-    repeats, found, seconds = 3 if quick else 20, [], []
+    repeats, result, seconds = 3 if quick else 20, [], []
     for name, (X, y, bounds, classes) in data().items():
         splits = [train_test_split(X, y, test_size=0.2, random_state=i, stratify=y) for i in range(repeats)]
         plain = LogisticRegression(bounds=bounds, classes=classes).non_private()
@@ -67,7 +67,7 @@ def rows(quick: bool) -> list[Row]:
                 seconds.append(time.perf_counter() - start)
                 scores.append(model.score(test, hidden))
             mean, error = float(np.mean(scores)), float(np.std(scores) / np.sqrt(repeats))
-            found.append(
+            result.append(
                 Row(
                     f"{name}, accuracy at ε = {epsilon:g}",
                     f"{mean:.3f} ± {error:.3f}",
@@ -78,10 +78,10 @@ def rows(quick: bool) -> list[Row]:
                 )
             )
     typical = float(np.median(seconds[-repeats * FITS :]))
-    found.append(
+    result.append(
         Row("digits, one fit", f"{typical:.2f} s", target=f"≤ {MOST_SECONDS:g} s", met=typical <= MOST_SECONDS)
     )
-    return found
+    return result
 
 
 if __name__ == "__main__":

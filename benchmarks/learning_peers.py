@@ -34,7 +34,7 @@ DELTA = 1e-5
 
 def tasks(repeats: int) -> dict[str, list[tuple[float, dict[str, Any]]]]:
     """For each row our scores, and the split as the others get it."""
-    found: dict[str, list[tuple[float, dict[str, Any]]]] = {}
+    result: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for name, (X, y, bounds, classes) in learning_logistic.data().items():
         for seed in range(repeats):
             a, b, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
@@ -42,7 +42,7 @@ def tasks(repeats: int) -> dict[str, list[tuple[float, dict[str, Any]]]]:
                 ours = LogisticRegression(epsilon, DELTA, bounds=bounds, classes=classes).fit(a, seen).score(b, hidden)
                 split = {"kind": "logistic", "train": _scaled(a, bounds), "test": _scaled(b, bounds), "seen": seen}
                 row = f"{name}, accuracy, ε = {epsilon:g}"
-                found.setdefault(row, []).append((ours, {**split, "hidden": hidden, "epsilon": epsilon}))
+                result.setdefault(row, []).append((ours, {**split, "hidden": hidden, "epsilon": epsilon}))
     for name in ("diabetes", "computers", "flights"):
         X, y, bounds, labels = learning_regression.SETS[name][0]()
         for seed in range(100, 100 + (repeats if name != "flights" else min(repeats, 3))):
@@ -52,7 +52,7 @@ def tasks(repeats: int) -> dict[str, list[tuple[float, dict[str, Any]]]]:
                 ours = made.fit(a, seen).score(b, hidden)
                 split = {"kind": "regression", "train": _scaled(a, bounds), "test": _scaled(b, bounds), "seen": seen}
                 row = f"{name}, R², ε = {epsilon:g}"
-                found.setdefault(row, []).append(
+                result.setdefault(row, []).append(
                     (ours, {**split, "hidden": hidden, "labels": labels, "epsilon": epsilon})
                 )
     X = load_digits().data
@@ -61,8 +61,8 @@ def tasks(repeats: int) -> dict[str, list[tuple[float, dict[str, Any]]]]:
         axes = PCA(5, epsilon=1.0, delta=DELTA, bounds=(0, 16)).fit(X).components_
         ours = float(((middle @ axes.T) ** 2).sum() / (middle**2).sum())
         split = {"kind": "components", "train": _scaled(X, [(0, 16)] * 64), "epsilon": 1.0}
-        found.setdefault("digits, variance kept, ε = 1", []).append((ours, split))
-    return found
+        result.setdefault("digits, variance kept, ε = 1", []).append((ours, split))
+    return result
 
 
 def _scaled(X: Any, bounds: list[tuple[float, float]]) -> Any:
@@ -82,12 +82,12 @@ def rows(quick: bool) -> list[Row]:
         told = run.output(
             theirs, Path(os.path.dirname(os.path.abspath(__file__)), "peers", "learning_scores.py"), folder
         )
-    found = []
+    result = []
     for row, splits in asked.items():
         ours, others = float(np.mean([score for score, _ in splits])), float(np.mean(told["scores"][row]))
         ahead = None if quick else ours >= others
-        found.append(Row(row, f"{ours:.4f}", f"{others:.4g} (diffprivlib {told['version']})", None, "≥ peer", ahead))
-    return found
+        result.append(Row(row, f"{ours:.4f}", f"{others:.4g} (diffprivlib {told['version']})", None, "≥ peer", ahead))
+    return result
 
 
 if __name__ == "__main__":

@@ -155,8 +155,8 @@ def components(repeats: int) -> Row:
     total = float((middle**2).sum())
     kept = []
     for _ in range(repeats):
-        found = PCA(5, epsilon=1.0, delta=DELTA, bounds=(0, 16)).fit(X).components_
-        kept.append(float(((middle @ found.T) ** 2).sum()) / total)
+        result = PCA(5, epsilon=1.0, delta=DELTA, bounds=(0, 16)).fit(X).components_
+        kept.append(float(((middle @ result.T) ** 2).sum()) / total)
     best = float((np.linalg.svd(middle, compute_uv=False)[:5] ** 2).sum()) / total
     ours = float(np.mean(kept))
     return Row(
@@ -175,12 +175,12 @@ def speed(name: str, repeats: int) -> Row:
 
 def rows(quick: bool) -> list[Row]:
     repeats = 2 if quick else 20
-    found = []
+    result = []
     for name in SETS:
-        found += regression(name, repeats if "carriers" not in name else min(repeats, 5))
-    found.append(components(repeats))
-    found += [speed(name, 1 if quick else 3) for name in SETS if "flights" in name]
-    return found
+        result += regression(name, repeats if "carriers" not in name else min(repeats, 5))
+    result.append(components(repeats))
+    result += [speed(name, 1 if quick else 3) for name in SETS if "flights" in name]
+    return result
 
 
 if __name__ == "__main__":

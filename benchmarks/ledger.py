@@ -54,11 +54,11 @@ def in_turns(tasks: Sequence[Callable[[], object]], rounds: int) -> list[list[fl
     """Wall seconds of each task in each round, after one to warm up; every other round in the opposite order."""
     for task in tasks:
         task()
-    found: list[list[float]] = [[] for _ in tasks]
+    result: list[list[float]] = [[] for _ in tasks]
     for turn in range(rounds):
         for i in list(range(len(tasks)))[:: -1 if turn % 2 else 1]:
-            found[i].append(timed(tasks[i]))
-    return found
+            result[i].append(timed(tasks[i]))
+    return result
 
 
 def bare(place: str) -> Callable[[int], None]:
@@ -130,13 +130,13 @@ def people(name: str, place: str, quick: bool) -> list[Row]:
         ledger.create("visits", each_person=dp.PureDP(1))
         target = PEOPLE_S if name == "SQLite" and not quick else None
         for turn in ("first", "second"):
-            found = timed(lambda: ledger.charge("visits", COST, people=everybody))
-            table.append(limited(f"{n:,} people charged, {turn} time, {name}", found, "s", target))
+            result = timed(lambda: ledger.charge("visits", COST, people=everybody))
+            table.append(limited(f"{n:,} people charged, {turn} time, {name}", result, "s", target))
         ledger.charge("visits", COST, people=everybody[:1])
         for few in (1, 1000):
             part = everybody[:: n // few]
             best = min(timed(lambda part=part: ledger.charge("visits", COST, people=part)) for _ in range(9))
-            table.append(times(f"{few:,} of {n:,} people, {name}", 1e3 * best, 1e3 * found, "ms", None, "all of them"))
+            table.append(times(f"{few:,} of {n:,} people, {name}", 1e3 * best, 1e3 * result, "ms", None, "all of them"))
     return table
 
 

@@ -105,13 +105,13 @@ def scalars(quick: bool) -> list[Row]:
             tasks[f"{name}.release({value!r})"] = partial(repeat, mechanism.release, calls, value)
     best = interleaved(tasks, 3 if quick else 7)
     unit = 1e6 / calls
-    return [limited(f"One {what}", found * unit, "µs", 12.0) for what, found in best.items()]
+    return [limited(f"One {what}", result * unit, "µs", 12.0) for what, result in best.items()]
 
 
 def growth(quick: bool) -> list[Row]:
     """Time per draw from ten thousand draws to a hundred million."""
     sizes = SIZES[:3] if quick else SIZES
-    found: list[Row] = []
+    result: list[Row] = []
     for kind, dtype in KINDS.items():
         values = np.ones(sizes[-1], dtype=dtype)
         tasks: dict[str, Task] = {}
@@ -121,12 +121,12 @@ def growth(quick: bool) -> list[Row]:
         for size, calls in batches.items():
             tasks[str(size)] = partial(repeat, laplace.release, calls, values[:size])
         best = interleaved(tasks, 3 if quick else 7)
-        each = {size: best[str(size)] / (size * calls) * 1e9 for size, calls in batches.items()}
-        found += [
-            times(f"Growth: Laplace, {kind}, {power(size)} draws", each[size], each[sizes[0]], "ns", 1.2, "at 1e4")
+        item = {size: best[str(size)] / (size * calls) * 1e9 for size, calls in batches.items()}
+        result += [
+            times(f"Growth: Laplace, {kind}, {power(size)} draws", item[size], item[sizes[0]], "ns", 1.2, "at 1e4")
             for size in sizes[1:]
         ]
-    return found
+    return result
 
 
 def memory(quick: bool) -> list[Row]:

@@ -87,14 +87,14 @@ def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Fig
     about: dict[str, Any] = {"ours": float("inf"), "others": float("inf")}
     for _ in range(rounds):
         for who, python in (("ours", project_python()), ("others", theirs)):
-            found = output(python, script, *options)
-            libraries = found.pop("libraries")
-            about |= found
+            result = output(python, script, *options)
+            libraries = result.pop("libraries")
+            about |= result
             for library, figures in libraries.items():
                 kept = best.setdefault(library, {"version": figures["version"], "each": {}})["each"]
                 for what, figure in figures["each"].items():
                     kept[what] = min(figure, kept.get(what, float("inf")))
-            about[who] = min(about[who], libraries["numpy"]["each"][found["yardstick"]])
+            about[who] = min(about[who], libraries["numpy"]["each"][result["yardstick"]])
     return best, about
 
 
@@ -156,13 +156,13 @@ def main() -> None:
     all_rows: list[Row] = []
     for suite in options.only or SUITES:
         print(f"{suite} …", file=sys.stderr)
-        found = output(project_python(), HERE / f"{suite}.py", "--json", *quick)
-        rows = [Row(**row) for row in found["rows"]]
+        result = output(project_python(), HERE / f"{suite}.py", "--json", *quick)
+        rows = [Row(**row) for row in result["rows"]]
         all_rows += rows
-        parts.append(f"## {found['title']}\n\n{table(rows)}\n\n{notes(found['notes'])}\n")
+        parts.append(f"## {result['title']}\n\n{table(rows)}\n\n{notes(result['notes'])}\n")
         if suite in PEERS:
             parts.append(
-                f"### {found['title']}: what people can pick instead\n\n"
+                f"### {result['title']}: what people can pick instead\n\n"
                 + peers(suite, theirs, 1 if options.quick else ROUNDS, quick)
             )
     late, kept = missed(all_rows), sum(row.met is True for row in all_rows)

@@ -76,7 +76,7 @@ def by_hand(scores: Any) -> object:
 def many(quick: bool) -> list[Row]:
     """One choice among a million."""
     d = CANDIDATES // 100 if quick else CANDIDATES
-    found: list[Row] = []
+    result: list[Row] = []
     for shape, make in SHAPES.items():
         scores = make(d)
         tasks: dict[str, Task] = {name: partial(select, scores) for name, select in MECHANISMS.items()}
@@ -86,11 +86,11 @@ def many(quick: bool) -> list[Row]:
         for name in tasks:
             what, at_most = f"{name} among {d:,}, {shape}", None if name.startswith("TopK") else 1.0
             if ended[name]:
-                found.append(times(what, best[name] * 1e3, best["numpy"] * 1e3, "ms", at_most, "numpy argmax"))
+                result.append(times(what, best[name] * 1e3, best["numpy"] * 1e3, "ms", at_most, "numpy argmax"))
             else:
                 target = "" if at_most is None else f"≤ {at_most:.1f}×"
-                found.append(late(what, PATIENCE_S, target, f"{number(best['numpy'] * 1e3)} ms (numpy argmax)"))
-    return sorted(found, key=lambda row: [row.what.startswith(name) for name in MECHANISMS], reverse=True)
+                result.append(late(what, PATIENCE_S, target, f"{number(best['numpy'] * 1e3)} ms (numpy argmax)"))
+    return sorted(result, key=lambda row: [row.what.startswith(name) for name in MECHANISMS], reverse=True)
 
 
 def few(quick: bool) -> list[Row]:
@@ -104,15 +104,15 @@ def few(quick: bool) -> list[Row]:
             loops[what], tasks[what] = calls[name], partial(repeat, select, calls[name], SHAPES[shape](FEW))
     best = interleaved(tasks, 3 if quick else 9)
     return [
-        limited(what, found / loops[what] * 1e6, "µs", None if what.startswith("TopK") else 40.0)
-        for what, found in best.items()
+        limited(what, result / loops[what] * 1e6, "µs", None if what.startswith("TopK") else 40.0)
+        for what, result in best.items()
     ]
 
 
 def median_time(quick: bool) -> list[Row]:
     """The median of a million floats."""
     n = RECORDS // 10 if quick else RECORDS
-    found: list[Row] = []
+    result: list[Row] = []
     for name in ("uniform", "skewed, 100 × Beta(2, 5)", "whole numbers"):
         values = COLUMNS[name](n)
         best = interleaved(
@@ -120,8 +120,8 @@ def median_time(quick: bool) -> list[Row]:
             3 if quick else 11,
         )
         what = f"Median of {n:,}, {name}"
-        found.append(times(what, best["ours"] * 1e3, best["numpy"] * 1e3, "ms", 3.0, "numpy median"))
-    return found
+        result.append(times(what, best["ours"] * 1e3, best["numpy"] * 1e3, "ms", 3.0, "numpy median"))
+    return result
 
 
 def rank_error(values: Any, released: float) -> float:
@@ -137,7 +137,7 @@ def rank_error(values: Any, released: float) -> float:
 def median_error(quick: bool) -> list[Row]:
     """How good the median is."""
     n, releases = (10**4, 30) if quick else (10**5, 300)
-    found: list[Row] = []
+    result: list[Row] = []
     for neighbors, analytic in ANALYTIC.items():
         for name, make in COLUMNS.items():
             total = 0.0
@@ -147,14 +147,14 @@ def median_error(quick: bool) -> list[Row]:
             named = f"{analytic} (analytic)" if name == "evenly spaced" else ""
             at_most = 2.5 if neighbors is dp.ReplaceOne and name not in HARD else None
             what = f"Mean rank error, {neighbors!r}, {name}"
-            found.append(limited(what, total / releases, "ranks", at_most, named))
+            result.append(limited(what, total / releases, "ranks", at_most, named))
     worst = 0.0
     for constant in (0.0, 42.0, 100.0 / 3.0, 100.0):
         values = np.full(n, constant)
         worst = max(worst, *(abs(float(dp.stats.median(values, BOUNDS, 1)) - constant) for _ in range(20)))
     kept = worst <= 1e-7
-    found.append(Row("Median of constants, largest error", f"{worst:.1e}", "", None, "≤ 1e-7", kept))
-    return found
+    result.append(Row("Median of constants, largest error", f"{worst:.1e}", "", None, "≤ 1e-7", kept))
+    return result
 
 
 def ks_error(sorted_values: Any, density: dp.density.Density) -> float:
@@ -166,27 +166,27 @@ def ks_error(sorted_values: Any, density: dp.density.Density) -> float:
 
 def distributions(quick: bool) -> list[Row]:
     """Whole distributions of Beta(2, 5) values."""
-    found: list[Row] = []
+    result: list[Row] = []
     for n, at_most in ((10**5, 1.5), (10**6, None)):
         values = rng.beta(2, 5, n)
         task = partial(dp.density.release, values, (0, 1), 1, "ks", bins=200, points=2154)
         best = interleaved({"ks": task}, 2 if quick else 7)["ks"]
         error = mean_ks_error(values, task, quick)
         what = f"Density, ks, 200 bins, 2,154 points, n = {n:,} (KS error {number(error)})"
-        found.append(limited(what, best, "s", at_most))
+        result.append(limited(what, best, "s", at_most))
     for n in (10**3, 10**4):
         task = partial(dp.density.release, rng.beta(2, 5, n), (0, 1), 1, "ks", bins=200, points=2154)
         what = f"Density, ks, 200 bins, 2,154 points, n = {n:,}"
         if timely(task, PATIENCE_S):
-            found.append(limited(what, interleaved({"ks": task}, 2)["ks"], "s"))
+            result.append(limited(what, interleaved({"ks": task}, 2)["ks"], "s"))
         else:
-            found.append(late(what, PATIENCE_S))
+            result.append(late(what, PATIENCE_S))
     for n in (10**3, 10**4, 10**5):
         values = rng.beta(2, 5, n)
         for method in METHODS:
             error = mean_ks_error(values, partial(dp.density.release, values, (0, 1), 1, method), quick)
-            found.append(Row(f"KS error, {method}, n = {n:,}", number(error)))
-    return found
+            result.append(Row(f"KS error, {method}, n = {n:,}", number(error)))
+    return result
 
 
 def mean_ks_error(values: Any, release: Callable[[], Any], quick: bool) -> float:

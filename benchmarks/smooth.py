@@ -32,15 +32,15 @@ def savings(kind: str, sets: int) -> list[float]:
     """Textbook noise over exact noise, for each data set."""
     delta = None if kind == "cauchy" else 1e-6
     exact, textbook = (dp.SmoothNoise(kind, 1, delta, how) for how in ("exact", "textbook"))
-    found = []
+    result = []
     for seed in range(sets):
         x = incomes(seed)
         sizes = [
             (m.error if kind == "cauchy" else m.std)(dp.sensitivity.smooth_median(x, (0, 1e6), m.beta))
             for m in (textbook, exact)
         ]
-        found.append(sizes[0] / sizes[1])
-    return found
+        result.append(sizes[0] / sizes[1])
+    return result
 
 
 def rows(quick: bool = False) -> list[Row]:
@@ -48,7 +48,7 @@ def rows(quick: bool = False) -> list[Row]:
     n = 10**5 if quick else 10**6
     x = np.random.default_rng(1).random(n) * 100
     beta = dp.SmoothNoise("laplace", 1, 1e-6).beta
-    found = interleaved(
+    result = interleaved(
         {
             "sort": lambda: np.sort(x),
             "usual": lambda: dp.sensitivity.smooth_median(x, (0, 100), beta),
@@ -56,10 +56,10 @@ def rows(quick: bool = False) -> list[Row]:
         },
         3 if quick else 7,
     )
-    sort = 1e3 * found["sort"]
+    sort = 1e3 * result["sort"]
     table = [
-        times(f"Smooth median, n = {n:.0e}, beta = {beta:.3f}", 1e3 * found["usual"], sort, "ms", 4.0, "np.sort"),
-        times(f"Smooth median, n = {n:.0e}, beta = 1e-05", 1e3 * found["small"], sort, "ms", None, "np.sort"),
+        times(f"Smooth median, n = {n:.0e}, beta = {beta:.3f}", 1e3 * result["usual"], sort, "ms", 4.0, "np.sort"),
+        times(f"Smooth median, n = {n:.0e}, beta = 1e-05", 1e3 * result["small"], sort, "ms", None, "np.sort"),
     ]
     for kind, target in (("laplace", 1.4), ("gaussian", 2.4), ("cauchy", None)):
         ratios = savings(kind, 3 if quick else 20)

@@ -204,10 +204,10 @@ def fastest(path: Path) -> dict[str, str]:
     chosen = {}
     with duckdb.connect() as connection:
         for name, texts in RAW.items():
-            found = {}
+            result = {}
             for sql in (text.format(v=f"'{path}'") for text in texts):
-                found[sql] = min(Meter().of(lambda sql=sql: connection.execute(sql).fetchall())[0] for _ in range(2))
-            chosen[name] = min(found, key=lambda sql: found[sql])
+                result[sql] = min(Meter().of(lambda sql=sql: connection.execute(sql).fetchall())[0] for _ in range(2))
+            chosen[name] = min(result, key=lambda sql: result[sql])
     return chosen
 
 
@@ -274,7 +274,7 @@ def accuracy(path: Path, draws: int) -> list[Row]:
             return float(np.mean([np.abs(np.array(a.answers[name]) - true) / true for a in answers])) * 100
 
         _, noisy, (truth, _) = asked("Q2")
-        found = [
+        result = [
             limited(f"Q2, error of {what}", off(noisy, truth, name), "%", most)
             for name, what, most in (("n", "counts", 0.4), ("s", "sums", 0.9), ("m", "means", 0.8))
         ]
@@ -284,7 +284,7 @@ def accuracy(path: Path, draws: int) -> list[Row]:
         wrong = 100 * float(
             np.mean([abs(n - true[k]) / true[k] for a in noisy for k, n in zip(a.keys, a.answers["n"], strict=True)])
         )
-        found += [
+        result += [
             Row("Q3, keys released", f"{shown:,.0f}", f"{len(true):,} (there are)", None, "≥ 2,700", shown >= 2700),
             limited("Q3, error of counts", wrong, "%", 10),
         ]
@@ -297,8 +297,8 @@ def accuracy(path: Path, draws: int) -> list[Row]:
         ):
             true_at = np.array([_quantile(lines[lines[:, 0] == g], told, float(share)) for g in range(50)])
             off_by = [np.abs(np.array(a.answers[name]) - true_at) / true_at for a in noisy]
-            found.append(limited(f"Q4, error of the {what} quartile", 100 * float(np.mean(off_by)), "%", most))
-    return found
+            result.append(limited(f"Q4, error of the {what} quartile", 100 * float(np.mean(off_by)), "%", most))
+    return result
 
 
 def _quantile(lines: Any, told: Any, at: float) -> float:
@@ -369,7 +369,7 @@ def first_answer(repeats: int) -> list[Row]:
             SQL["Q2"],
             "--epsilon",
         ]
-        found = {"ours": [np.inf, np.inf], "bare": [np.inf, np.inf]}
+        result = {"ours": [np.inf, np.inf], "bare": [np.inf, np.inf]}
         for turn in range(repeats):
             for who, command in (("ours", [*asking, str(1 + turn)]), ("bare", [sys.executable, "-c", "import duckdb"])):
                 cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -378,9 +378,9 @@ def first_answer(repeats: int) -> list[Row]:
                 wall = time.perf_counter() - start
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 spent = after.ru_utime + after.ru_stime - cpu.ru_utime - cpu.ru_stime
-                found[who] = [min(found[who][0], wall), min(found[who][1], spent)]
-    wall, spent = found["ours"]
-    bare, bare_spent = found["bare"]
+                result[who] = [min(result[who][0], wall), min(result[who][1], spent)]
+    wall, spent = result["ours"]
+    bare, bare_spent = result["bare"]
     return [
         replace(
             limited(
@@ -455,7 +455,7 @@ def rows(quick: bool = False) -> list[Row]:
     path = visits(size)
     limit = fastest(path)
     sizes = [size // 10, size] + ([10 * size] if LARGE else [])
-    found = [
+    result = [
         *speed(path, limit, 2 if quick else 5),
         *accuracy(path, 3 if quick else 20),
         *spark(path, 1 if quick else 3),
@@ -463,7 +463,7 @@ def rows(quick: bool = False) -> list[Row]:
         *memory(path, limit),
         *growth(sizes, tuple(SQL), 1 if quick else 3),
     ]
-    return [replace(row, target="", met=None) for row in found] if quick else found
+    return [replace(row, target="", met=None) for row in result] if quick else result
 
 
 if __name__ == "__main__":

@@ -118,31 +118,31 @@ Release = Callable[[SeededSource], float | None]
 def methods(statistic: str, x: np.ndarray, bounds: Bounds, epsilon: float) -> dict[str, Release]:
     """Each method as a function of its randomness; what does not depend on it is computed once."""
     n, width, value = x.size, bounds[1] - bounds[0], STATISTICS[statistic](np.clip(x, *bounds))
-    found: dict[str, Release] = {}
+    result: dict[str, Release] = {}
     if statistic == "median":
-        found["exponential"] = lambda s: dp.stats.median(x, bounds, epsilon, source=s)
+        result["exponential"] = lambda s: dp.stats.median(x, bounds, epsilon, source=s)
     if statistic == "iqr":
-        found["exponential (`iqr`)"] = lambda s: dp.stats.iqr(x, bounds, epsilon, source=s)
+        result["exponential (`iqr`)"] = lambda s: dp.stats.iqr(x, bounds, epsilon, source=s)
 
         def two(s: SeededSource) -> float:
             low, high = (dp.stats.quantile(x, q, bounds, epsilon / 2, source=s) for q in (0.25, 0.75))
             return high - low
 
-        found["two `quantile`, ε/2"] = two
+        result["two `quantile`, ε/2"] = two
     if statistic == "mean":
-        found["`mean`"] = lambda s: dp.stats.mean(x, bounds, epsilon, source=s)
-        found["`mean`, δ"] = lambda s: dp.stats.mean(x, bounds, epsilon, DELTA, source=s)
+        result["`mean`"] = lambda s: dp.stats.mean(x, bounds, epsilon, source=s)
+        result["`mean`, δ"] = lambda s: dp.stats.mean(x, bounds, epsilon, DELTA, source=s)
     reach = dp.sensitivity.mean(n=n, bounds=bounds, neighbors=dp.ReplaceOne) if statistic == "mean" else width
     plain = dp.Laplace(reach, epsilon)
-    found["Laplace, global"] = lambda s: plain.release(value, source=s)
+    result["Laplace, global"] = lambda s: plain.release(value, source=s)
     for kind in ("laplace", "gaussian", "cauchy", "student"):
-        found[f"smooth {kind.capitalize()}"] = smooth(statistic, kind, x, bounds, epsilon, value)
+        result[f"smooth {kind.capitalize()}"] = smooth(statistic, kind, x, bounds, epsilon, value)
     if statistic == "mean":
         cut = n // 100
         mechanism = dp.SmoothNoise("laplace", epsilon, DELTA)
         trimmed = float(np.sort(np.clip(x, *bounds))[cut : n - cut].mean())
         size = dp.sensitivity.smooth_trimmed_mean(x, 0.01, bounds, mechanism.beta)
-        found["1 % trimmed, smooth Laplace"] = lambda s: mechanism.release(trimmed, size, width=width, source=s)
+        result["1 % trimmed, smooth Laplace"] = lambda s: mechanism.release(trimmed, size, width=width, source=s)
     else:
         threshold = dp.ProposeTestRelease(width, epsilon, DELTA).threshold
         # half of it for each quartile: their local sensitivities add up, and the distance is the smaller of the two
@@ -150,11 +150,11 @@ def methods(statistic: str, x: np.ndarray, bounds: Bounds, epsilon: float) -> di
         bound = proposed(width, n, threshold)
         away = min(dp.sensitivity.distance_to_exceed(x, rank_of(q, n), bounds, bound) for q in shares)
         ptr = dp.ProposeTestRelease(len(shares) * bound, epsilon, DELTA)
-        found["propose-test-release"] = lambda s: ptr.release(value, away, source=s)
+        result["propose-test-release"] = lambda s: ptr.release(value, away, source=s)
     ends = limits(statistic, bounds)
     parts = dp.SampleAndAggregate(STATISTICS[statistic], blocks_of(n, epsilon), ends)
-    found["sample and aggregate"] = lambda s: dp.stats.median(parts.results(x, source=s), ends, epsilon, source=s)
-    return found
+    result["sample and aggregate"] = lambda s: dp.stats.median(parts.results(x, source=s), ends, epsilon, source=s)
+    return result
 
 
 def smooth(statistic: str, kind: Any, x: np.ndarray, bounds: Bounds, epsilon: float, value: float) -> Release:
@@ -180,12 +180,12 @@ def row(task: tuple[str, Data, float, int, int]) -> Row:
                 answer = release(source)
                 kept = math.nan if answer is None else min(max(float(answer), low), high)
                 off.setdefault(name, []).append(abs((round(kept) if whole and answer is not None else kept) - value))
-    found = {}
+    result = {}
     for name, errors in off.items():
         given = np.array(errors)[~np.isnan(errors)]
         both = (math.sqrt(float(np.mean(given**2))), float(np.median(given))) if given.size else (math.nan, math.nan)
-        found[name] = (*both, 1 - given.size / len(errors))
-    return found
+        result[name] = (*both, 1 - given.size / len(errors))
+    return result
 
 
 def sampling(statistic: str, x: np.ndarray) -> tuple[float, float]:
@@ -206,10 +206,10 @@ def table(rows: list[tuple[Data, float, Row]], measure: int, statistic: str) -> 
         "| data | ε | best | " + " | ".join(names) + " | *sampling* |",
         "|---|---:|---:|" + "---:|" * (len(names) + 1),
     ]
-    for data, epsilon, found in rows:
-        best = min(values[measure] for values in found.values() if values[2] < 0.05)
+    for data, epsilon, result in rows:
+        best = min(values[measure] for values in result.values() if values[2] < 0.05)
         cells = []
-        for values in found.values():
+        for values in result.values():
             error, share = values[measure], values[2]
             text = (
                 "-"
@@ -233,12 +233,12 @@ def summary(rows: list[tuple[Data, float, Row]]) -> str:
     for name in rows[0][2]:
         cells = []
         for measure in (0, 1):
-            best = [min(v[measure] for v in found.values() if v[2] < 0.05) for _, _, found in rows]
-            mine = [found[name][measure] for _, _, found in rows]
+            best = [min(v[measure] for v in result.values() if v[2] < 0.05) for _, _, result in rows]
+            mine = [result[name][measure] for _, _, result in rows]
             ratios = [a / b for a, b in zip(mine, best, strict=True) if b > 0 and not math.isnan(a)]
             typical = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios))
             cells += [number(typical), number(max(ratios))]
-        refused = sum(found[name][2] for _, _, found in rows) / len(rows)
+        refused = sum(result[name][2] for _, _, result in rows) / len(rows)
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {f'{refused:.0%}' if refused else ''} |")
     return "\n".join(lines)
 
@@ -248,13 +248,13 @@ def measure(quick: bool) -> tuple[str, list[Data], float]:
     started = time.perf_counter()
     data = real() + simulated(2 if quick else TABLES)
     repeats = 10 if quick else 300
-    tasks = [(statistic, each, epsilon, repeats) for statistic in STATISTICS for each in data for epsilon in EPSILONS]
+    tasks = [(statistic, item, epsilon, repeats) for statistic in STATISTICS for item in data for epsilon in EPSILONS]
     numbered = [(*task, seed) for seed, task in enumerate(tasks)]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        found = pool.map(row, numbered, chunksize=1)
+        result = pool.map(row, numbered, chunksize=1)
     parts = []
     for statistic in STATISTICS:
-        rows = [(t[1], t[2], f) for t, f in zip(tasks, found, strict=True) if t[0] == statistic]
+        rows = [(t[1], t[2], f) for t, f in zip(tasks, result, strict=True) if t[0] == statistic]
         title = {"median": "Median", "mean": "Mean", "iqr": "Interquartile range"}[statistic]
         parts.append(f"### {title}: all rows\n\n{summary(rows)}\n")
         parts.append(f"### {title}: root mean square error\n\n{table(rows, 0, statistic)}\n")

@@ -88,8 +88,8 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
 def _truth(frame: pa.Table) -> tuple[list[int], list[int]]:
     """Visits of each region, and as many of them as count: for show, since nobody exists."""
     person, region = frame["person"].to_numpy(), frame["region"].to_numpy(zero_copy_only=False)
-    each = [np.bincount(person[region == name]) for name in REGIONS]
-    return [int(counts.sum()) for counts in each], [int(np.minimum(counts, LIMIT).sum()) for counts in each]
+    item = [np.bincount(person[region == name]) for name in REGIONS]
+    return [int(counts.sum()) for counts in item], [int(np.minimum(counts, LIMIT).sum()) for counts in item]
 
 
 if __name__ == "__main__":

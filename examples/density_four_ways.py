@@ -33,10 +33,10 @@ def truth(t: np.ndarray) -> np.ndarray:
     return 1 - (1 - t) ** 5 * (1 + 5 * t)
 
 
-def distance(found: dp.density.Density) -> float:
+def distance(result: dp.density.Density) -> float:
     """The largest distance to the truth, on a fine grid that holds all edges of the bins."""
-    t = np.union1d(np.linspace(0, 1, 4001), found.edges[0])
-    return float(np.abs(found.cdf(t) - truth(t)).max())
+    t = np.union1d(np.linspace(0, 1, 4001), result.edges[0])
+    return float(np.abs(result.cdf(t) - truth(t)).max())
 
 
 def of_the_data(x: np.ndarray) -> float:
@@ -55,8 +55,8 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     for n in sizes:
         samples = [rng.beta(2, 5, n) for _ in range(repeats)]
         for method in METHODS:
-            found = [dp.density.release(x, bounds=(0, 1), epsilon=EPSILON, method=method) for x in samples]
-            seen[method].append([distance(each) for each in found])
+            result = [dp.density.release(x, bounds=(0, 1), epsilon=EPSILON, method=method) for x in samples]
+            seen[method].append([distance(item) for item in result])
         seen[DATA].append([of_the_data(x) for x in samples])
     mean = {name: [float(np.mean(row)) for row in rows] for name, rows in seen.items()}
     spread = {name: [float(np.std(row) / np.sqrt(repeats)) for row in rows] for name, rows in seen.items()}

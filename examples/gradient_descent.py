@@ -30,9 +30,9 @@ GAMMA = 0.1
 def four_descents() -> dict[str, tuple[Trace, np.ndarray, np.ndarray]]:
     """The trace, the excess of the average and its bound (6), for the examples 31 to 34."""
     rng = np.random.default_rng(31)
-    found = {}
+    result = {}
     trace = descend(lambda beta, _: beta, start=1.0, steps=100, schedule=Schedule(GAMMA))
-    found["31: x²/2"] = trace, trace.averages[:, 0] ** 2 / 2, descent_bound(1.0, trace.steps, 1.0)
+    result["31: x²/2"] = trace, trace.averages[:, 0] ** 2 / 2, descent_bound(1.0, trace.steps, 1.0)
     x = rng.normal(size=1000)
     data = rng.exponential(size=1000)
     line = np.column_stack([np.ones(1000), x])
@@ -47,8 +47,8 @@ def four_descents() -> dict[str, tuple[Trace, np.ndarray, np.ndarray]]:
             assert np.allclose(best, ridge_line(x, y, loss.penalty))  # (8)
         trace = gradient_descent(loss, X, y, start=np.zeros(X.shape[1]), steps=100, schedule=Schedule(GAMMA))
         bound = descent_bound(float(best @ best), trace.steps, loss.smoothness(X))
-        found[name] = trace, trace.excess(loss, X, y, best), bound
-    return found
+        result[name] = trace, trace.excess(loss, X, y, best), bound
+    return result
 
 
 def illustration(repeats: int) -> dict[str, Any]:

@@ -93,17 +93,17 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     laplace = dp.Laplace(sensitivity=1 / n, epsilon=EPSILON)
     noisy = np.abs(np.asarray(laplace.release(np.full(draws, mean))) - mean)
     middle = laplace.scale * math.log(2)
-    found = {"Laplace": (math.sqrt(2) * laplace.scale, float(np.mean(noisy <= middle)), EPSILON)}
+    result = {"Laplace": (math.sqrt(2) * laplace.scale, float(np.mean(noisy <= middle)), EPSILON)}
     for name, (power, epsilon, bounds, reach) in WAYS.items():
         mechanism = dp.Exponential.continuous(sensitivity=reach(n), epsilon=epsilon, bounds=bounds)
         pieces = mean_pieces(exact, bounds, power)
         off = np.abs(np.array([mechanism.release(pieces) for _ in range(draws)]) - mean)
         spread, median = errors(name, n, mean)
-        found[name] = (spread, float(np.mean(off <= median)), true_cost(name, n))
+        result[name] = (spread, float(np.mean(off <= median)), true_cost(name, n))
 
     print(f"n = {n}, mean = {mean:.4f}, epsilon = {EPSILON:g}; {draws} draws each")
     print(f"{'':>32} {'RMS error':>10} {'true cost':>10}  draws within the exact median error")
-    for name, (spread, share, cost) in found.items():
+    for name, (spread, share, cost) in result.items():
         print(f"{name:>32} {spread:>10.4f} {cost:>10.4f}  {share:.2f}")
     sizes = [30, 100, 300, 1000, 3000]
     spreads = {name: [errors(name, size, 0.4)[0] for size in sizes] for name in WAYS}
@@ -114,7 +114,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     for name, style, width in styles:  # two pairs lie on top of each other: the wider line below
         grid, p = density(name, n, mean)
         left.plot(grid, p, style[1:], linewidth=width)
-        label = f"{name}: costs {found[name][2]:.3f}"
+        label = f"{name}: costs {result[name][2]:.3f}"
         right.loglog(sizes, spreads[name], style, linewidth=width, markersize=5 + width / 2, label=label)
     left.plot(t, np.exp(-np.abs(t - mean) / laplace.scale) / (2 * laplace.scale), "k--")
     right.loglog(sizes, [math.sqrt(2) / (size * EPSILON) for size in sizes], "k--", label="Laplace: costs 1.000")
@@ -125,8 +125,8 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     folder = Path("out") if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "mean_three_ways.png", dpi=150)
-    columns = zip(("error", "share_within_median", "cost"), zip(*found.values(), strict=True), strict=True)
-    return {"n": n, "draws": draws, **{key: dict(zip(found, values, strict=True)) for key, values in columns}}
+    columns = zip(("error", "share_within_median", "cost"), zip(*result.values(), strict=True), strict=True)
+    return {"n": n, "draws": draws, **{key: dict(zip(result, values, strict=True)) for key, values in columns}}
 
 
 if __name__ == "__main__":

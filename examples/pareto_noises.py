@@ -55,7 +55,7 @@ def compare(x: np.ndarray, draws: int) -> dict[str, dict[str, tuple[float, float
     }
     value = {"mean": float(x.mean()), "median": float(np.median(x))}
     smooth = {"mean": dp.sensitivity.smooth_mean, "median": dp.sensitivity.smooth_median}
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    result: dict[str, dict[str, tuple[float, float]]] = {}
     for name, truth in value.items():
         rows = {}
         for label, m in noises(reach[name]).items():
@@ -67,8 +67,8 @@ def compare(x: np.ndarray, draws: int) -> dict[str, dict[str, tuple[float, float
             size = smooth[name](x, BOUNDS, m.beta)
             off = np.abs([m.release(truth, size, width=WIDTH) - truth for _ in range(draws)])
             rows[f"smooth {kind.capitalize()}"] = (m.std(size), float(np.mean(off <= m.error(size, 0.5))))
-        found[name] = rows
-    return found
+        result[name] = rows
+    return result
 
 
 def refusal(reach: float, delta: float) -> str:
@@ -83,13 +83,13 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     """Print the errors, what Theorem 10 would do, and plot the errors over n."""
     n, draws = 1001, 300 if quick else 3000
     x = pareto(n)
-    found = compare(x, draws)
+    result = compare(x, draws)
     reach = dp.sensitivity.mean(n=n, bounds=BOUNDS, neighbors=dp.ReplaceOne)
     print(f"{n} Pareto({SHAPE:g}) values in {BOUNDS}, epsilon = {EPSILON:g}, delta = {DELTA:g} where one is needed")
     print(f"mean {x.mean():.4f}, median {np.median(x):.4f}; standard deviation of the noise (share of {draws} draws")
     print(f"within the half-width for 1/2)\n{'':>16} {'mean':>18} {'median':>18}")
-    for label in found["mean"]:
-        cells = " ".join(f"{found[name][label][0]:>10.4f} ({found[name][label][1]:.3f})" for name in found)
+    for label in result["mean"]:
+        cells = " ".join(f"{result[name][label][0]:>10.4f} ({result[name][label][1]:.3f})" for name in result)
         print(f"{label:>16} {cells}")
     chosen = dp.MixedNoise(reach, EPSILON, DELTA).chosen
     units = {"in the unit of the data": reach, "in units a million times as large": reach * 1e-6}
@@ -110,10 +110,10 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         curves.setdefault("sampling error", []).append(1 / (2 * density * math.sqrt(size)))
     figure = Figure(figsize=(10.5, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
-    labels = list(found["mean"])
+    labels = list(result["mean"])
     for shift, (name, color) in zip((-0.2, 0.2), (("mean", "tab:blue"), ("median", "tab:orange")), strict=True):
         places = np.arange(len(labels)) + shift
-        left.barh(places, [found[name][label][0] for label in labels], 0.38, color=color, label=f"of the {name}")
+        left.barh(places, [result[name][label][0] for label in labels], 0.38, color=color, label=f"of the {name}")
     left.set_xscale("log")
     left.set_yticks(range(len(labels)), labels)
     left.invert_yaxis()
@@ -128,7 +128,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     folder = Path("out") if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "pareto_noises.png", dpi=150)
-    figures = {"noise": found, "draws": draws, "n": n, "chosen": chosen}
+    figures = {"noise": result, "draws": draws, "n": n, "chosen": chosen}
     return figures | {"theorem_10": list(says.values()), "curves": curves}
 
 

@@ -56,7 +56,7 @@ def experiment(
         # answers are kept back for the questions at the end, one for each k
         "reusable": (lambda question: private.ask(question).value, lambda: private.left > len(ks)),
     }
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, (ask, may_ask) in kinds.items():
         kept = np.array([j for j in order if may_ask() and ask(right(np.array([j]), signs[[j]])) > 0])
         accuracy = {"train": [], "holdout": [], "fresh": []}
@@ -64,8 +64,8 @@ def experiment(
             vote = right(kept[:k], signs[kept[:k]])
             for part, value in zip(accuracy, (vote(train).mean(), ask(vote), vote(fresh).mean()), strict=True):
                 accuracy[part].append((1 + float(value)) / 2)
-        found[name] = {"kept": kept.size, **accuracy}
-    return found | {"used": limit - private.left, "guarantee": private.guarantee}
+        result[name] = {"kept": kept.size, **accuracy}
+    return result | {"used": limit - private.left, "guarantee": private.guarantee}
 
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:

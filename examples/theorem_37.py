@@ -43,12 +43,12 @@ def regime(name: str, steps: int, release: Any = "last") -> TheoremSGD:
 
 def errors(name: str, x: np.ndarray, steps: int, repeats: int) -> tuple[float, float]:
     """The root mean squared error of the last iterate and of the average."""
-    X, found = np.ones((x.size, 1)), []
+    X, result = np.ones((x.size, 1)), []
     for release in ("last", "average"):
         made = regime(name, steps, release)
         off = [float(made.run(Squared(), X, x, start=0.5)[0]) - x.mean() for _ in range(repeats)]
-        found.append(float(np.sqrt(np.mean(np.square(off)))))
-    return found[0], found[1]
+        result.append(float(np.sqrt(np.mean(np.square(off)))))
+    return result[0], result[1]
 
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:

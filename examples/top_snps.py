@@ -47,7 +47,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     scores = scores_of(*study(people, variants))
     tenth = int(np.sort(scores)[-TOP])
     ways = {"pure": None, f"δ = {DELTA:g}": DELTA}
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    result: dict[str, list[float]] = {name: [] for name in ways}
     scale: dict[str, list[float]] = {name: [] for name in ways}
     used: list[str] = []
     over = -np.inf  # how far a released score fell below the tenth best, beyond the limit for one in 10^12
@@ -55,7 +55,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         for name, delta in ways.items():
             mechanism = dp.TopK(TOP, sensitivity=SENSITIVITY, epsilon=epsilon, delta=delta)
             chosen = np.array([scores[mechanism.select_indices(scores)] for _ in range(repeats)])
-            found[name].append(float((chosen >= tenth).sum(axis=1).clip(max=TOP).mean()))
+            result[name].append(float((chosen >= tenth).sum(axis=1).clip(max=TOP).mean()))
             scale[name].append(mechanism.scale)
             over = max(over, tenth - chosen.min() - mechanism.error(variants, 1 - 1e-12))
         used.append(mechanism.accounted_by)
@@ -65,7 +65,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     print(f"of the true top {TOP}, found (mean of {repeats}); scale of the noise on a score")
     print(f"{'epsilon':>8} {'pure':>6} {'scale':>7} {'with delta':>11} {'scale':>7}  accounted by")
     for i, epsilon in enumerate(EPSILONS):
-        (a, s), (b, t) = ((found[name][i], scale[name][i]) for name in ways)
+        (a, s), (b, t) = ((result[name][i], scale[name][i]) for name in ways)
         print(f"{epsilon:>8g} {a:>6.2f} {s:>7.2f} {b:>11.2f} {t:>7.2f}  {used[i]}")
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
@@ -74,7 +74,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     left.axvline(tenth, color="tab:red", linestyle="--", label=f"the tenth best: {tenth}")
     left.set(title=f"Scores of {variants} variants", xlabel="difference in copies", ylabel="variants", yscale="log")
     left.legend()
-    for (name, values), style in zip(found.items(), ("o-", "s--"), strict=True):
+    for (name, values), style in zip(result.items(), ("o-", "s--"), strict=True):
         right.plot(EPSILONS, values, style, label=name)
     right.axhline(TOP * TOP / variants, color="k", linestyle=":", label="names drawn at random")
     right.set(
@@ -95,7 +95,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         "epsilons": list(EPSILONS),
         "beyond_limit": float(over),
         "accounted_by": used,
-        "found": {names[key]: value for key, value in found.items()},
+        "found": {names[key]: value for key, value in result.items()},
         "scale": {names[key]: value for key, value in scale.items()},
     }
 

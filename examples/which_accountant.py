@@ -26,16 +26,16 @@ def workload(days: int) -> Any:
     day = dp.Laplace(1, 0.1).event_for(integer=False)
     week = dp.Gaussian(1, 0.5, 1e-6).event
     month = dp.Exponential(1, 0.2).event
-    found = days * day
+    result = days * day
     if days >= 7:
-        found += (days // 7) * week
-    return found + (days // 30) * month if days >= 30 else found
+        result += (days // 7) * week
+    return result + (days // 30) * month if days >= 30 else result
 
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     """Print and plot epsilon by accountant over the days; then the noise of a total, and the epsilon of an error."""
     spans = [1, 30, 365] if quick else [1, 7, 30, 120, 365]
-    found: dict[str, list[float]] = {name: [] for name in NAMES}
+    result: dict[str, list[float]] = {name: [] for name in NAMES}
     best: list[tuple[float, str]] = []
     print(f"epsilon at delta = {DELTA:g}: a Laplace count a day, a Gaussian mean a week, a choice a month")
     print(f"{'days':>5} " + " ".join(f"{name:>8}" for name in NAMES) + "   smallest")
@@ -43,9 +43,9 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
         smallest = best_of(workload(days), DELTA)
         told = dict(smallest.said)
         for name in NAMES:
-            found[name].append(told[name].to_approx(DELTA).epsilon)
+            result[name].append(told[name].to_approx(DELTA).epsilon)
         best.append((smallest.guarantee.to_approx(DELTA).epsilon, smallest.accountant))
-        print(f"{days:>5} " + " ".join(f"{found[name][-1]:8.4f}" for name in NAMES) + f"   {smallest.accountant}")
+        print(f"{days:>5} " + " ".join(f"{result[name][-1]:8.4f}" for name in NAMES) + f"   {smallest.accountant}")
 
     total = dp.ApproxDP(2, DELTA)
     day, week = dp.Laplace(1, 0.1).event_for(integer=False), dp.Gaussian(1, 0.5, 1e-6).event
@@ -59,14 +59,14 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()
     for name, color in zip(NAMES, COLORS, strict=True):
-        axes.plot(spans, found[name], ".-", color=color, label=name)
+        axes.plot(spans, result[name], ".-", color=color, label=name)
     axes.set(title=f"What a year costs, δ = {DELTA:g}", xlabel="days", ylabel="ε", xscale="log", yscale="log")
     axes.legend(fontsize=9)
     axes.grid(alpha=0.3)
     folder = Path("out") if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "which_accountant.png", dpi=150)
-    return {"spans": spans, "epsilon": found, "best": best, "factor": float(noise.factor), "needed": needed}
+    return {"spans": spans, "epsilon": result, "best": best, "factor": float(noise.factor), "needed": needed}
 
 
 if __name__ == "__main__":

@@ -61,10 +61,10 @@ class Primitives:
         def ask(rows: dict[str, Any], *expressions: exp.Expression) -> list[Any]:
             size = len(next(iter(rows.values())))
             loaded = engine(self.kind, pa.table({"i": pa.array(range(size), pa.int64()), **rows}))
-            listed = [exp.alias_(each, f"y{n}") for n, each in enumerate(expressions)]
+            listed = [exp.alias_(item, f"y{n}") for n, item in enumerate(expressions)]
             query = exp.select(*listed).from_(exp.alias_(loaded.table, "t", table=True)).order_by(column("i", "t"))
-            found = loaded.run(query)
-            columns = [found.column(f"y{n}").to_pylist() for n in range(len(expressions))]
+            result = loaded.run(query)
+            columns = [result.column(f"y{n}").to_pylist() for n in range(len(expressions))]
             return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
         return ask
@@ -81,9 +81,9 @@ class Primitives:
             }
         )
         loaded = engine(self.kind, rows)
-        found = loaded.run(exp.select("*").from_(exp.alias_(loaded.table, "t", table=True)))
-        assert found.schema == rows.schema
-        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, rows.to_pylist()))
+        result = loaded.run(exp.select("*").from_(exp.alias_(loaded.table, "t", table=True)))
+        assert result.schema == rows.schema
+        assert Counter(map(repr, result.to_pylist())) == Counter(map(repr, rows.to_pylist()))
         types = {"i": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date", "s": "timestamp"}
         assert loaded.schema() == loaded.columns == types
 
@@ -91,12 +91,12 @@ class Primitives:
         drawn = random.Random(1)
         a, b = ([drawn.uniform(-1e6, 1e6) for _ in range(500)] for _ in range(2))
         x, y = column("x"), column("y")
-        found = ask({"x": pa.array(a), "y": pa.array(b)}, x + y, x * y, x - y, x * y + x)
-        assert found == [(p + q, p * q, p - q, p * q + p) for p, q in zip(a, b, strict=True)]
+        result = ask({"x": pa.array(a), "y": pa.array(b)}, x + y, x * y, x - y, x * y + x)
+        assert result == [(p + q, p * q, p - q, p * q + p) for p, q in zip(a, b, strict=True)]
 
     def test_digests_are_of_utf8(self, ask: Any) -> None:
-        found = ask({"x": pa.array([*TEXTS, None])}, say.digest(column("x")))
-        assert found == [*(hashlib.md5(text.encode()).hexdigest() for text in TEXTS), None]
+        result = ask({"x": pa.array([*TEXTS, None])}, say.digest(column("x")))
+        assert result == [*(hashlib.md5(text.encode()).hexdigest() for text in TEXTS), None]
 
     @pytest.mark.parametrize(
         ("type", "values", "shown"),
@@ -109,22 +109,24 @@ class Primitives:
         ],
     )
     def test_text_of_values(self, ask: Any, type: Type, values: list[Any], shown: Any) -> None:
-        found = ask({"x": pa.array([*values, None])}, say.as_text(column("x"), type, self.kind))
-        assert found == [*map(shown, values), None]
+        result = ask({"x": pa.array([*values, None])}, say.as_text(column("x"), type, self.kind))
+        assert result == [*map(shown, values), None]
 
     def test_text_is_compared_byte_by_byte(self, ask: Any) -> None:
         a, b = zip(*pairs(TEXTS, TEXTS), strict=True)
         x, y = column("x"), column("y")
         kinds = [exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE]
-        found = ask({"x": pa.array(a), "y": pa.array(b)}, *(kind(this=x.copy(), expression=y.copy()) for kind in kinds))
-        for p, q, row in zip(a, b, found, strict=True):
+        result = ask(
+            {"x": pa.array(a), "y": pa.array(b)}, *(kind(this=x.copy(), expression=y.copy()) for kind in kinds)
+        )
+        for p, q, row in zip(a, b, result, strict=True):
             p, q = p.encode(), q.encode()
             assert row == (p == q, p != q, p < q, p <= q, p > q, p >= q), (p, q)
 
     def test_text_is_compared_with_constants_byte_by_byte(self, ask: Any) -> None:
         for constant in ["a", "Z", "é", "😀", "a b"]:
-            found = ask({"x": pa.array(TEXTS)}, exp.LT(this=column("x"), expression=literal(constant)))
-            assert found == [text.encode() < constant.encode() for text in TEXTS]
+            result = ask({"x": pa.array(TEXTS)}, exp.LT(this=column("x"), expression=literal(constant)))
+            assert result == [text.encode() < constant.encode() for text in TEXTS]
 
     def test_whole_quotients(self, ask: Any) -> None:
         tops, bottoms = (
@@ -133,11 +135,11 @@ class Primitives:
         )
         a, b = zip(*pairs(tops, bottoms), strict=True)
         x, y = column("x"), column("y")
-        found = ask(
+        result = ask(
             {"x": pa.array(a), "y": pa.array(b)},
             say.whole_quotient(x, y, self.kind),
         )
-        assert found == [p // q for p, q in zip(a, b, strict=True)]
+        assert result == [p // q for p, q in zip(a, b, strict=True)]
 
     def test_constants(self, ask: Any) -> None:
         values: list[Any] = [
@@ -153,8 +155,8 @@ class Primitives:
             "\r\n\x01",
         ]
         row = ask({"x": pa.array([1])}, *map(literal, values))[0]
-        for value, found in zip(values, row, strict=True):
-            assert repr(found) == repr(value)
+        for value, result in zip(values, row, strict=True):
+            assert repr(result) == repr(value)
         assert ask({"x": pa.array([1])}, literal(math.inf), literal(-math.inf)) == [(math.inf, -math.inf)]
         assert math.isnan(ask({"x": pa.array([1])}, literal(math.nan))[0])
 
@@ -162,7 +164,7 @@ class Primitives:
         a, b = zip(*pairs([True, False, None], repeat=2), strict=True)
         x, y = column("x"), column("y")
         case = exp.Case(default=literal(3)).when(x, literal(1)).when(exp.Not(this=y), literal(2))
-        found = ask(
+        result = ask(
             {"x": pa.array(a), "y": pa.array(b)},
             exp.and_(x, y),
             exp.or_(x, y),
@@ -171,7 +173,7 @@ class Primitives:
             exp.Coalesce(this=x.copy(), expressions=[y.copy()]),
             case,
         )
-        for p, q, row in zip(a, b, found, strict=True):
+        for p, q, row in zip(a, b, result, strict=True):
             both = False if False in (p, q) else None if None in (p, q) else True
             either = True if True in (p, q) else None if None in (p, q) else False
             arm = 1 if p else 2 if q is False else 3
@@ -180,11 +182,11 @@ class Primitives:
     def test_comparing_null_and_nan(self, ask: Any) -> None:
         values = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, None]
         x = column("x")
-        found = ask(
+        result = ask(
             {"x": pa.array(values)}, exp.EQ(this=x, expression=literal(0.0)), exp.LT(this=x, expression=literal(1.0))
         )
-        assert found[1:] == [(False, False), (False, True), (True, True), (True, True), (False, False), (None, None)]
-        assert found[0] == (False, False)  # and NaN >= 1 is true: above everything
+        assert result[1:] == [(False, False), (False, True), (True, True), (True, True), (False, False), (None, None)]
+        assert result[0] == (False, False)  # and NaN >= 1 is true: above everything
 
     def test_counts_and_keys(self, engine: Any) -> None:
         keys = [*TEXTS, None, *TEXTS[:20], None]
@@ -197,16 +199,16 @@ class Primitives:
             .from_(exp.alias_(loaded.table, "t", table=True))
             .group_by(column("k"))
         )
-        found = {row["k"]: (row["n"], row["v"]) for row in loaded.run(query).to_pylist()}
+        result = {row["k"]: (row["n"], row["v"]) for row in loaded.run(query).to_pylist()}
         filled = Counter(key for key, value in zip(keys, values, strict=True) if value is not None)
-        assert found == {key: (n, filled[key]) for key, n in Counter(keys).items()}
+        assert result == {key: (n, filled[key]) for key, n in Counter(keys).items()}
 
     def test_no_rows(self, engine: Any) -> None:
         loaded = engine(self.kind, pa.table({"x": pa.array([], pa.int64())}))
         shown = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.Sum(this=column("x")), "s")]
         assert loaded.run(exp.select(*shown).from_(loaded.table)).to_pylist() == [{"n": 0, "s": None}]
-        found = loaded.run(exp.select(column("x")).from_(loaded.table))
-        assert (found.num_rows, found.schema.names) == (0, ["x"])
+        result = loaded.run(exp.select(column("x")).from_(loaded.table))
+        assert (result.num_rows, result.schema.names) == (0, ["x"])
 
     def test_errors_hold_no_values(self, engine: Any) -> None:
         from dither.errors import InvalidData
@@ -224,8 +226,8 @@ class Primitives:
         names = ["select", "a b", "ä😀", "semi;", "dot.ted", "back`tick", "100%", "${x}"]
         rows = pa.table({name: [i] for i, name in enumerate(names)})
         loaded = engine(self.kind, rows)
-        found = loaded.run(exp.select(*map(column, names)).from_(loaded.table))
-        assert found.to_pylist() == rows.to_pylist()
+        result = loaded.run(exp.select(*map(column, names)).from_(loaded.table))
+        assert result.to_pylist() == rows.to_pylist()
         assert loaded.columns == dict.fromkeys(names, "integer")
 
     def test_public_tables(self, engine: Any, tmp_path: Any) -> None:

@@ -156,23 +156,23 @@ def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: 
         truth = max(
             mp.mpf(0), exact(epsilon) + mp.log(max(1 - exact(delta) * (1 + mp.exp(-exact(epsilon))), mp.mpf(0)))
         )
-        found = binary(PureDP(epsilon).to_approx(delta)._numbers[0])
-        assert truth <= found <= truth + mp.mpf(10) ** -12
-        assert found <= exact(epsilon)
+        result = binary(PureDP(epsilon).to_approx(delta)._numbers[0])
+        assert truth <= result <= truth + mp.mpf(10) ** -12
+        assert result <= exact(epsilon)
         # by its own definition: randomized response at found has delta no larger
         p = 1 / (1 + mp.exp(-exact(epsilon)))
-        assert p - mp.exp(found) * (1 - p) <= exact(delta) + mp.mpf(10) ** -500
+        assert p - mp.exp(result) * (1 - p) <= exact(delta) + mp.mpf(10) ** -500
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.01, 0.3])
 def test_approx_to_approx_is_the_curve_of_leak_or_randomized_response(delta: float) -> None:
     with mp.workdps(DIGITS):
         own, epsilon = exact(1e-6), mp.mpf(2)
-        found = binary(ApproxDP(2, 1e-6).to_approx(delta)._numbers[0])
+        result = binary(ApproxDP(2, 1e-6).to_approx(delta)._numbers[0])
         p = 1 / (1 + mp.exp(-epsilon))
-        curve = own + (1 - own) * (p - mp.exp(found) * (1 - p))
+        curve = own + (1 - own) * (p - mp.exp(result) * (1 - p))
         assert curve <= exact(delta) + mp.mpf(10) ** -50
-        assert found == 2 if delta == 1e-6 else curve > exact(delta) - mp.mpf(10) ** -12
+        assert result == 2 if delta == 1e-6 else curve > exact(delta) - mp.mpf(10) ** -12
 
 
 def gaussian_delta(epsilon: Any, sigma: Any) -> Any:
@@ -184,7 +184,7 @@ def gaussian_delta(epsilon: Any, sigma: Any) -> Any:
 def test_zcdp_to_approx_is_the_least_of_the_cks_formula(rho: float, delta: float) -> None:
     with mp.workdps(DIGITS):
         r, log_delta = exact(rho), mp.log(exact(delta))
-        found = binary(ZCDP(rho).to_approx(delta)._numbers[0])
+        result = binary(ZCDP(rho).to_approx(delta)._numbers[0])
 
         def loss(t: Any) -> Any:
             a = 1 + mp.exp(t)
@@ -196,10 +196,10 @@ def test_zcdp_to_approx_is_the_least_of_the_cks_formula(rho: float, delta: float
             a, b = low + (high - low) * mp.mpf("0.382"), high - (high - low) * mp.mpf("0.382")
             low, high = (low, b) if loss(a) < loss(b) else (a, high)
         best = max(mp.mpf(0), loss((low + high) / 2))
-        assert best - mp.mpf(10) ** -40 <= found <= best + mp.mpf(10) ** -9 * max(best, 1)
-        assert found <= r + 2 * mp.sqrt(-r * log_delta)
+        assert best - mp.mpf(10) ** -40 <= result <= best + mp.mpf(10) ** -9 * max(best, 1)
+        assert result <= r + 2 * mp.sqrt(-r * log_delta)
     with mp.workdps(700):
-        assert gaussian_delta(found, 1 / mp.sqrt(2 * exact(rho))) <= exact(delta)  # one rho-zCDP mechanism
+        assert gaussian_delta(result, 1 / mp.sqrt(2 * exact(rho))) <= exact(delta)  # one rho-zCDP mechanism
 
 
 def test_comparison_across_kinds_is_implication() -> None:
@@ -264,18 +264,18 @@ def test_a_delta_below_the_floats_still_converts() -> None:
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.5, 1, 3, 20, 1000, 10**6])
 def test_pure_to_zcdp_is_epsilon_tanh_half_epsilon_and_bounds_every_order(epsilon: float) -> None:
     with mp.workdps(DIGITS):
-        e, found = exact(epsilon), binary(PureDP(epsilon).to_zcdp()._numbers[0])
+        e, result = exact(epsilon), binary(PureDP(epsilon).to_zcdp()._numbers[0])
         truth = e * mp.tanh(e / 2)
-        assert truth <= found <= truth * (1 + mp.mpf(10) ** -15)
-        assert found <= e * e / 2
+        assert truth <= result <= truth * (1 + mp.mpf(10) ** -15)
+        assert result <= e * e / 2
 
         def divergence(order: Any) -> Any:
             return (mp.log(mp.cosh((order - mp.mpf(1) / 2) * e)) - mp.log(mp.cosh(e / 2))) / (order - 1)
 
         for order in (1 + mp.mpf(10) ** -9, mp.mpf("1.001"), mp.mpf("1.5"), mp.mpf(2), mp.mpf(7), mp.mpf(100)):
-            assert divergence(order) <= order * found
+            assert divergence(order) <= order * result
         near = 1 + mp.mpf(10) ** -9  # and no smaller rho would do
-        assert divergence(near) > near * found * mp.mpf("0.99")
+        assert divergence(near) > near * result * mp.mpf("0.99")
 
 
 def test_sequential_adds_and_post_processing_is_free() -> None:
@@ -292,10 +292,10 @@ def test_groups(size: int) -> None:
     assert PureDP(0.1).group(size) == PureDP(0.1) * size
     assert ZCDP(0.1).group(size) == ZCDP(0.1) * size**2
     with mp.workdps(DIGITS):
-        found = ApproxDP(0.1, 1e-9).group(size)._numbers
-        assert found[0] == Fraction(size, 10)
+        result = ApproxDP(0.1, 1e-9).group(size)._numbers
+        assert result[0] == Fraction(size, 10)
         truth = mp.mpf(10) ** -9 * mp.fsum(mp.exp(mp.mpf(i) / 10) for i in range(size))
-        assert truth <= binary(found[1]) <= truth * (1 + mp.mpf(10) ** -15)
+        assert truth <= binary(result[1]) <= truth * (1 + mp.mpf(10) ** -15)
     assert ApproxDP(0, 1e-3).group(size) == ApproxDP(0, 1e-3) * size
 
 
@@ -305,11 +305,11 @@ def test_amplification_is_the_formula_from_above(epsilon: float, rate: float) ->
     with mp.workdps(300):
         e, q = exact(epsilon), exact(rate)
         truth = e + mp.log(q + (1 - q) * mp.exp(-e))
-        found = amplify(PureDP(epsilon), rate)
-        assert truth <= binary(found._numbers[0]) <= truth * (1 + mp.mpf(10) ** -12)
-        assert found <= PureDP(epsilon)
+        result = amplify(PureDP(epsilon), rate)
+        assert truth <= binary(result._numbers[0]) <= truth * (1 + mp.mpf(10) ** -12)
+        assert result <= PureDP(epsilon)
     twin = amplify(ApproxDP(epsilon, 1e-6), rate)
-    assert twin == ApproxDP(found._numbers[0], Fraction(1, 10**6) * Fraction(repr(rate)))
+    assert twin == ApproxDP(result._numbers[0], Fraction(1, 10**6) * Fraction(repr(rate)))
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,11 @@ HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis",
 
 def public() -> dict[str, Any]:
     """Every public object by its full name; values such as AddRemove are described by their module."""
-    found = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
+    result = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
     for module in (dither.stats, dither.sensitivity, dither.accounting, dither.audit, dither.learn):
         names = [name for name in module.__all__ if name not in ("ACCOUNTANTS", "POWERS")]  # values
-        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
-    return found
+        result |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
+    return result
 
 
 def methods(owner: type) -> dict[str, Any]:
@@ -168,6 +168,6 @@ def test_every_statistic_takes_the_same_arguments_in_the_same_order(name):
     parameters = list(inspect.signature(getattr(dither.stats, name)).parameters.values())
     order = ["x", "bounds", "epsilon", "delta", "bins", "neighbors", "nan", "method", "source"]
     names = [parameter.name for parameter in parameters]
-    assert names == [each for each in order if each in names]
+    assert names == [item for item in order if item in names]
     keyword = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     assert {"neighbors", "nan", "source"} <= set(keyword)

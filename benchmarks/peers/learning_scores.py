@@ -29,9 +29,9 @@ def regression(parts, epsilon):
 
 def components(parts, epsilon):
     X = parts["train"]
-    found = PCA(5, epsilon=epsilon, bounds=(-1.0, 1.0), data_norm=X.shape[1] ** 0.5).fit(X).components_
+    result = PCA(5, epsilon=epsilon, bounds=(-1.0, 1.0), data_norm=X.shape[1] ** 0.5).fit(X).components_
     middle = X - X.mean(axis=0)
-    return float(((middle @ found.T) ** 2).sum() / (middle**2).sum())
+    return float(((middle @ result.T) ** 2).sum() / (middle**2).sum())
 
 
 KINDS = {"logistic": logistic, "regression": regression, "components": components}

@@ -68,7 +68,7 @@ def opendp_tasks(calls: int) -> Tasks:
     dp.enable_features("contrib")
     whole, real = np.zeros(draws, dtype=np.int64), np.zeros(draws)
     atom_int, atom_float = dp.atom_domain(T="i64"), dp.atom_domain(T=float, nan=False)
-    found: Tasks = {}
+    result: Tasks = {}
     for make, norm, vector, one in (
         (dp.m.make_laplace, dp.l1_distance, (LAPLACE_INT, LAPLACE_FLOAT), (ONE_LAPLACE_INT, ONE_LAPLACE_FLOAT)),
         (dp.m.make_gaussian, dp.l2_distance, (GAUSSIAN_INT, GAUSSIAN_FLOAT), (ONE_GAUSSIAN_INT, ONE_GAUSSIAN_FLOAT)),
@@ -76,13 +76,13 @@ def opendp_tasks(calls: int) -> Tasks:
         ints = make(dp.vector_domain(atom_int), norm(T="i64"), scale=10.0)
         floats = make(dp.vector_domain(atom_float, size=draws), norm(T=float), scale=10.0, k=-17)
         default = make(dp.vector_domain(atom_float), norm(T=float), scale=10.0)
-        found[vector[0]] = partial(ints, whole), draws
-        found[vector[1]] = partial(floats, real), draws
-        found[f"{vector[1]}, finest lattice"] = partial(default, real), draws
-        found[one[0]] = loop(make(atom_int, dp.absolute_distance(T="i64"), scale=10.0), 42, calls // 5)
-        found[one[1]] = loop(make(atom_float, dp.absolute_distance(T=float), scale=10.0, k=-17), 42.5, calls // 5)
-    found[ONE_RESPONSE] = loop(dp.m.make_randomized_response_bool(prob=0.7310585786300049), True, calls // 5)
-    return found
+        result[vector[0]] = partial(ints, whole), draws
+        result[vector[1]] = partial(floats, real), draws
+        result[f"{vector[1]}, finest lattice"] = partial(default, real), draws
+        result[one[0]] = loop(make(atom_int, dp.absolute_distance(T="i64"), scale=10.0), 42, calls // 5)
+        result[one[1]] = loop(make(atom_float, dp.absolute_distance(T=float), scale=10.0, k=-17), 42.5, calls // 5)
+    result[ONE_RESPONSE] = loop(dp.m.make_randomized_response_bool(prob=0.7310585786300049), True, calls // 5)
+    return result
 
 
 def pydp_tasks(calls: int) -> Tasks:

@@ -32,9 +32,9 @@ def scores() -> dict[str, Any]:
     """The scores of each size, and some that are hard for samplers that go through the candidates in turn."""
     np = importlib.import_module("numpy")
     rng = np.random.default_rng()
-    found = {f"{name}": rng.uniform(0, 1000, size) for name, size in SIZES.items()}
-    found["1e4, one high"] = np.where(np.arange(10**4) == 5000, 1000.0, 0.0)
-    return found
+    result = {f"{name}": rng.uniform(0, 1000, size) for name, size in SIZES.items()}
+    result["1e4, one high"] = np.where(np.arange(10**4) == 5000, 1000.0, 0.0)
+    return result
 
 
 def column() -> Any:
@@ -77,14 +77,14 @@ def opendp_tasks(calls: int) -> Tasks:
     dp.enable_features("contrib")
     floats = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     kinds = {"exponential": dp.zero_concentrated_divergence(), "permute-and-flip": dp.max_divergence()}
-    found: Tasks = {}
+    result: Tasks = {}
     for kind, measure in kinds.items():
-        found |= choices(kind, calls, dp.m.make_noisy_max(floats, dp.linf_distance(T=float), measure, scale=2.0))
+        result |= choices(kind, calls, dp.m.make_noisy_max(floats, dp.linf_distance(T=float), measure, scale=2.0))
     candidates = np.linspace(*BOUNDS, 1001).tolist()
     ranks = (floats, dp.symmetric_distance()) >> dp.t.then_quantile_score_candidates(candidates, alpha=0.5)
     # two records away under add/remove is one replaced
     median = ranks >> dp.m.then_noisy_max(dp.max_divergence(), scale=2.0 * ranks.map(2), negate=True)
-    return {**found, MEDIAN: (partial(median, column()), 1)}
+    return {**result, MEDIAN: (partial(median, column()), 1)}
 
 
 def pydp_tasks(calls: int) -> Tasks:
@@ -103,16 +103,16 @@ def diffprivlib_tasks(calls: int) -> Tasks:
     """Candidates and scores are given when it is built, as lists."""
     warnings.simplefilter("ignore")
     dm, tools = importlib.import_module("diffprivlib.mechanisms"), importlib.import_module("diffprivlib.tools")
-    found: Tasks = {}
+    result: Tasks = {}
     for name, values in scores().items():
         utility, times = values.tolist(), max(1, calls * 100 // values.size)
         for kind, make in (("exponential", dm.Exponential), ("permute-and-flip", dm.PermuteAndFlip)):
             release = make(epsilon=1, sensitivity=1, utility=utility).randomise
-            found[f"{kind} of {name}"] = (
+            result[f"{kind} of {name}"] = (
                 partial(run, release, 1 if name == "1e4, one high" else times),
                 1 if name == "1e4, one high" else times,
             )
-    return {**found, MEDIAN: (partial(tools.median, column(), epsilon=1, bounds=BOUNDS), 1)}
+    return {**result, MEDIAN: (partial(tools.median, column(), epsilon=1, bounds=BOUNDS), 1)}
 
 
 def run(release: Callable[[], object], times: int) -> None:

@@ -36,19 +36,19 @@ def main(
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    found: dict[str, Tasks] = {}
+    result: dict[str, Tasks] = {}
     for library, tasks in libraries.items():
         try:
-            found[library] = tasks(calls // 10 if quick else calls)
+            result[library] = tasks(calls // 10 if quick else calls)
         except ModuleNotFoundError:
             continue
-    named = {f"{library}/{what}": task for library, tasks in found.items() for what, (task, _) in tasks.items()}
+    named = {f"{library}/{what}": task for library, tasks in result.items() for what, (task, _) in tasks.items()}
     best = interleaved(named, 1 if quick else repeats)
     figures = {
         library: {
             "version": version(library),
             "each": {what: best[f"{library}/{what}"] / done * SECONDS[unit] for what, (_, done) in tasks.items()},
         }
-        for library, tasks in found.items()
+        for library, tasks in result.items()
     }
     print(json.dumps({"unit": unit, "yardstick": yardstick, "notes": list(notes), "libraries": figures}))

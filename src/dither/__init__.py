@@ -128,5 +128,5 @@ def __getattr__(name: str) -> _typing.Any:
     import importlib
 
     module, attribute = _LATER[name]
-    found = importlib.import_module(module)
-    return found if attribute is None else getattr(found, attribute)
+    result = importlib.import_module(module)
+    return result if attribute is None else getattr(result, attribute)

@@ -421,9 +421,9 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
 def _checked(guarantees: tuple[object, ...]) -> list[Guarantee]:
     if not guarantees:
         raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
-    found: list[Guarantee] = []
+    result: list[Guarantee] = []
     for one in guarantees:
         if not isinstance(one, Guarantee):
             raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(one).__name__, "pass guarantees"))
-        found.append(one)
-    return found
+        result.append(one)
+    return result

@@ -244,9 +244,9 @@ def _from_arrow(x: Any) -> _Declared:
 
 
 def _objects(items: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(items), dtype=object)
-    found[:] = items
-    return found
+    result = np.empty(len(items), dtype=object)
+    result[:] = items
+    return result
 
 
 def _masked(column: _Declared, size: int) -> NDArray[np.bool_]:
@@ -262,8 +262,8 @@ def _floats(column: _Declared) -> Column:
         values = column.values.astype(np.float64, copy=False)
     else:
         values = np.fromiter((_float(item) for item in column.values), np.float64, len(column.values))
-    found = Column("float", values, _masked(column, values.size) | np.isnan(values))
-    return Column("float", found.floats(), found.missing)
+    result = Column("float", values, _masked(column, values.size) | np.isnan(values))
+    return Column("float", result.floats(), result.missing)
 
 
 def _integers(column: _Declared) -> Column:

@@ -107,10 +107,10 @@ def test_trees_gather_equal_events() -> None:
 
 @pytest.mark.parametrize(("accountant", "event"), PAIRS, ids=label)
 def test_less_delta_costs_more_and_so_does_more_of_the_same(accountant: Accountant, event: Event) -> None:
-    found = [epsilon(accountant, event, delta) for delta in DELTAS]
-    if found[0] is None:
+    result = [epsilon(accountant, event, delta) for delta in DELTAS]
+    if result[0] is None:
         return
-    assert found == sorted(found)  # type: ignore[type-var]
+    assert result == sorted(result)  # type: ignore[type-var]
     one, two, many = (epsilon(accountant, count * event, 1e-6) for count in (1, 2, 50))
     assert one is not None
     assert two is not None
@@ -285,8 +285,8 @@ def test_advanced_composition_by_its_formula_and_never_above_basic() -> None:
             drift = mp.fsum(real(x) * mp.expm1(real(x)) / (mp.exp(real(x)) + 1) for x in losses)
             roots = [mp.log(1 / real(delta)), mp.log(mp.e + mp.sqrt(squares) / real(delta))]
             truth = min(mp.fsum(map(real, losses)), *(drift + mp.sqrt(2 * squares * root) for root in roots))
-            found = real(advanced.guarantee(Sequential(*map(Pure, losses)), delta)._numbers[0])
-            assert truth <= found <= truth * (1 + mp.mpf(10) ** -12)
+            result = real(advanced.guarantee(Sequential(*map(Pure, losses)), delta)._numbers[0])
+            assert truth <= result <= truth * (1 + mp.mpf(10) ** -12)
     assert advanced.guarantee(Pure(3), 1e-6) <= ApproxDP(3, 1e-6)
 
 

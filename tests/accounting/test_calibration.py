@@ -37,32 +37,32 @@ from dither.accounting import (
 )
 @pytest.mark.parametrize("total", [ApproxDP(1, 1e-6), ApproxDP(0.1, 1e-9)])
 def test_the_noise_is_enough_and_a_little_less_is_not(events: Any, total: ApproxDP) -> None:
-    found = calibrate(events, total)
-    assert found.guarantee <= total
-    assert best_of(Sequential(*found.events), total._numbers[1]).guarantee <= total
-    assert found.events == tuple(event.scaled(found.factor) for event in events)
-    less = Sequential(*(event.scaled(Fraction(999, 1000)) for event in found.events))
+    result = calibrate(events, total)
+    assert result.guarantee <= total
+    assert best_of(Sequential(*result.events), total._numbers[1]).guarantee <= total
+    assert result.events == tuple(event.scaled(result.factor) for event in events)
+    less = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
     assert not best_of(less, total._numbers[1]).guarantee <= total
 
 
 def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:
-    found = calibrate(GaussianNoise(1), ApproxDP(1, 1e-6)).events[0]
-    assert isinstance(found, GaussianNoise)
-    assert float(found.ratio) == pytest.approx(float(gaussian_ratio(Fraction(1), Fraction(1, 10**6))), rel=1e-5)
+    result = calibrate(GaussianNoise(1), ApproxDP(1, 1e-6)).events[0]
+    assert isinstance(result, GaussianNoise)
+    assert float(result.ratio) == pytest.approx(float(gaussian_ratio(Fraction(1), Fraction(1, 10**6))), rel=1e-5)
 
 
 def test_pure_totals_are_met_exactly() -> None:
-    found = calibrate([Pure(1), LaplaceNoise(1)], PureDP(0.3), weights=[1, 2])
-    assert found.guarantee == PureDP(0.3)
-    assert [event.pure_loss for event in found.events] == [Fraction(1, 10), Fraction(1, 5)]
+    result = calibrate([Pure(1), LaplaceNoise(1)], PureDP(0.3), weights=[1, 2])
+    assert result.guarantee == PureDP(0.3)
+    assert [event.pure_loss for event in result.events] == [Fraction(1, 10), Fraction(1, 5)]
     sampled = calibrate(PoissonSampled(LaplaceNoise(1), 0.1), PureDP(0.3))
     assert PureDP(Fraction(2999, 10000)) <= sampled.guarantee <= PureDP(0.3)
 
 
 def test_rho_totals() -> None:
-    found = calibrate([GaussianNoise(1), LaplaceNoise(1)], ZCDP(0.1))
-    assert ZCDP(Fraction(9999, 100000)) <= found.guarantee <= ZCDP(0.1)
-    assert found.accountant == "zcdp"
+    result = calibrate([GaussianNoise(1), LaplaceNoise(1)], ZCDP(0.1))
+    assert ZCDP(Fraction(9999, 100000)) <= result.guarantee <= ZCDP(0.1)
+    assert result.accountant == "zcdp"
 
 
 def test_weights_are_inverse_noise() -> None:
@@ -84,9 +84,9 @@ def test_weights_are_inverse_noise() -> None:
 )
 @pytest.mark.parametrize("error", [0.7, 5, 300])
 def test_epsilon_from_error_is_enough_and_no_more_than_it_must_be(make: Any, error: float) -> None:
-    found = epsilon_for_error(make, error, confidence=0.9)
-    assert make(found).error(confidence=0.9) <= error
-    assert make(found * 0.999).error(confidence=0.9) > error
+    result = epsilon_for_error(make, error, confidence=0.9)
+    assert make(result).error(confidence=0.9) <= error
+    assert make(result * 0.999).error(confidence=0.9) > error
 
 
 def test_shares_add_up_exactly() -> None:

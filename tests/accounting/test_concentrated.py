@@ -96,10 +96,10 @@ def test_divergences_are_never_below_the_truth_and_near_it(
     make: Callable[[float], Event], divergence: Callable[[Any, Any], Any], loss: float
 ) -> None:
     orders = [1.0001, 1.1, 2.0, 5.0, 128.0, 10000.0]
-    found = make(loss).renyi(np.array(orders))
-    assert found is not None
+    result = make(loss).renyi(np.array(orders))
+    assert result is not None
     with mp.workdps(60):
-        for order, value in zip(orders, found.tolist(), strict=True):
+        for order, value in zip(orders, result.tolist(), strict=True):
             truth = divergence(real(loss), mp.mpf(order))
             assert truth <= mp.mpf(value)
             assert mp.mpf(value) <= truth * mp.mpf("1.001") + mp.mpf(10) ** -9 / (order - 1)
@@ -107,6 +107,6 @@ def test_divergences_are_never_below_the_truth_and_near_it(
 
 def test_the_range_beats_an_eighth_of_the_square() -> None:
     for loss in (0.1, 1, 10):
-        found = BoundedRange(loss).zcdp
-        assert found < Fraction(repr(loss)) ** 2 / 8
+        result = BoundedRange(loss).zcdp
+        assert result < Fraction(repr(loss)) ** 2 / 8
     assert float(BoundedRange(10).zcdp) == pytest.approx(10 / (1 - np.exp(-10)) - 1 - np.log(10 / (1 - np.exp(-10))))

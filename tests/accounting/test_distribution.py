@@ -65,8 +65,8 @@ def test_small_discrete_workloads_against_every_outcome(event: Any, laws: Any, d
                 pld.guarantee(event, delta)
             return
         truth = epsilon_of(law, delta)
-        found = real(pld.guarantee(event, delta)._numbers[0])
-        assert truth <= found <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
+        result = real(pld.guarantee(event, delta)._numbers[0])
+        assert truth <= result <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
         at = float(truth) * 0.9 + 0.01
         exact = delta_of(law, at)
         assert exact <= mp.mpf(privacy_curve(event, at)) <= exact * mp.mpf("1.01") + mp.mpf(10) ** -18
@@ -80,8 +80,8 @@ def test_small_discrete_workloads_against_every_outcome(event: Any, laws: Any, d
 def test_random_responses_are_never_below_the_truth(losses: list[float], delta: float) -> None:
     with mp.workdps(40):
         truth = epsilon_of(composed([response(loss) for loss in losses]), delta)
-        found = real(pld.guarantee(Sequential(*map(Pure, losses)), delta)._numbers[0])
-        assert truth <= found <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
+        result = real(pld.guarantee(Sequential(*map(Pure, losses)), delta)._numbers[0])
+        assert truth <= result <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -90,8 +90,8 @@ def test_gaussians_are_one_gaussian(delta: float) -> None:
     with mp.workdps(60):
         ratio = 1 / mp.sqrt(mp.mpf(3) / 9 + mp.mpf(1) / 16 + mp.mpf(5) / 100)
         truth = solve(lambda epsilon: gaussian_delta(epsilon, ratio), real(delta))
-        found = real(pld.guarantee(workload, delta)._numbers[0])
-        assert truth <= found <= truth * (1 + mp.mpf(10) ** -9)
+        result = real(pld.guarantee(workload, delta)._numbers[0])
+        assert truth <= result <= truth * (1 + mp.mpf(10) ** -9)
     exact = gaussian_epsilon(Fraction(5), Fraction(repr(delta)))
     assert abs(pld.guarantee(GaussianNoise(5), delta)._numbers[0] - exact) <= exact / 10**9
 
@@ -100,10 +100,10 @@ def test_gaussians_are_one_gaussian(delta: float) -> None:
 @pytest.mark.parametrize(("ratio", "sigma"), [(2, 3), (1, 20), (50, 1), (0.3, 0.5)])
 def test_one_laplace_and_one_gaussian(ratio: float, sigma: float, delta: float) -> None:
     with mp.workdps(40):
-        found = real(pld.guarantee(LaplaceNoise(ratio) + GaussianNoise(sigma), delta)._numbers[0])
+        result = real(pld.guarantee(LaplaceNoise(ratio) + GaussianNoise(sigma), delta)._numbers[0])
         loss, s = 1 / real(ratio), real(sigma)
-        assert laplace_and_gaussian(found, loss, s) <= real(delta)
-        assert laplace_and_gaussian(found * mp.mpf("0.999") - mp.mpf(10) ** -6, loss, s) > real(delta)
+        assert laplace_and_gaussian(result, loss, s) <= real(delta)
+        assert laplace_and_gaussian(result * mp.mpf("0.999") - mp.mpf(10) ** -6, loss, s) > real(delta)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -116,8 +116,8 @@ def test_single_choices_and_single_laplaces_have_their_curves(loss: float, delta
             LaplaceNoise(1 / Fraction(repr(loss))): lambda at: 1 - mp.exp((at - e) / 2) if at < e else mp.mpf(0),
         }
         for event, curve in curves.items():
-            found, truth = real(pld.guarantee(event, delta)._numbers[0]), solve(curve, real(delta))
-            assert truth <= found <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
+            result, truth = real(pld.guarantee(event, delta)._numbers[0]), solve(curve, real(delta))
+            assert truth <= result <= truth * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -6
 
 
 @pytest.mark.parametrize("places", [(0.5, 0.5), (0.2, 0.9), (0.8, 0.8), (0.5, 0.1)])
@@ -149,10 +149,10 @@ def test_one_sample_has_the_curve_of_its_mixture(rate: float, delta: float) -> N
             def remove(at: Any, curve: Any = curve) -> Any:
                 return q * curve(mp.log1p(mp.expm1(at) / q))
 
-            found = real(pld.guarantee(PoissonSampled(event, rate), delta)._numbers[0])
+            result = real(pld.guarantee(PoissonSampled(event, rate), delta)._numbers[0])
             truth = solve(remove, real(delta))
-            assert truth <= found
-            assert found <= truth * mp.mpf("1.001") + mp.mpf(10) ** -6
+            assert truth <= result
+            assert result <= truth * mp.mpf("1.001") + mp.mpf(10) ** -6
 
 
 def test_a_leak_in_a_sample() -> None:
@@ -169,11 +169,11 @@ def test_a_leak_in_a_sample() -> None:
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
 def test_mixed_workloads_against_google(delta: float) -> None:
     ratios, sigmas = [5.0, 7.0, 8.0, 11.0], [6.0, 9.0]
-    found = pld.guarantee(Sequential(*map(LaplaceNoise, ratios), *map(GaussianNoise, sigmas)), delta).epsilon
+    result = pld.guarantee(Sequential(*map(LaplaceNoise, ratios), *map(GaussianNoise, sigmas)), delta).epsilon
     options = {"laplace": ratios, "gaussian": [(sigma, 1.0, 1) for sigma in sigmas], "interval": 1e-4}
     above = google_epsilon(delta, **options)
     below = google_epsilon(delta, **options, pessimistic=False)
-    assert below <= found <= above * 1.0005
+    assert below <= result <= above * 1.0005
 
 
 @pytest.mark.slow
@@ -187,9 +187,9 @@ def test_mixed_workloads_against_google(delta: float) -> None:
     ],
 )
 def test_private_gradient_descent_against_google(sigma: float, rate: float, steps: int, delta: float) -> None:
-    found = pld.guarantee(steps * PoissonSampled(GaussianNoise(sigma), rate), delta).epsilon
+    result = pld.guarantee(steps * PoissonSampled(GaussianNoise(sigma), rate), delta).epsilon
     above = google_epsilon(delta, gaussian=[(sigma, rate, steps)], interval=2e-5 if steps < 50_000 else 1e-4)
-    assert found == pytest.approx(above, rel=1e-3)
+    assert result == pytest.approx(above, rel=1e-3)
 
 
 def test_numbers_from_the_literature() -> None:
@@ -207,13 +207,13 @@ def test_numbers_from_the_literature() -> None:
 def test_the_headline_workload_within_one_percent(delta: float) -> None:
     """Chernoff's bound from below by a finer lattice: the coarse one is above the fine one, and near it."""
     events = [LaplaceNoise(10 + i / 10) for i in range(100)] + [GaussianNoise(40 + i / 5) for i in range(100)]
-    found = pld.guarantee(Sequential(*events), delta).epsilon
+    result = pld.guarantee(Sequential(*events), delta).epsilon
     fine = compose(
         [(event.pair, 1) for event in events[:100]],
         float(np.sqrt(sum(1 / float(event.ratio) ** 2 for event in events[100:]))),
         delta=delta,
     )
-    assert found >= fine.epsilon(delta) * (1 - 1e-12)
+    assert result >= fine.epsilon(delta) * (1 - 1e-12)
     if delta == 1e-6:
         above = google_epsilon(
             delta,
@@ -221,8 +221,8 @@ def test_the_headline_workload_within_one_percent(delta: float) -> None:
             gaussian=[(float(event.ratio), 1.0, 1) for event in events[100:]],
             interval=1e-3,
         )
-        assert found <= above * 1.0005
-        assert found >= above * 0.99
+        assert result <= above * 1.0005
+        assert result >= above * 0.99
 
 
 def test_the_bound_is_valid_away_from_where_it_was_made() -> None:
@@ -240,8 +240,8 @@ def test_curves_near_the_largest_loss() -> None:
         (GaussianNoise(4691.84) + 1000 * LaplaceNoise(16938.5) + 2 * BoundedRange(14.8778), 2.8e-26),
         (2 * ResponseReport(12.1923, 2) + GaussianNoise(2921.82) + 1000 * ResponseReport(7.72443e-05, 10), 1e-49),
     ):
-        found = pld.guarantee(workload, delta).epsilon
-        assert privacy_curve(workload, found) <= delta * 1.1
+        result = pld.guarantee(workload, delta).epsilon
+        assert privacy_curve(workload, result) <= delta * 1.1
 
 
 @pytest.mark.parametrize("count", [1, 3, 17, 400, 40_000])

@@ -36,10 +36,10 @@ def truth(epsilon: Any, r: Any) -> Any:
 @pytest.mark.parametrize("r", RATIOS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_delta_is_an_upper_bound_and_tight(epsilon: float, r: float) -> None:
-    found, true = gaussian_delta(Fraction(epsilon), Fraction(r)), truth(epsilon, r)
-    assert mp.mpf(found) >= true
+    result, true = gaussian_delta(Fraction(epsilon), Fraction(r)), truth(epsilon, r)
+    assert mp.mpf(result) >= true
     if epsilon <= 400 and true > mp.mpf(10) ** -300:
-        assert mp.mpf(found) <= true * (1 + mp.mpf(10) ** -9)
+        assert mp.mpf(result) <= true * (1 + mp.mpf(10) ** -9)
 
 
 @pytest.mark.parametrize("exponent", [3, 30, 100, 200, 299])
@@ -53,8 +53,8 @@ def test_delta_is_tight_down_to_the_smallest_floats(epsilon: float, exponent: in
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0, 10), st.floats(0.05, 3))
 def test_delta_is_never_below_the_truth(epsilon: float, r: float) -> None:
-    found, true = gaussian_delta(Fraction(epsilon), Fraction(r)), truth(epsilon, r)
-    assert true <= mp.mpf(found) <= true * (1 + mp.mpf(10) ** -9) + mp.mpf(10) ** -300
+    result, true = gaussian_delta(Fraction(epsilon), Fraction(r)), truth(epsilon, r)
+    assert true <= mp.mpf(result) <= true * (1 + mp.mpf(10) ** -9) + mp.mpf(10) ** -300
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), INVERSES)
@@ -67,9 +67,9 @@ def test_ratio_is_enough_and_no_larger_than_it_must_be(epsilon: float, delta: fl
 @pytest.mark.parametrize(("epsilon", "delta"), INVERSES)
 def test_epsilon_is_enough_and_no_larger_than_it_must_be(epsilon: float, delta: float) -> None:
     r = gaussian_ratio(Fraction(epsilon), Fraction(delta)) * Fraction(11, 10)
-    found = gaussian_epsilon(r, Fraction(delta))
-    assert truth(found, r) <= exact(delta)
-    assert found == 0 or truth(found * (1 - Fraction(1, 10**9)), r) > exact(delta)
+    result = gaussian_epsilon(r, Fraction(delta))
+    assert truth(result, r) <= exact(delta)
+    assert result == 0 or truth(result * (1 - Fraction(1, 10**9)), r) > exact(delta)
 
 
 @pytest.mark.slow

@@ -41,8 +41,8 @@ def law(leaf: Event, *, adding: bool) -> Atoms:
     e, others = float(leaf.epsilon), getattr(leaf, "categories", 2) - 2  # type: ignore[attr-defined]
     delta = float(leaf.own_delta)
     low = (1 - delta) / (math.exp(e) + 1 + others)
-    found = [(e, low * math.exp(e), low), (-e, low, low * math.exp(e)), (0.0, others * low, others * low)]
-    return [*found, (math.inf, delta, 0.0), (-math.inf, 0.0, delta)]
+    result = [(e, low * math.exp(e), low), (-e, low, low * math.exp(e)), (0.0, others * low, others * low)]
+    return [*result, (math.inf, delta, 0.0), (-math.inf, 0.0, delta)]
 
 
 def worst_delta(tree: Event, epsilon: float) -> float:
@@ -140,8 +140,8 @@ def test_a_person_may_be_in_another_group_the_second_time() -> None:
 def test_many_repetitions_stay_cheap_and_between_the_groups_and_their_sum() -> None:
     many = 10_000 * Parallel(PoissonSampled(GaussianNoise(1), 0.01), LaplaceNoise(50), Pure(0.015))
     claimed = pld.guarantee(many, 1e-6).epsilon
-    each = [pld.guarantee(10_000 * group, 1e-6).epsilon for group in many.parts[0][0].groups]  # type: ignore[attr-defined]
-    assert max(each) <= claimed <= sum(each)
+    item = [pld.guarantee(10_000 * group, 1e-6).epsilon for group in many.parts[0][0].groups]  # type: ignore[attr-defined]
+    assert max(item) <= claimed <= sum(item)
 
 
 def test_partitions_of_different_kinds_are_dominated_release_by_release() -> None:

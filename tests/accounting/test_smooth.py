@@ -121,12 +121,12 @@ def divergence(kind: str, epsilon: float, sp: Any, sq: Any, d: Any) -> Any:
             return below(last, center, scale) - below(first, center, scale)
 
         wider_q = (sq > sp) & ~flat
-        found = np.where(
+        result = np.where(
             wider_q,
             np.where(empty, 0.0, inside(0 * d, sp) - grow * inside(d, sq)),
             outside(0 * d, sp) - grow * outside(d, sq),
         )
-    return np.maximum(found, 0.0)
+    return np.maximum(result, 0.0)
 
 
 @pytest.mark.slow
@@ -151,8 +151,8 @@ def test_the_worst_pair_by_quadrature(kind: str, epsilon: float) -> None:
         with mp.workdps(30):
             wide = mp.exp(mp.mpf(beta.numerator) / beta.denominator) * s.numerator / s.denominator
             truth = quadrature(kind, epsilon, wide, mp.mpf(s.numerator) / s.denominator, 1)
-        found = CURVES[kind](exact(epsilon), s, beta)
-        assert truth <= mp.mpf(found) <= truth * (1 + mp.mpf(10) ** -6), (delta, truth, found)
+        result = CURVES[kind](exact(epsilon), s, beta)
+        assert truth <= mp.mpf(result) <= truth * (1 + mp.mpf(10) ** -6), (delta, truth, result)
 
 
 def points(kind: str, epsilon: float, delta: float) -> list[tuple[float, float]]:
@@ -185,8 +185,8 @@ def test_no_pair_is_worse_for_any_scale_that_is_certified(
     beta, s = share * epsilon, factor / epsilon
     claimed = CURVES[kind](Fraction(epsilon), Fraction(s), Fraction(beta))
     b = place * beta
-    found = divergence(kind, epsilon, s * math.exp(max(b, 0)), s * math.exp(max(-b, 0)), d)
-    assert found <= claimed * (1 + 1e-6) + 1e-13
+    result = divergence(kind, epsilon, s * math.exp(max(b, 0)), s * math.exp(max(-b, 0)), d)
+    assert result <= claimed * (1 + 1e-6) + 1e-13
 
 
 @pytest.mark.parametrize("kind", CURVES)
@@ -203,7 +203,7 @@ def test_nothing_is_claimed_outside_the_side_condition(kind: str) -> None:
 @pytest.mark.parametrize("beta", [1e-4, 0.05, 0.3, 1.0, 5.0])
 @pytest.mark.parametrize("s", [0.3, 1.0, 3.0, 30.0])
 def test_heavy_tails_against_all_places_shifts_and_stretches(power: int, beta: float, s: float) -> None:
-    found = heavy_smooth_loss(Fraction(s), Fraction(beta), power)
+    result = heavy_smooth_loss(Fraction(s), Fraction(beta), power)
     most = 0.0
     z = np.concatenate([np.linspace(-60, 60, 4001), np.geomspace(1e-3, 1e4, 400), -np.geomspace(1e-3, 1e4, 400)])
     for b in np.linspace(-beta, beta, 33):
@@ -211,8 +211,8 @@ def test_heavy_tails_against_all_places_shifts_and_stretches(power: int, beta: f
             w = np.concatenate([z * math.exp(b), z, d + z * math.exp(b)])
             ratio = (1 + (w - d) ** 2 / math.exp(2 * b)) / (1 + w * w)
             most = max(most, float((b + power * np.log(ratio)).max()), float((-b - power * np.log(ratio)).max()))
-    assert most <= found
-    assert found <= most * (1 + 2e-3) + beta / 16 * (power - 1)
+    assert most <= result
+    assert result <= most * (1 + 2e-3) + beta / 16 * (power - 1)
 
 
 @pytest.mark.parametrize("delta", DELTAS)

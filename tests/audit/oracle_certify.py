@@ -62,14 +62,14 @@ def neighbours(scores, sensitivity, monotone):
 def peeled(weights, k):
     """The probability of every ordered choice of k."""
     w = np.asarray(weights, dtype=float)
-    found = []
+    result = []
     for order in itertools.permutations(range(w.size), k):
         left, chance = w.sum(), 1.0
         for i in order:
             chance *= w[i] / left
             left -= w[i]
-        found.append(chance)
-    return np.array(found)
+        result.append(chance)
+    return np.array(result)
 
 
 def sparse_outcome(below, above, threshold_scale, scale):

@@ -189,8 +189,8 @@ HONEST = {
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_pipelines_pass(name):
     one, other = X.copy(), Y.copy()
-    found = replay(HONEST[name], one, other, rounds=4)
-    assert found.passed, str(found)
+    result = replay(HONEST[name], one, other, rounds=4)
+    assert result.passed, str(result)
     assert (one == X).all()
 
 
@@ -229,12 +229,12 @@ def test_an_output_looks_the_same_whatever_it_is_gathered_with(most, monkeypatch
         cut = CHOICE.randrange(1, len(outputs))
         whole, parts = gather(outputs), join([gather(outputs[:cut]), gather(outputs[cut:])])
         for name in {*whole.columns, *whole.fixed, *parts.columns, *parts.fixed}:
-            one, other = (each.column(name) for each in (whole, parts))
-            width = max(each.shape[1] if each.ndim == 2 else 1 for each in (one, other))
+            one, other = (item.column(name) for item in (whole, parts))
+            width = max(item.shape[1] if item.ndim == 2 else 1 for item in (one, other))
             if one.dtype == object:
                 assert one.tolist() == other.tolist(), (name, outputs, cut)
             else:
-                one, other = (features._padded(each, width).astype(float) for each in (one, other))
+                one, other = (features._padded(item, width).astype(float) for item in (one, other))
                 assert np.array_equal(one, other, equal_nan=True), (name, outputs, cut)
 
 
@@ -334,7 +334,7 @@ def tampered(mechanism, **fields):
         tampered(dp.Laplace([1, 1], 1), _scales=(1.5, 3.0), _joint=True),
         tampered(dp.Gaussian(1, rho=0.5), _laws=dp.Laplace(1, 1)._laws),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda item: type(item).__name__,
 )
 def test_laws_that_are_not_known(mechanism):
     with pytest.raises(NotPrivate):
@@ -343,9 +343,9 @@ def test_laws_that_are_not_known(mechanism):
 
 def test_limits_closer_than_the_sensitivity():
     """Answers 0 and 1/2, scale 1/10: the loss is 5, by hand."""
-    found = certificate_of_law(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
-    assert found.refuted
-    assert found.epsilon_low == pytest.approx(5, rel=1e-3)
+    result = certificate_of_law(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
+    assert result.refuted
+    assert result.epsilon_low == pytest.approx(5, rel=1e-3)
 
 
 def chosen(rank, counts):

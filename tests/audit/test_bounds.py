@@ -82,8 +82,8 @@ def test_mu_is_never_above_that_of_the_exact_test(mu):
     trials = 10**7
     for cut in (0.0, mu / 2, mu):
         hits, alarms = (round(trials * float(stats.norm.sf(cut - shift))) for shift in (mu, 0))
-        found = gaussian_dp.gaussian_mu(hits, trials, alarms, trials, 0.01)
-        assert mu - 0.02 < found <= mu
+        result = gaussian_dp.gaussian_mu(hits, trials, alarms, trials, 0.01)
+        assert mu - 0.02 < result <= mu
 
 
 def test_epsilon_of_mu_is_the_known_curve():

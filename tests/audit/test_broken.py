@@ -16,15 +16,15 @@ GLUE = [case for case in CASES if case.glue]
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_the_broken_one_is_refuted(case):
-    found = measure(case.broken, case.one, case.other, batch=True, claim=case.claim, trials=200_000, confidence=SURE)
-    assert found.refuted
+    result = measure(case.broken, case.one, case.other, batch=True, claim=case.claim, trials=200_000, confidence=SURE)
+    assert result.refuted
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_its_repair_is_not(case):
     trials = 300 if case in OUTPUT_CASES else 600
-    found = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=trials, confidence=SURE)
-    assert not found.refuted
+    result = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=trials, confidence=SURE)
+    assert not result.refuted
 
 
 @pytest.mark.slow
@@ -32,8 +32,8 @@ def test_its_repair_is_not(case):
     "case", [c for c in CASES if c.name != "local sensitivity" and c not in OUTPUT_CASES], ids=lambda c: c.name
 )
 def test_its_repair_is_not_however_long_one_looks(case):
-    found = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=5_000, confidence=SURE)
-    assert not found.refuted
+    result = measure(case.repaired, case.one, case.other, batch=True, claim=case.claim, trials=5_000, confidence=SURE)
+    assert not result.refuted
 
 
 @pytest.mark.parametrize("case", GLUE, ids=lambda case: case.name)

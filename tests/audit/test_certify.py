@@ -75,25 +75,25 @@ def built_in(epsilons):
 
 
 def check(mechanism, tight):
-    found = certify(mechanism)
-    assert found.holds, found
-    assert not found.refuted, found
-    assert found.epsilon_low <= found.epsilon
-    assert found.delta_low <= found.delta
-    claim = found.claim
+    result = certify(mechanism)
+    assert result.holds, result
+    assert not result.refuted, result
+    assert result.epsilon_low <= result.epsilon
+    assert result.delta_low <= result.delta
+    claim = result.claim
     if isinstance(claim, dp.PureDP):
-        assert found.epsilon <= claim.epsilon * (1 + 1e-15)
-        assert found.delta == 0 or found.delta < 1e-60
-        assert not tight or found.epsilon_low >= 0.99 * found.epsilon
+        assert result.epsilon <= claim.epsilon * (1 + 1e-15)
+        assert result.delta == 0 or result.delta < 1e-60
+        assert not tight or result.epsilon_low >= 0.99 * result.epsilon
     elif isinstance(claim, dp.ApproxDP):
-        assert found.delta <= claim.delta
-        assert not tight or found.delta_low >= 0.99 * found.delta
+        assert result.delta <= claim.delta
+        assert not tight or result.delta_low >= 0.99 * result.delta
     else:
-        assert found.rho_low >= 0.99 * found.rho
-        assert found.rho <= claim.rho
+        assert result.rho_low >= 0.99 * result.rho
+        assert result.rho <= claim.rho
 
 
-@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda item: type(item).__name__)
 def test_built_in(mechanism, tight):
     check(mechanism, tight)
 
@@ -124,10 +124,10 @@ def test_extreme_parameters():
         dp.ProposeTestRelease(1, 100, 1e-300),
     ):
         start = time.perf_counter()
-        found = certify(mechanism)
-        found.curve(0)
-        assert found.holds, found
-        assert not found.refuted, found
+        result = certify(mechanism)
+        result.curve(0)
+        assert result.holds, result
+        assert not result.refuted, result
         assert time.perf_counter() - start < 4
 
 
@@ -216,24 +216,24 @@ def smaller(found):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_twins_are_refuted(name):
-    found = certificate_of_law(BROKEN[name]())
-    assert found.refuted, found
-    assert not found.holds, found
-    assert found.verdict == "refuted"
+    result = certificate_of_law(BROKEN[name]())
+    assert result.refuted, result
+    assert not result.holds, result
+    assert result.verdict == "refuted"
     with pytest.raises(NotPrivate):
         certify(BROKEN[name]())
 
 
 def test_a_larger_scale_than_needed_holds_with_room():
-    found = certificate_of_law(changed(dp.Laplace(1, 1), _scales=(2.0,)))
-    assert found.holds
-    assert found.epsilon == 0.5
+    result = certificate_of_law(changed(dp.Laplace(1, 1), _scales=(2.0,)))
+    assert result.holds
+    assert result.epsilon == 0.5
 
 
 @pytest.mark.parametrize(
     "unknown",
     [lambda x: x, 3, "Laplace", None, object(), dp.PureDP(1), np.float64(1), dp.Laplace],
-    ids=lambda each: type(each).__name__,
+    ids=lambda item: type(item).__name__,
 )
 def test_unknown_objects_are_refused(unknown):
     with pytest.raises(WrongType, match="whose law is known"):
@@ -288,37 +288,37 @@ def test_a_law_that_is_not_known_is_refused():
 
 def test_the_certificate_prints_and_serialises():
     for mechanism in (dp.Laplace(1, 1), dp.Gaussian(1, 1, 1e-6), dp.Gaussian(1, rho=0.5), half(dp.Laplace(1, 1))):
-        found = certificate_of_law(mechanism)
-        assert isinstance(found, Certificate)
-        text = str(found)
-        assert str(found.claim) in text
-        assert found.pair in text
-        read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert read["holds"] is found.holds
-        assert read["mechanism"] == found.mechanism
+        result = certificate_of_law(mechanism)
+        assert isinstance(result, Certificate)
+        text = str(result)
+        assert str(result.claim) in text
+        assert result.pair in text
+        read = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert read["holds"] is result.holds
+        assert read["mechanism"] == result.mechanism
     assert "false" in text
     assert certify(dp.Gaussian(1, 1, 1e-6)).to_dict()["epsilon"] is None
     with pytest.raises(AttributeError):
-        found.holds = True
+        result.holds = True
 
 
 def test_at_and_curve():
-    found = certify(dp.Laplace(1, 1), at=0.5)
-    assert found.at == 0.5
-    assert found.curve(0.5) == (found.delta_low, found.delta)
-    assert found.curve(1) == (0, 0)
-    assert found.curve(0)[1] > found.curve(0.5)[1]
+    result = certify(dp.Laplace(1, 1), at=0.5)
+    assert result.at == 0.5
+    assert result.curve(0.5) == (result.delta_low, result.delta)
+    assert result.curve(1) == (0, 0)
+    assert result.curve(0)[1] > result.curve(0.5)[1]
     for wrong in (-1, math.nan, math.inf):
         with pytest.raises(InvalidArgument):
             certify(dp.Laplace(1, 1), at=wrong)
         with pytest.raises(InvalidArgument):
-            found.curve(wrong)
+            result.curve(wrong)
 
 
-@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("mechanism", "tight"), list(built_in((1,))), ids=lambda item: type(item).__name__)
 def test_curves_fall_and_stay_in_order(mechanism, tight):
-    found = certify(mechanism)
-    curve = [found.curve(epsilon) for epsilon in (0, 0.3, 0.7, 1.2)]
+    result = certify(mechanism)
+    curve = [result.curve(epsilon) for epsilon in (0, 0.3, 0.7, 1.2)]
     for low, high in curve:
         assert 0 <= low <= high <= 1
     for before, after in itertools.pairwise(curve):

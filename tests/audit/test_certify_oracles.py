@@ -35,29 +35,29 @@ def encloses(found, true, rel=1e-9, absolute=1e-12):
 
 
 def test_naive_bounded_laplace_loses_one_and_a_half():
-    found = certify(changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.0))
-    assert_allclose(found.epsilon, 1.490, atol=5e-4)
-    assert_allclose(found.epsilon_low, 1.490, atol=5e-4)
-    assert found.refuted
+    result = certify(changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.0))
+    assert_allclose(result.epsilon, 1.490, atol=5e-4)
+    assert_allclose(result.epsilon_low, 1.490, atol=5e-4)
+    assert result.refuted
     repaired = certify(changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.61157))
     assert repaired.holds
     assert certify(changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.61155)).refuted
 
 
 def test_gaussian_of_the_laplace_variance():
-    found = certify(changed(dp.Gaussian(1, 1, 0.0113), _scales=(math.sqrt(2),)))
-    assert_allclose([found.delta_low, found.delta], 0.0396326, rtol=1e-5)
-    assert found.refuted
+    result = certify(changed(dp.Gaussian(1, 1, 0.0113), _scales=(math.sqrt(2),)))
+    assert_allclose([result.delta_low, result.delta], 0.0396326, rtol=1e-5)
+    assert result.refuted
     for sensitivity in (0.01, 100):  # the delta does not depend on it
         other = certify(changed(dp.Gaussian(sensitivity, 1, 0.0113), _scales=(sensitivity * math.sqrt(2),)))
-        assert_allclose(other.delta, found.delta, rtol=1e-12)
+        assert_allclose(other.delta, result.delta, rtol=1e-12)
 
 
 def test_classical_gaussian_at_a_large_epsilon():
     sigma = math.sqrt(2 * math.log(1.25e5)) / 10
-    found = certify(changed(dp.Gaussian(1, 10, 1e-5), _scales=(sigma,)))
-    assert_allclose([found.delta_low, found.delta], 2.3e-5, rtol=0.02)
-    assert found.refuted
+    result = certify(changed(dp.Gaussian(1, 10, 1e-5), _scales=(sigma,)))
+    assert_allclose([result.delta_low, result.delta], 2.3e-5, rtol=0.02)
+    assert result.refuted
 
 
 def test_noisy_max_with_laplace_noise_of_scale_one():
@@ -69,10 +69,10 @@ def test_noisy_max_with_laplace_noise_of_scale_one():
     assert 1.97 <= replaced.epsilon_low <= replaced.epsilon == 2
     # the quoted figures do not say how far apart the counts are: at one gap both are met, and farther ones come closer
     assert_allclose([two_counts(60, 1), two_counts(60, 2)], [0.98, 1.97], atol=5e-3)
-    for moved, found in ((1, added), (2, replaced)):
+    for moved, result in ((1, added), (2, replaced)):
         losses = [two_counts(gap, moved) for gap in (0, 5, 60, 1000)]
         assert losses == sorted(losses)
-        assert losses[-1] <= found.epsilon_low
+        assert losses[-1] <= result.epsilon_low
 
 
 def two_counts(gap, moved):
@@ -82,10 +82,10 @@ def two_counts(gap, moved):
 @pytest.mark.parametrize("ratio", [0.2, 1.0, 4.0, 30.0])
 @pytest.mark.parametrize("epsilon", [0, 0.5, 3])
 def test_gaussian_curve(ratio, epsilon):
-    found = certify(changed(dp.Gaussian(2, 1, 1e-6), _scales=(2 * ratio,))).curve(epsilon)
+    result = certify(changed(dp.Gaussian(2, 1, 1e-6), _scales=(2 * ratio,))).curve(epsilon)
     true = oracle.gaussian_delta(ratio, epsilon)
-    assert encloses(found, true)
-    assert found[1] - found[0] <= max(1e-13 * found[1], 5e-324)
+    assert encloses(result, true)
+    assert result[1] - result[0] <= max(1e-13 * result[1], 5e-324)
 
 
 def test_gaussian_curve_far_out():
@@ -109,11 +109,11 @@ def test_laplace_curve_of_numbers_and_integers(epsilon):
     assert small[1] - small[0] < 1e-15
     k = np.arange(-300, 301)
     for sensitivity in (1, 3):
-        found = certify(dp.Laplace(sensitivity, 1)).curve(epsilon)
+        result = certify(dp.Laplace(sensitivity, 1)).curve(epsilon)
         b = sensitivity
         p, q = np.exp(-np.abs(k) / b), np.exp(-np.abs(k - sensitivity) / b)
         true = max(oracle.hockey_stick(p / p.sum(), q / q.sum(), epsilon), 1 - math.exp((epsilon - 1) / 2))
-        assert encloses(found, true, 1e-9)
+        assert encloses(result, true, 1e-9)
 
 
 def test_curves_grow_with_the_shift():
@@ -126,11 +126,11 @@ def test_curves_grow_with_the_shift():
     }
     for p, q in itertools.product(densities.values(), repeat=2):
         for epsilon in (0, 0.5):
-            found = [
+            result = [
                 oracle.density_delta(p, lambda z, d=d, q=q: 1.5 * q(1.5 * (z - d)), epsilon, -100, 100, 40_001)
                 for d in (0, 0.3, 1.0, 2.5)
             ]
-            assert np.all(np.diff(found) >= -2e-3)
+            assert np.all(np.diff(result) >= -2e-3)
 
 
 def test_two_moved_coordinates_are_no_worse_than_one():
@@ -221,9 +221,9 @@ def test_heavy_smooth_noise_over_all_pairs(kind):
         for b in np.linspace(-beta, beta, 41)
         for d in (0, 0.5, 1)
     )
-    found = certify(mechanism)
-    assert worst <= found.epsilon <= 1
-    assert_allclose(found.epsilon_low, worst, rtol=1e-2)
+    result = certify(mechanism)
+    assert worst <= result.epsilon <= 1
+    assert_allclose(result.epsilon_low, worst, rtol=1e-2)
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -236,8 +236,8 @@ def test_selection_over_all_small_score_pairs(kind, monotone):
         "laplace": dp.NoisyMax(1, 1, monotone, "laplace"),
         "flip": dp.PermuteAndFlip(1, 1, monotone),
     }[kind]
-    found = certify(mechanism)
-    ends = {epsilon: found.curve(epsilon) for epsilon in (0, 0.5)}
+    result = certify(mechanism)
+    ends = {epsilon: result.curve(epsilon) for epsilon in (0, 0.5)}
     largest, deltas = 0.0, dict.fromkeys(ends, 0.0)
     vectors = [(0, 0), (0, 2), (0, 1, 4), (0, 0, 6), (0, 30), (0, 0.5, 1)]
     for scores in vectors:
@@ -247,8 +247,8 @@ def test_selection_over_all_small_score_pairs(kind, monotone):
             largest = max(largest, float(np.abs(np.log(p / q)).max()))
             for epsilon in deltas:
                 deltas[epsilon] = max(deltas[epsilon], oracle.hockey_stick(p, q, epsilon))
-    assert 0.85 <= largest <= found.epsilon + 1e-6
-    assert largest <= found.epsilon_low + 1e-6
+    assert 0.85 <= largest <= result.epsilon + 1e-6
+    assert largest <= result.epsilon_low + 1e-6
     for epsilon, true in deltas.items():
         assert true <= ends[epsilon][1] + 1e-9
     if kind in ("exponential", "gumbel"):
@@ -277,8 +277,8 @@ def test_difference_of_laplace_noises(own, other):
 
 def test_top_k_by_enumeration():
     mechanism = dp.TopK(2, 1, 1)
-    found, rate = certify(mechanism), float(mechanism.each.rate)
-    largest, highs = 0.0, {epsilon: found.curve(epsilon)[1] for epsilon in (0, 0.5)}
+    result, rate = certify(mechanism), float(mechanism.each.rate)
+    largest, highs = 0.0, {epsilon: result.curve(epsilon)[1] for epsilon in (0, 0.5)}
     for scores in ([0, 0, 0], [0, 0, 30], [0, 0, 12, 12], [0, 5, 5]):
         p = oracle.peeled(np.exp(rate * np.array(scores)), 2)
         for other in oracle.neighbours(scores, 1, monotone=False):
@@ -286,13 +286,13 @@ def test_top_k_by_enumeration():
             largest = max(largest, float(np.abs(np.log(p / q)).max()))
             for epsilon, high in highs.items():
                 assert oracle.hockey_stick(p, q, epsilon) <= high + 1e-12
-    assert 0.99 <= largest <= found.epsilon_low
+    assert 0.99 <= largest <= result.epsilon_low
 
 
 def test_top_k_among_many_candidates_is_binomial():
     """Below: a thousand candidates of each of two kinds come close to the independent choices of the limit."""
     k, length, n = 3, 2 / 3, 1000
-    found = certify(dp.TopK(k, 1, 2))
+    result = certify(dp.TopK(k, 1, 2))
 
     def kinds(weight):
         """P(the kinds of k choices), without what was chosen."""
@@ -307,7 +307,7 @@ def test_top_k_among_many_candidates_is_binomial():
         return np.array(rows)
 
     best = max(oracle.hockey_stick(kinds(w), kinds(w * math.exp(-length)), 0.5) for w in np.geomspace(0.2, 5, 60))
-    low, high = found.curve(0.5)
+    low, high = result.curve(0.5)
     assert_allclose(low, best, rtol=0.02)
     assert best <= high
 
@@ -318,9 +318,9 @@ def test_randomized_response_by_enumeration():
         p = mechanism.probability
         rows = np.full((k, k), (1 - p) / (k - 1))
         np.fill_diagonal(rows, p)
-        found = certify(mechanism)
-        assert_allclose([found.epsilon_low, found.epsilon], np.log(rows[0] / rows[1]).max(), rtol=1e-12)
-        assert_allclose(found.curve(0.4), oracle.hockey_stick(rows[0], rows[1], 0.4), rtol=1e-12)
+        result = certify(mechanism)
+        assert_allclose([result.epsilon_low, result.epsilon], np.log(rows[0] / rows[1]).max(), rtol=1e-12)
+        assert_allclose(result.curve(0.4), oracle.hockey_stick(rows[0], rows[1], 0.4), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("limit", "monotone"), [(1, False), (1, True), (3, False)])
@@ -350,11 +350,11 @@ def test_sparse_vector_integral_elsewhere(monotone):
 def test_propose_test_release_by_summing_the_noise():
     for epsilon, delta in ((1, 1e-3), (0.5, 1e-6)):
         mechanism = dp.ProposeTestRelease(0.1, epsilon, delta)
-        found = certify(mechanism)
+        result = certify(mechanism)
         k = np.arange(-4000, 4001)
         p = np.exp(-np.abs(k) * epsilon / 2)
-        assert_allclose([found.delta_low, found.delta], (p / p.sum())[k > mechanism.threshold].sum(), rtol=1e-9)
-        assert_allclose(found.delta, mechanism.chance(0), rtol=1e-9)
+        assert_allclose([result.delta_low, result.delta], (p / p.sum())[k > mechanism.threshold].sum(), rtol=1e-9)
+        assert_allclose(result.delta, mechanism.chance(0), rtol=1e-9)
 
 
 def test_discrete_gaussian_has_the_rho_of_the_normal_law():
@@ -363,14 +363,14 @@ def test_discrete_gaussian_has_the_rho_of_the_normal_law():
     for sigma, moved in itertools.product((0.4, 1.0, 5.0), (1, 2)):
         p, q = np.exp(-(k**2) / (2 * sigma**2)), np.exp(-((k - moved) ** 2) / (2 * sigma**2))
         p, q = p / p.sum(), q / q.sum()
-        found = certify(changed(dp.Gaussian(moved, rho=0.5), _scales=(sigma,)))
+        result = certify(changed(dp.Gaussian(moved, rho=0.5), _scales=(sigma,)))
         for alpha in (1.1, 2, 3.7):
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 terms = np.where(q > 0, p**alpha * q ** (1 - alpha), 0)
             renyi = math.log(np.nansum(terms[np.isfinite(terms)])) / (alpha - 1)
-            assert renyi <= alpha * found.rho * (1 + 1e-9)
-        assert_allclose(found.rho, moved**2 / (2 * sigma**2), rtol=1e-12)
-        assert oracle.hockey_stick(p, q, 1) <= found.curve(1)[1] + 1e-12
+            assert renyi <= alpha * result.rho * (1 + 1e-9)
+        assert_allclose(result.rho, moved**2 / (2 * sigma**2), rtol=1e-12)
+        assert oracle.hockey_stick(p, q, 1) <= result.curve(1)[1] + 1e-12
 
 
 def test_zcdp_conversion():

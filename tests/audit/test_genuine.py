@@ -63,7 +63,7 @@ def a_legitimate_one(mechanism):
     """Whether the constructor makes just this from its arguments: another mechanism, but not a forged one."""
     if not dataclasses.is_dataclass(mechanism):
         return False
-    given = {each.name: getattr(mechanism, each.name) for each in dataclasses.fields(mechanism) if each.init}
+    given = {item.name: getattr(mechanism, item.name) for item in dataclasses.fields(mechanism) if item.init}
     if any(isinstance(value, Liar) for value in given.values()):
         return False
     try:
@@ -269,13 +269,13 @@ def test_every_member_of_every_class_is_compared(kind):
     try:
         for key in (*before, *inherited):
             type.__setattr__(kind, key, Descriptor())
-        found = noticed(module)
+        result = noticed(module)
     finally:
         for key in inherited:
             type.__delattr__(kind, key)
         for key, value in before.items():
             type.__setattr__(kind, key, value)
-    assert {f"{name}.{key}" for key in (*before, *inherited)} <= found
+    assert {f"{name}.{key}" for key in (*before, *inherited)} <= result
     assert not noticed(module)
 
 

@@ -74,17 +74,17 @@ def test_false_alarms_of_the_gaussian_mode():
 
 def test_a_million_runs_of_laplace_are_nearly_tight():
     """The bound is 2.3 standard errors of 0.002 below 1, so 0.975 and 1.025 are ten away."""
-    found = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=10**6)
-    assert 0.975 < found.epsilon < 1.025
-    assert found.trials == 10**6
-    assert not found.refuted
+    result = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=10**6)
+    assert 0.975 < result.epsilon < 1.025
+    assert result.trials == 10**6
+    assert not result.refuted
 
 
 def test_half_scale_laplace_is_refuted_by_a_few_hundred_runs():
-    found = [measure(laplace, 0.0, 1.0, claim=1, batch=True) for _ in range(30)]
-    early = sum(each.refuted and each.trials <= 500 for each in found)
+    result = [measure(laplace, 0.0, 1.0, claim=1, batch=True) for _ in range(30)]
+    early = sum(item.refuted and item.trials <= 500 for item in result)
     assert early >= 20
-    assert all(each.refuted for each in found)
+    assert all(item.refuted for item in result)
     assert not measure(dp.Laplace(1, 1), 0.0, 1.0, claim=1, trials=2000, confidence=SURE).refuted
 
 
@@ -94,17 +94,17 @@ def test_half_as_much_again_is_always_found(epsilon):
 
 
 def test_what_never_agrees_gives_the_logarithm_of_the_runs():
-    found = measure(lambda x: x, 0, 1, trials=20_000)
-    assert math.log(20_000) - 2 < found.epsilon < math.log(40_000)
-    assert found.power > 0.99
-    assert found.alpha < 0.001
-    assert (found.region(0), found.region(1)) == ("x", "x_neighbor")
+    result = measure(lambda x: x, 0, 1, trials=20_000)
+    assert math.log(20_000) - 2 < result.epsilon < math.log(40_000)
+    assert result.power > 0.99
+    assert result.alpha < 0.001
+    assert (result.region(0), result.region(1)) == ("x", "x_neighbor")
 
 
 def test_the_same_data_show_nothing():
-    found = measure(dp.Laplace(1, 1), 0.0, 0.0, trials=5000, claim=0, confidence=SURE)
-    assert not found.refuted
-    assert found.epsilon == 0
+    result = measure(dp.Laplace(1, 1), 0.0, 0.0, trials=5000, claim=0, confidence=SURE)
+    assert not result.refuted
+    assert result.epsilon == 0
 
 
 def test_gaussian_noise_needs_its_family():
@@ -129,29 +129,29 @@ def test_looks_share_the_failure_probability():
 
 
 def test_a_measurement_is_plain_data_and_words():
-    found = measure(laplace, 0.0, 1.0, claim=1, batch=True, trials=4000, confidence=SURE)
-    plain = json.loads(json.dumps(found.to_dict()))
+    result = measure(laplace, 0.0, 1.0, claim=1, batch=True, trials=4000, confidence=SURE)
+    plain = json.loads(json.dumps(result.to_dict()))
     assert plain["refuted"] is True
     assert plain["points"][0] == [0, 0]
     assert plain["points"][-1] == [1, 1]
     assert plain["claim"] == 1
-    assert "REFUTED" in str(found)
-    assert all(0 <= alpha <= 1 and 0 <= power <= 1 for alpha, power in found.points)
+    assert "REFUTED" in str(result)
+    assert all(0 <= alpha <= 1 and 0 <= power <= 1 for alpha, power in result.points)
     with pytest.raises(AttributeError):
-        found.epsilon = 0
+        result.epsilon = 0
 
 
 def test_points_lie_where_the_law_allows():
     """Within what 10^5 runs blur, power is at most e^epsilon alpha and 1 - (1 - alpha) / e^epsilon."""
-    found = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=100_000)
-    for alpha, power in found.points:
+    result = measure(dp.Laplace(1, 1), 0.0, 1.0, trials=100_000)
+    for alpha, power in result.points:
         assert power <= min(math.e * alpha, 1 - (1 - alpha) / math.e) + 0.03
 
 
 def test_several_processes_draw_different_noise():
     scale = 0.5
-    found = measure(lambda x: dp.Laplace(1, 1).release(x + 0 * scale), 0.0, 1.0, trials=2000, processes=2, claim=0.1)
-    assert found.trials <= 2000
+    result = measure(lambda x: dp.Laplace(1, 1).release(x + 0 * scale), 0.0, 1.0, trials=2000, processes=2, claim=0.1)
+    assert result.trials <= 2000
     assert not multiprocessing.active_children()
 
 

@@ -176,9 +176,9 @@ def textbook(x, size):
 
 def test_floating_point_laplace_is_caught_by_its_last_bits():
     assert measure(textbook, 0.0, 1.0, batch=True, claim=0.1, trials=50_000, confidence=SURE).refuted
-    found = measure(textbook, 0.0, 1.0, batch=True, trials=50_000, confidence=SURE)
-    assert found.epsilon > 1
-    assert "bit" in found.region.words
+    result = measure(textbook, 0.0, 1.0, batch=True, trials=50_000, confidence=SURE)
+    assert result.epsilon > 1
+    assert "bit" in result.region.words
 
 
 def test_the_histogram_could_not_have_seen_it():

@@ -24,11 +24,11 @@ def on_lattice(values):
 
 def test_lowest_bit_is_that_of_exact_arithmetic():
     numbers = np.concatenate([rng.laplace(size=200), rng.integers(-50, 50, 50) / 8, [5e-324, 2.0**1000, -3e-310]])
-    for value, found in zip(numbers.tolist(), lowest_bit(numbers).tolist(), strict=True):
+    for value, result in zip(numbers.tolist(), lowest_bit(numbers).tolist(), strict=True):
         if value:
             exact = Fraction(value)
             low = exact.numerator & -exact.numerator
-            assert found == low.bit_length() - exact.denominator.bit_length()
+            assert result == low.bit_length() - exact.denominator.bit_length()
     whole = np.array([1, 2, 12, -8, 2**62, -(2**63), 0])
     assert lowest_bit(whole).tolist() == [0, 1, 2, 3, 62, 63, 2000]
 
@@ -46,9 +46,9 @@ def test_parts_join_as_if_gathered_at_once():
 
 
 def test_vectors_of_several_lengths_are_padded():
-    found = gather([np.array([1.0]), np.array([1.0, 2.0])])
-    assert np.isnan(found.columns[""][0, 1])
-    assert found.columns[" length"].tolist() == [1, 2]
+    result = gather([np.array([1.0]), np.array([1.0, 2.0])])
+    assert np.isnan(result.columns[""][0, 1])
+    assert result.columns[" length"].tolist() == [1, 2]
 
 
 def test_tables_of_all_libraries_look_alike():
@@ -59,10 +59,10 @@ def test_tables_of_all_libraries_look_alike():
     rows = [{"city": "a", "n": 3, "m": 0.5}, {"city": "b", "n": 4, "m": None}]
     tables = [rows, pd.DataFrame(rows), pl.DataFrame(rows), pa.Table.from_pylist(rows)]
     for table in tables:
-        found = gather([table, table])
-        assert found.columns["['a'].n"].tolist() == [3, 3]
-        assert found.columns[" rows"].tolist() == [2, 2]
-        assert found.column(" has row 'b' kind").tolist() == ["present"] * 2
+        result = gather([table, table])
+        assert result.columns["['a'].n"].tolist() == [3, 3]
+        assert result.columns[" rows"].tolist() == [2, 2]
+        assert result.column(" has row 'b' kind").tolist() == ["present"] * 2
 
 
 def test_bins_separate_atoms_from_their_neighbours():

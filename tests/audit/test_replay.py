@@ -45,27 +45,27 @@ def both(function, **how):
 def test_every_statistic_passes(name, how):
     if name == "quantiles":
         q = how.pop("q")
-        found = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **how))
+        result = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **how))
     else:
-        found = list(both(getattr(dp.stats, name), **how))
-    for each in found:
-        assert each.passed, str(each)
-        assert each.releases
+        result = list(both(getattr(dp.stats, name), **how))
+    for item in result:
+        assert item.passed, str(item)
+        assert item.releases
 
 
 def test_the_mode_and_the_smooth_median():
     words = np.array(["a", "b", "a", "c"])
-    found = replay(lambda x: dp.stats.mode(x, ["a", "b", "c"], epsilon=1), words, np.array(["a", "b", "b", "c"]))
-    assert found.passed, str(found)
-    found = replay(lambda x: dp.stats.median(x, bounds=(0, 10), epsilon=1, method="smooth"), X, np.append(X[1:], 9.9))
-    assert found.passed, str(found)
-    assert 0 < found.releases[0].moved.times <= 1
+    result = replay(lambda x: dp.stats.mode(x, ["a", "b", "c"], epsilon=1), words, np.array(["a", "b", "b", "c"]))
+    assert result.passed, str(result)
+    result = replay(lambda x: dp.stats.median(x, bounds=(0, 10), epsilon=1, method="smooth"), X, np.append(X[1:], 9.9))
+    assert result.passed, str(result)
+    assert 0 < result.releases[0].moved.times <= 1
 
 
 @pytest.mark.parametrize("method", ["histogram", "perturbed", "smoothed", "ks"])
 def test_every_density_passes(method):
-    found = replay(lambda x: dp.density.release(x, (0, 10), 1, method=method), X, CHANGED, claim=dp.PureDP(1))
-    assert found.passed, str(found)
+    result = replay(lambda x: dp.density.release(x, (0, 10), 1, method=method), X, CHANGED, claim=dp.PureDP(1))
+    assert result.passed, str(result)
 
 
 MECHANISMS = [
@@ -86,14 +86,14 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
 def test_how_far_each_mechanism_moved(mechanism, method, one, other, times):
-    found = replay(getattr(mechanism, method), one, other)
-    assert found.passed, str(found)
-    assert found.releases[0].moved.times == pytest.approx(times)
+    result = replay(getattr(mechanism, method), one, other)
+    assert result.passed, str(result)
+    assert result.releases[0].moved.times == pytest.approx(times)
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
 def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, times):
     if isinstance(mechanism, dp.RandomizedResponse):
         far = [False, True]
@@ -102,8 +102,8 @@ def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, ti
         far = np.asarray(one) + 8 * (step if step.any() else np.append(np.zeros(step.size - 1), 1.0))
         far = far.astype(np.asarray(one).dtype)
         far = far if isinstance(one, np.ndarray) else far.tolist()
-    found = replay(getattr(mechanism, method), one, far)
-    assert [word in str(found) for word in ("moved by", "declared sensitivity")] == [True, True]
+    result = replay(getattr(mechanism, method), one, far)
+    assert [word in str(result) for word in ("moved by", "declared sensitivity")] == [True, True]
 
 
 def test_scores_that_go_both_ways_are_not_monotone():
@@ -114,8 +114,8 @@ def test_scores_that_go_both_ways_are_not_monotone():
 def test_scores_in_pieces():
     m = dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1))
     one, other = [(0, 0.5, [0.0]), (0.5, 1, [3.0])], [(0, 0.25, [1.0]), (0.25, 1, [3.0, 0, -0.5])]
-    found = replay(m.release, one, other)
-    assert found.releases[0].moved.times == pytest.approx(3 - 0.5 * 0.25**2)
+    result = replay(m.release, one, other)
+    assert result.releases[0].moved.times == pytest.approx(3 - 0.5 * 0.25**2)
     bow = [(0.0, 1.0, [0.0, 4.0, -4.0])]
     assert replay(m.release, bow, [(0.0, 1.0, [0.0])]).releases[0].moved.times == 1
 
@@ -132,16 +132,16 @@ def test_scores_of_all_integers():
 
 def session(x):
     s = dp.SparseVector(1, 1, 2, numeric=True).start(15)
-    found = []
+    result = []
     for t in range(9):
         if not s.done:
-            found.append(s.ask(int((x > t).sum())))
-    return found, s.asked, s.above
+            result.append(s.ask(int((x > t).sum())))
+    return result, s.asked, s.above
 
 
 def test_sessions_are_followed():
-    found = replay(session, X, FEWER, claim=dp.PureDP(1), rounds=6)
-    assert found.passed, str(found)
+    result = replay(session, X, FEWER, claim=dp.PureDP(1), rounds=6)
+    assert result.passed, str(result)
     assert "2 times" in str(replay(session, X, X[:-2], rounds=6))
 
 
@@ -155,8 +155,8 @@ def test_the_holdout_and_the_proposal():
 
     changed = held.copy()
     changed[0] = 1 - changed[0]
-    found = replay(ask, held, changed)
-    assert found.passed, str(found)
+    result = replay(ask, held, changed)
+    assert result.passed, str(result)
     test = dp.ProposeTestRelease(bound=1, epsilon=1, delta=1e-6)
     assert replay(lambda x: test.release(*x), (3.0, 5), (3.5, 4)).passed
     assert not replay(lambda x: test.release(*x), (3.0, 5), (3.5, 3)).passed
@@ -199,8 +199,8 @@ def ask(question, keys=None, **how):
 )
 def test_tables_pass(question, keys, how):
     claim = dp.ApproxDP(1, 1e-6)
-    found = replay(ask(question, keys, **how), VISITS, FEW, claim=claim)
-    assert found.passed, str(found)
+    result = replay(ask(question, keys, **how), VISITS, FEW, claim=claim)
+    assert result.passed, str(result)
 
 
 def test_a_table_that_takes_its_keys_from_the_data():
@@ -237,15 +237,15 @@ BYPASSES = {
 @pytest.mark.parametrize("name", BYPASSES)
 def test_every_way_round_is_found(name):
     pipeline, words = BYPASSES[name]
-    found = str(replay(pipeline, X, FEWER))
-    assert any(word in found for word in words.split("|")), found
+    result = str(replay(pipeline, X, FEWER))
+    assert any(word in result for word in words.split("|")), result
 
 
 def test_a_pipeline_that_always_fails_says_so():
-    found = replay(lambda x: dp.Laplace(1, -len(x)).release(1), X, X)
-    assert found.passed
-    assert found.ended == "InvalidArgument"
-    assert "all runs ended in InvalidArgument" in str(found)
+    result = replay(lambda x: dp.Laplace(1, -len(x)).release(1), X, X)
+    assert result.passed
+    assert result.ended == "InvalidArgument"
+    assert "all runs ended in InvalidArgument" in str(result)
     assert not replay(type, X, FEWER).ended
 
 
@@ -258,20 +258,20 @@ def test_whole_numbers_have_no_rounding_to_excuse():
 
 def test_no_value_is_shown():
     secret = 31337.25
-    found = replay(lambda x: (x[0], dp.Laplace(1, 1).release(float(x[0]))), [secret], [secret + 9])
-    assert "31337" not in str(found) + json.dumps(found.to_dict())
-    assert not found.passed
+    result = replay(lambda x: (x[0], dp.Laplace(1, 1).release(float(x[0]))), [secret], [secret + 9])
+    assert "31337" not in str(result) + json.dumps(result.to_dict())
+    assert not result.passed
 
 
 def test_coins_are_tossed_alike():
     """Sampling before a release, after one, and of another length."""
 
     def sampled(x):
-        found = []
+        result = []
         for _ in range(3):
             kept = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
-            found.append(dp.Laplace(10, 1).release(float(x[kept].sum())))
-        return found
+            result.append(dp.Laplace(10, 1).release(float(x[kept].sum())))
+        return result
 
     assert replay(sampled, X, CHANGED, rounds=8).passed
 
@@ -299,7 +299,7 @@ def test_a_ledger_is_charged_as_ever(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"pipeline": 3}, {"rounds": 0}, {"rounds": True}, {"claim": 1}], ids=lambda each: str(each)
+    "wrong", [{"pipeline": 3}, {"rounds": 0}, {"rounds": True}, {"claim": 1}], ids=lambda item: str(item)
 )
 def test_wrong_arguments(wrong):
     told = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}

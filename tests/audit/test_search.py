@@ -17,7 +17,7 @@ SURE = 1 - 1e-10
 
 def distance(x, y):
     """How many records one must take away and add to get from one to the other."""
-    left, right = ([repr(v) for v in np.asarray(each).tolist()] for each in (x, y))
+    left, right = ([repr(v) for v in np.asarray(item).tolist()] for item in (x, y))
     common = 0
     for value in left:
         if value in right:
@@ -62,15 +62,15 @@ WHERE = {"sensitivity at the middle only": "bound", "NaN": "NaN", "wraps": "uint
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_pair_is_found(name):
     with np.errstate(all="ignore"):
-        found = search(
+        result = search(
             BROKEN[name], bounds=(0, 1), neighbors=dp.ReplaceOne, claim=1, trials=1000, confidence=SURE, finalists=3,
             unusual="middle" not in name,  # it fails at infinity too
         )  # fmt: skip
-    assert found.refuted
-    assert WHERE[name] in found.name
-    assert found.epsilon == max(row["epsilon"] for row in found.table() if row["epsilon"] is not None)
-    assert json.loads(json.dumps(found.to_dict()))["pair"] == found.name
-    assert found.name in str(found)
+    assert result.refuted
+    assert WHERE[name] in result.name
+    assert result.epsilon == max(row["epsilon"] for row in result.table() if row["epsilon"] is not None)
+    assert json.loads(json.dumps(result.to_dict()))["pair"] == result.name
+    assert result.name in str(result)
 
 
 @pytest.mark.slow
@@ -78,9 +78,9 @@ def test_empty_data_are_tried():
     def emptied(x):
         return "nothing" if len(x) == 0 else dp.stats.count(x, epsilon=1)
 
-    found = search(emptied, bounds=(0, 1), neighbors=dp.AddRemove, claim=1, trials=1000, confidence=SURE)
-    assert found.refuted
-    assert found.name.startswith("nothing")
+    result = search(emptied, bounds=(0, 1), neighbors=dp.AddRemove, claim=1, trials=1000, confidence=SURE)
+    assert result.refuted
+    assert result.name.startswith("nothing")
 
 
 def test_rows_are_not_people():
@@ -97,17 +97,17 @@ def test_our_own_statistics_are_not_accused(relation):
     def mean(x):
         return dp.stats.mean(x, bounds=(0, 1), epsilon=1, neighbors=relation, nan="lower")
 
-    found = search(mean, bounds=(0, 1), neighbors=relation, claim=1, trials=2000, confidence=SURE)
-    assert not found.refuted
-    assert len(found.tried) > 15
+    result = search(mean, bounds=(0, 1), neighbors=relation, claim=1, trials=2000, confidence=SURE)
+    assert not result.refuted
+    assert len(result.tried) > 15
 
 
 def test_the_worst_is_the_worst_of_pairs_of_ones_own():
     pairs = [("near", 0.0, 0.1), ("far", 0.0, 1.0), ("same", 0.0, 0.0)]
-    found = search(dp.Laplace(1, 3), pairs, trials=5000)
-    assert found.name == "far"
-    assert 2 < found.epsilon < 3.5
-    assert sum(row["epsilon"] is not None for row in found.table()) == 3
+    result = search(dp.Laplace(1, 3), pairs, trials=5000)
+    assert result.name == "far"
+    assert 2 < result.epsilon < 3.5
+    assert sum(row["epsilon"] is not None for row in result.table()) == 3
 
 
 def test_arguments_are_checked():

@@ -24,10 +24,10 @@ EVERY = subjects()
 
 @pytest.mark.parametrize("subject", EVERY, ids=lambda subject: subject.name)
 def test_everything_that_is_built_in_is_what_it_claims(subject):
-    found = examine(subject, seconds=0.1, confidence=1 - 1e-11)
-    assert not found.refuted, found.replayed
-    assert found.verdict == ("proved" if subject.mechanism is not None else "not refuted")
-    json.dumps(found.measured, allow_nan=False)
+    result = examine(subject, seconds=0.1, confidence=1 - 1e-11)
+    assert not result.refuted, result.replayed
+    assert result.verdict == ("proved" if subject.mechanism is not None else "not refuted")
+    json.dumps(result.measured, allow_nan=False)
 
 
 def test_every_mechanism_is_there():
@@ -47,11 +47,11 @@ def halved(subject):
 
 def test_a_wrong_scale_is_refuted_by_measurement_and_gets_no_certificate():
     broken = halved(EVERY[1])
-    found = examine(broken, seconds=0.3)
-    assert found.refuted
-    assert found.certified is None
-    assert found.measured is not None
-    assert found.measured["refuted"]
+    result = examine(broken, seconds=0.3)
+    assert result.refuted
+    assert result.certified is None
+    assert result.measured is not None
+    assert result.measured["refuted"]
     assert examine(replace(broken, measured=False, replayed=False)).refuted
     assert examine(replace(broken, mechanism=None), seconds=0.3).refuted
 
@@ -61,18 +61,18 @@ def test_a_leak_is_refuted_by_replay_alone():
         "leak", "statistic", dp.PureDP(1), np.zeros(5), np.zeros(6),
         lambda x, size: [(dp.stats.count(x, epsilon=1), len(x)) for _ in range(size)], measured=False,
     )  # fmt: skip
-    found = audit([leak], processes=1)
-    assert not found.passed
-    assert found.rows[0].replayed is not None
-    assert "result differs" in found.rows[0].replayed["findings"][0]
-    assert "Leaks" in audit_html(found)
+    result = audit([leak], processes=1)
+    assert not result.passed
+    assert result.rows[0].replayed is not None
+    assert "result differs" in result.rows[0].replayed["findings"][0]
+    assert "Leaks" in audit_html(result)
 
 
 def test_processes_agree_and_rows_are_told_in_order():
     told: list[str] = []
-    found = audit(EVERY[:4], seconds=0.02, processes=2, tell=lambda row: told.append(row.name))
-    assert told == [subject.name for subject in EVERY[:4]] == [row.name for row in found.rows]
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["passed"]
+    result = audit(EVERY[:4], seconds=0.02, processes=2, tell=lambda row: told.append(row.name))
+    assert told == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["passed"]
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"confidence": 1}, {"processes": -1}])
@@ -82,19 +82,19 @@ def test_wrong_arguments(wrong):
 
 
 def test_the_page(tmp_path):
-    found = audit([EVERY[0], halved(replace(EVERY[1], name="<b>wrong</b>"))], seconds=0.1)
-    page = audit_html(found)
+    result = audit([EVERY[0], halved(replace(EVERY[1], name="<b>wrong</b>"))], seconds=0.1)
+    page = audit_html(result)
     assert "1 of 2 claims were REFUTED" in page
     assert "&lt;b&gt;wrong" in page
     assert "<b>wrong" not in page
     assert "<script" not in page
-    for row in found.rows:
+    for row in result.rows:
         picture = ET.fromstring(trade_off(row))
-        assert len([each for each in picture.iter() if each.tag.endswith("circle")]) == len(row.measured["points"])
-    write_audit(tmp_path / "audit.html", found)
+        assert len([item for item in picture.iter() if item.tag.endswith("circle")]) == len(row.measured["points"])
+    write_audit(tmp_path / "audit.html", result)
     assert (tmp_path / "audit.html").read_text() == page
     with pytest.raises(dp.InvalidArgument):
-        write_audit(tmp_path / "no" / "audit.html", found)
+        write_audit(tmp_path / "no" / "audit.html", result)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.01), (5.0, 1e-6)])
@@ -141,11 +141,11 @@ def run(*arguments):
 
 
 def test_the_command_on_what_is_built_in(tmp_path):
-    page, found = tmp_path / "a.html", tmp_path / "a.json"
-    told = run("--only", "randomized", "--seconds", "0.05", "--json", found, "--html", page)
+    page, result = tmp_path / "a.html", tmp_path / "a.json"
+    told = run("--only", "randomized", "--seconds", "0.05", "--json", result, "--html", page)
     assert told.exit_code == 0, told.output
     assert "proved" in told.output
-    assert json.loads(found.read_text())["passed"]
+    assert json.loads(result.read_text())["passed"]
     assert "<svg" in page.read_text()
 
 
@@ -159,13 +159,13 @@ def test_the_command_on_ones_own_code(mine, tmp_path):
     told = run(f"{mine}:half", "--epsilon", "1", "--bounds", "0", "1", "--trials", "2000")
     assert told.exit_code == 1, told.output
     assert "REFUTED" in told.output
-    found = tmp_path / "found.json"
+    result = tmp_path / "found.json"
     told = run(
         f"{mine}:good", "--epsilon", "1", "--bounds", "0", "1", "--trials", "400", "--neighbors", "add-remove",
-        "--json", found,
+        "--json", result,
     )  # fmt: skip
     assert told.exit_code == 0, told.output
-    assert json.loads(found.read_text())["rows"][0]["verdict"] == "not refuted"
+    assert json.loads(result.read_text())["rows"][0]["verdict"] == "not refuted"
 
 
 def test_the_command_replays_ones_own_code(mine):

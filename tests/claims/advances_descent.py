@@ -44,8 +44,8 @@ def mean_of_average(gamma: np.ndarray, noise: np.ndarray, start: float) -> float
     "For convex differentiable f, ∇f = 0 is necessary and sufficient for a minimum.",
 )
 def optimality() -> Found:
-    found = optimize.minimize_scalar(lambda b: math.log1p(math.exp(-b)) + 0.05 * b * b)
-    b = found.x
+    result = optimize.minimize_scalar(lambda b: math.log1p(math.exp(-b)) + 0.05 * b * b)
+    b = result.x
     gradient = -1 / (1 + math.exp(b)) + 0.1 * b
     return Found(
         f"ln(1 + e^(−b)) + b²/20: the minimum at {b:.4f} has a zero gradient; b³, not convex, has one at 0 and "
@@ -163,8 +163,8 @@ def unbiased() -> Found:
 
 @claims("Example 33", HOLDS, "The loss (x − b)² is least at the mean.")
 def sample_mean() -> Found:
-    found = optimize.minimize_scalar(lambda b: float(np.mean((U - b) ** 2)))
-    return Found(f"five records: {found.x:.6f}, mean {U.mean():.6f}.", stated=close(found.x, U.mean(), 1e-6))
+    result = optimize.minimize_scalar(lambda b: float(np.mean((U - b) ** 2)))
+    return Found(f"five records: {result.x:.6f}, mean {U.mean():.6f}.", stated=close(result.x, U.mean(), 1e-6))
 
 
 @claims("Example 34", HOLDS, "Ridge regression: gradient and closed form (8).", "The intercept is not shrunk.")

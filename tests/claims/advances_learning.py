@@ -66,15 +66,15 @@ def own_noise() -> Found:
 )
 def first_step() -> Found:
     z = np.linspace(-30, 30, 6001)
-    found = {}
+    result = {}
     for n in (1, 2, 10):
         p, q = ((stats.laplace.pdf(z, loc=last) + (n - 1) * stats.laplace.pdf(z)) / n for last in (0.0, 1.0))
-        found[n] = float(np.abs(np.log(p / q)).max())
+        result[n] = float(np.abs(np.log(p / q)).max())
     return Found(
         "ε = 1, gradients at 0 but one at 0 or 1, n = 1, 2, 10 records: loss "
-        + ", ".join(f"{v:.4f}" for v in found.values())
+        + ", ".join(f"{v:.4f}" for v in result.values())
         + f"; ln(1 + (e − 1)/10) = {math.log(1 + (math.e - 1) / 10):.4f}.",
-        stated=close(found[1], 1) and found[10] <= math.log(1 + (math.e - 1) / 10) + 1e-9,
+        stated=close(result[1], 1) and result[10] <= math.log(1 + (math.e - 1) / 10) + 1e-9,
     )
 
 
@@ -114,7 +114,7 @@ def joint(gamma: np.ndarray, a: np.ndarray) -> float:
     "one b has sensitivity Δ.",
 )
 def all_iterates() -> Found:
-    found = {n: joint(steps(0.5, n), np.ones(n)) for n in (2, 100, 10**4)}
+    result = {n: joint(steps(0.5, n), np.ones(n)) for n in (2, 100, 10**4)}
     # two steps, b_1 and b_2 both released: losses add at one output
     gamma = np.ones(2)
     theta = thetas(gamma, np.ones(2))
@@ -124,10 +124,10 @@ def all_iterates() -> Found:
         direct = max(direct, (abs(z1 + 1) - abs(z1)) / theta[0] + (abs(z2 + 1) - abs(z2)) / theta[1])
     return Found(
         "a_h = 1, ρ = ½, all iterates of 2, 100, 10⁴ steps: "
-        + ", ".join(f"{v:.3f}·ε" for v in found.values())
+        + ", ".join(f"{v:.3f}·ε" for v in result.values())
         + f"; γ = 1, two steps, at one output: {direct:.2f}·ε.",
         stated=direct <= 1,
-        corrected=close(direct, joint(gamma, np.ones(2))) and found[2] < found[100] < found[10**4] < 10**4,
+        corrected=close(direct, joint(gamma, np.ones(2))) and result[2] < result[100] < result[10**4] < 10**4,
     )
 
 
@@ -166,20 +166,20 @@ SIZES = [10**5, 10**6]
 
 @claims("Utility I, θ", CONDITIONS, "For a_h = 1 and γ = (1 + h)^(−ρ), θ_h ≈ h·Δ/ε.", "Of that order: h/(1 − ρ).")
 def noise_grows() -> Found:
-    found = {rho: float(thetas(steps(rho, 10**6), np.ones(10**6))[-1]) / 10**6 for rho in (0.25, 0.5, 0.75)}
+    result = {rho: float(thetas(steps(rho, 10**6), np.ones(10**6))[-1]) / 10**6 for rho in (0.25, 0.5, 0.75)}
     return Found(
-        "θ_h·ε/(Δh) at h = 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in found.values()) + ".",
-        stated=close(found[0.5], 1, 0.01),
-        corrected=all(close(v, 1 / (1 - rho), 0.03) for rho, v in found.items()),
+        "θ_h·ε/(Δh) at h = 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
+        stated=close(result[0.5], 1, 0.01),
+        corrected=all(close(v, 1 / (1 - rho), 0.03) for rho, v in result.items()),
     )
 
 
 @claims("Utility I, A₁", HOLDS, "A₁ is of order N^(ρ−1).")
 def first_term() -> Found:
-    found = {rho: slope([1 / float(steps(rho, n).sum()) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
+    result = {rho: slope([1 / float(steps(rho, n).sum()) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
     return Found(
-        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in found.values()) + ".",
-        stated=all(abs(v - (rho - 1)) < 0.03 for rho, v in found.items()),
+        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
+        stated=all(abs(v - (rho - 1)) < 0.03 for rho, v in result.items()),
     )
 
 
@@ -190,14 +190,14 @@ def first_term() -> Found:
     "For ρ < ½. At ½ there is a ln N more, and beyond Σγ² is finite: N^(ρ−1). It vanishes all the same.",
 )
 def second_term() -> Found:
-    found = {
+    result = {
         rho: slope([float((steps(rho, n) ** 2).sum() / steps(rho, n).sum()) for n in SIZES], SIZES)
         for rho in (0.25, 0.5, 0.75)
     }
     return Found(
-        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in found.values()) + ".",
-        stated=abs(found[0.75] + 0.75) < 0.05,
-        corrected=abs(found[0.25] + 0.25) < 0.03 and abs(found[0.75] + 0.25) < 0.03,
+        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
+        stated=abs(result[0.75] + 0.75) < 0.05,
+        corrected=abs(result[0.25] + 0.25) < 0.03 and abs(result[0.75] + 0.25) < 0.03,
     )
 
 
@@ -209,10 +209,10 @@ def third(n: int, rho: float, kappa: float) -> float:
 
 @claims("Utility I, A₃", HOLDS, "A₃ is of order N^(2−ρ) and grows without limit.")
 def third_term() -> Found:
-    found = {rho: slope([third(n, rho, 0) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
+    result = {rho: slope([third(n, rho, 0) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
     return Found(
-        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in found.values()) + ".",
-        stated=all(abs(v - (2 - rho)) < 0.06 for rho, v in found.items()),
+        "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
+        stated=all(abs(v - (2 - rho)) < 0.06 for rho, v in result.items()),
     )
 
 
@@ -223,26 +223,26 @@ def third_term() -> Found:
     "A bound that grows does not show it; the exact error does.",
 )
 def no_convergence() -> Found:
-    found = []
+    result = []
     for n in (100, 1000, 10**4):
         gamma = 0.25 * steps(0.5, n)
-        found.append(mean_of_average(gamma, 4.0 + 2 * thetas(gamma, np.ones(n)) ** 2, 1.0))
+        result.append(mean_of_average(gamma, 4.0 + 2 * thetas(gamma, np.ones(n)) ** 2, 1.0))
     return Found(
         "loss (x − b)², ρ = ½, Δ/ε = 1, error² of the average after 100, 1000, 10⁴ steps: "
-        + ", ".join(f"{v:.3g}" for v in found)
+        + ", ".join(f"{v:.3g}" for v in result)
         + ".",
-        stated=found[2] > found[1] > found[0],
+        stated=result[2] > result[1] > result[0],
     )
 
 
 @claims("Utility II", HOLDS, "With a_h = h^κ, A₃ is of order N^(2−ρ−2κ) and vanishes if 2κ + ρ > 2; for ρ = ½, κ > ¾.")
 def falling_privacy() -> Found:
-    found = {kappa: slope([third(n, 0.5, kappa) for n in SIZES], SIZES) for kappa in (0.5, 0.75, 0.9)}
+    result = {kappa: slope([third(n, 0.5, kappa) for n in SIZES], SIZES) for kappa in (0.5, 0.75, 0.9)}
     return Found(
         "ρ = ½, exponent between N = 10⁵ and 10⁶ at κ = 0.5, 0.75, 0.9: "
-        + ", ".join(f"{v:.3f}" for v in found.values())
+        + ", ".join(f"{v:.3f}" for v in result.values())
         + ".",
-        stated=all(abs(v - (1.5 - 2 * kappa)) < 0.05 for kappa, v in found.items()),
+        stated=all(abs(v - (1.5 - 2 * kappa)) < 0.05 for kappa, v in result.items()),
     )
 
 

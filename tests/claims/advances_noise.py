@@ -111,18 +111,18 @@ def parallel() -> Found:
 @claims("Example 8, sensitivities", HOLDS, "Of m records in [0, Λ]: mean Λ/m, sample variance Λ²/m, median Λ.")
 def three_sensitivities() -> Found:
     values, width = (0, 1, 2, 3, 4), 4
-    found = [
+    result = [
         (sensitivity(np.mean, values, m) * m / width, sensitivity(_variance, values, m) * m / width**2)
         for m in (2, 3, 4, 5)
     ]
     middle = sensitivity(np.median, values, 3) / width
     return Found(
         "enumeration, m = 2 to 5: mean·m/Λ "
-        + ", ".join(f"{a:.4f}" for a, _ in found)
+        + ", ".join(f"{a:.4f}" for a, _ in result)
         + "; variance·m/Λ² "
-        + ", ".join(f"{b:.4f}" for _, b in found)
+        + ", ".join(f"{b:.4f}" for _, b in result)
         + f"; median/Λ at m = 3 {middle:.4f}.",
-        stated=all(close(a, 1) and close(b, 1) for a, b in found) and middle == 1,
+        stated=all(close(a, 1) and close(b, 1) for a, b in result) and middle == 1,
     )
 
 
@@ -179,9 +179,9 @@ def noise_of_the_mean() -> Found:
 
 @claims("Issue 1", FAILS, "Pure DP only allows Laplace noise.", "Staircase noise is ε-DP too, with less variance.")
 def only_laplace() -> Found:
-    found = {e: (dp.Staircase(sensitivity=1, epsilon=e), dp.Laplace(sensitivity=1, epsilon=e)) for e in (1, 3, 6)}
-    ratios = [float(a.variance) / float(b.variance) for a, b in found.values()]
-    pure = all(a.privacy_curve(e) == 0 for e, (a, _) in found.items())
+    result = {e: (dp.Staircase(sensitivity=1, epsilon=e), dp.Laplace(sensitivity=1, epsilon=e)) for e in (1, 3, 6)}
+    ratios = [float(a.variance) / float(b.variance) for a, b in result.values()]
+    pure = all(a.privacy_curve(e) == 0 for e, (a, _) in result.items())
     return Found(
         "variance of staircase noise over that of Laplace noise, ε = 1, 3, 6: "
         + ", ".join(f"{r:.4f}" for r in ratios)
@@ -199,15 +199,15 @@ def only_laplace() -> Found:
 )
 def misprinted_gaussian() -> Found:
     epsilon, delta = 0.1, 1e-5
-    found = []
+    result = []
     for width in (0.01, 1, 100):
         ratio = math.sqrt(2 * width * math.log(1.25 / delta) / epsilon) / width
-        found.append(gaussian_delta(epsilon, ratio))
+        result.append(gaussian_delta(epsilon, ratio))
     right = gaussian_delta(epsilon, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
     return Found(
-        f"ε = 0.1, δ = 1e-5, Δ = 0.01, 1, 100: true δ {max(found[0], 0):.4f}, {found[1]:.4f}, {found[2]:.2f}; with "
+        f"ε = 0.1, δ = 1e-5, Δ = 0.01, 1, 100: true δ {max(result[0], 0):.4f}, {result[1]:.4f}, {result[2]:.2f}; with "
         f"Theorem 5 {right:.1e}.",
-        stated=max(found) <= delta,
+        stated=max(result) <= delta,
         corrected=right <= delta,
     )
 

@@ -141,7 +141,7 @@ def bounded_theorem() -> Found:
 
 @claims("Theorem 27", HOLDS, "The exponential mechanism is ε-DP.", "Given a finite sensitivity and a finite sum.")
 def exponential() -> Found:
-    found = {
+    result = {
         e: worst_loss(
             lambda c, e=e: dp.Exponential(sensitivity=1, epsilon=e).probabilities(np.array(c)), replaced(4, 4)
         )
@@ -150,9 +150,9 @@ def exponential() -> Found:
     }
     return Found(
         "4 counts of 4 records, all neighbours, loss over ε at ε = 0.1, 1, 3: "
-        + ", ".join(f"{v:.4f}" for v in found.values())
+        + ", ".join(f"{v:.4f}" for v in result.values())
         + ".",
-        stated=max(found.values()) <= 1,
+        stated=max(result.values()) <= 1,
     )
 
 

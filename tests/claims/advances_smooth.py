@@ -81,11 +81,11 @@ def local_median() -> Found:
     "Example 12, leak", HOLDS, "Noise of the local sensitivity tells two neighbours apart: not (ε, δ)-DP for any δ < 1."
 )
 def local_leaks() -> Found:
-    found = [dp.sensitivity.local_median(_halves(11, more), (0, 1)) for more in (0, 1)]
+    result = [dp.sensitivity.local_median(_halves(11, more), (0, 1)) for more in (0, 1)]
     return Found(
-        f"n = 11: both medians 0, local sensitivities {found[0]:g} and {found[1]:g}; P(release ≠ 0) is 1 and 0, "
+        f"n = 11: both medians 0, local sensitivities {result[0]:g} and {result[1]:g}; P(release ≠ 0) is 1 and 0, "
         "so δ = 1.",
-        stated=close(found[0], 1) and found[1] == 0 and np.median(_halves(11, 0)) == np.median(_halves(11, 1)) == 0,
+        stated=close(result[0], 1) and result[1] == 0 and np.median(_halves(11, 0)) == np.median(_halves(11, 1)) == 0,
     )
 
 

@@ -46,11 +46,11 @@ class Claim:
     @cache  # noqa: B019  (the page and the tests share it; there are as many as rows)
     def check(self) -> str:
         """Run the computation, hold it against the verdict, return its figures."""
-        found = self.compute()
-        seen = (bool(found.stated), None if found.corrected is None else bool(found.corrected))
+        result = self.compute()
+        seen = (bool(result.stated), None if result.corrected is None else bool(result.corrected))
         wanted = (True, None) if self.verdict == HOLDS else (False, True)
-        assert seen == wanted, f"{self.where}: {self.verdict}, but computed {seen}: {found.figures}"
-        return found.figures
+        assert seen == wanted, f"{self.where}: {self.verdict}, but computed {seen}: {result.figures}"
+        return result.figures
 
 
 @dataclass

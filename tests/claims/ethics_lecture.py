@@ -36,33 +36,33 @@ def average() -> Found:
     "For values in [0, 1]; in general the width over √n. (Document 2, Example 23, has 1/n, which is wrong.)",
 )
 def deviation() -> Found:
-    found = [
+    result = [
         sensitivity(lambda x: float(np.std(x, ddof=1)), (0, 0.25, 0.5, 0.75, 1), n) * math.sqrt(n) for n in (3, 4, 5)
     ]
     wide = sensitivity(lambda x: float(np.std(x, ddof=1)), (0, 20, 40), 4) * 2
     ours = dp.sensitivity.std(n=5, bounds=(0, 1), neighbors=dp.ReplaceOne) * math.sqrt(5)
     return Found(
         "√n·sensitivity by enumeration, n = 3, 4, 5: "
-        + ", ".join(f"{v:.4f}" for v in found)
+        + ", ".join(f"{v:.4f}" for v in result)
         + f"; for values in [0, 40], n = 4: {wide:.4f}.",
         stated=close(wide, 1),
-        corrected=all(close(v, 1) for v in found) and close(ours, 1),
+        corrected=all(close(v, 1) for v in result) and close(ours, 1),
     )
 
 
 @claims("1.1, analysis", HOLDS, "The ratio of densities of f + Lap(Δ/ε) is at most e^ε, which tends to 1 with ε.")
 def ratio() -> Found:
-    found = {}
+    result = {}
     for epsilon in (0.01, 0.5, 2.0):
         b = 3 / epsilon
-        found[epsilon] = max(
+        result[epsilon] = max(
             float(stats.laplace.pdf(o, x, b) / stats.laplace.pdf(o, y, b))
             for x, y in ((0, 3), (3, 0), (0, 1.5))
             for o in np.linspace(-9, 9, 37)
         )
     return Found(
-        "Δ = 3, ε = 0.01, 0.5, 2: largest ratio " + ", ".join(f"{v:.5f}" for v in found.values()) + ".",
-        stated=all(v <= math.exp(e) * (1 + 1e-9) for e, v in found.items()) and found[0.01] < 1.011,
+        "Δ = 3, ε = 0.01, 0.5, 2: largest ratio " + ", ".join(f"{v:.5f}" for v in result.values()) + ".",
+        stated=all(v <= math.exp(e) * (1 + 1e-9) for e, v in result.items()) and result[0.01] < 1.011,
     )
 
 
@@ -152,14 +152,14 @@ def many_times() -> Found:
 
 @claims("6, combining releases", HOLDS, "Releases that are harmless alone can together tell about a person.")
 def combined() -> Found:
-    found = []
+    result = []
     for m in (1, 100, 10**4):
         noise = math.sqrt(2 / m) / 0.1
-        found.append(float(2 * stats.norm.cdf(0.5 / noise) - 1) if m > 1 else 1 - math.exp(-0.05))
+        result.append(float(2 * stats.norm.cdf(0.5 / noise) - 1) if m > 1 else 1 - math.exp(-0.05))
     return Found(
         "a count with Lap(1/0.1), asked 1, 100, 10,000 times and averaged (normal approximation): exact after rounding "
-        "with probability " + ", ".join(f"{v:.3f}" for v in found) + ".",
-        stated=found[0] < 0.06 and found[2] > 0.99,
+        "with probability " + ", ".join(f"{v:.3f}" for v in result) + ".",
+        stated=result[0] < 0.06 and result[2] > 0.99,
     )
 
 

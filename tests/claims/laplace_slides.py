@@ -34,13 +34,13 @@ def average() -> Found:
     def largest(n: int) -> float:
         return max(abs((ones + v) / (n + 1) - ones / n) for ones in range(n + 1) for v in (0, 1))
 
-    found = {n: largest(n) * (n + 1) for n in (1, 5, 100)}
+    result = {n: largest(n) * (n + 1) for n in (1, 5, 100)}
     return Found(
-        f"from 1, 5, 100 records to one more: times the larger size {found[1]:.4f}, {found[5]:.4f}, "
-        f"{found[100]:.4f}; from 1 "
+        f"from 1, 5, 100 records to one more: times the larger size {result[1]:.4f}, {result[5]:.4f}, "
+        f"{result[100]:.4f}; from 1 "
         f"to 2 it is {largest(1):.1f}, whatever |x| is later.",
         stated=largest(1) <= 1 / 100,
-        corrected=all(close(v, 1) for v in found.values()),
+        corrected=all(close(v, 1) for v in result.values()),
     )
 
 
@@ -188,10 +188,10 @@ def likes() -> Found:
     def largest(pages: int, most: int) -> int:
         return max(sum(one) for one in itertools.product((0, 1), repeat=pages) if sum(one) <= most)
 
-    found = [largest(6, most) for most in (1, 3, 6)]
+    result = [largest(6, most) for most in (1, 3, 6)]
     return Found(
-        f"6 pages, at most 1, 3, 6 likes each: ℓ₁ sensitivity {found[0]}, {found[1]}, {found[2]}.",
-        stated=found == [1, 3, 6],
+        f"6 pages, at most 1, 3, 6 likes each: ℓ₁ sensitivity {result[0]}, {result[1]}, {result[2]}.",
+        stated=result == [1, 3, 6],
     )
 
 

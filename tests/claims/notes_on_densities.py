@@ -67,11 +67,11 @@ def two_halves() -> Found:
 
 @claims("Example, the mean", HOLDS, "On [0, 1] the mean has sensitivity 1/n, so Lap(1/(nε)) makes it ε-DP.")
 def mean_sensitivity() -> Found:
-    found = [sensitivity(np.mean, (0, 0.25, 0.5, 0.75, 1), n) * n for n in (2, 3, 4)]
+    result = [sensitivity(np.mean, (0, 0.25, 0.5, 0.75, 1), n) * n for n in (2, 3, 4)]
     ours = dp.sensitivity.mean(n=4, bounds=(0, 1), neighbors=dp.ReplaceOne) * 4
     return Found(
-        "enumeration, n = 2, 3, 4: n·Δ = " + ", ".join(f"{v:.6f}" for v in found) + ".",
-        stated=all(close(v, 1) for v in found) and close(ours, 1),
+        "enumeration, n = 2, 3, 4: n·Δ = " + ", ".join(f"{v:.6f}" for v in result) + ".",
+        stated=all(close(v, 1) for v in result) and close(ours, 1),
     )
 
 
@@ -315,15 +315,15 @@ def ks_comparison() -> Found:
         # Doob: E max of the running noise <= 2 sqrt(cells * 2 (2/epsilon)^2); F bends by at most its density in a cell
         return 2 * math.sqrt(cells * 8) / n + 2.5 / cells
 
-    found = [(bound(n), n ** (-1 / 3)) for n in (10**4, 10**6, 10**8)]
+    result = [(bound(n), n ** (-1 / 3)) for n in (10**4, 10**6, 10**8)]
     return Found(
         "ε = 1, Lap(2) in each cell, density at most 2.5: E KS to F_x is at most "
-        + ", ".join(f"{a:.1e}" for a, _ in found)
+        + ", ".join(f"{a:.1e}" for a, _ in result)
         + " at n = 10⁴, 10⁶, 10⁸, against n^(−1/3) = "
-        + ", ".join(f"{b:.1e}" for _, b in found)
+        + ", ".join(f"{b:.1e}" for _, b in result)
         + ".",
-        stated=any(a > b for a, b in found),
-        corrected=all(a < b / 2 for a, b in found),
+        stated=any(a > b for a, b in result),
+        corrected=all(a < b / 2 for a, b in result),
     )
 
 

@@ -37,11 +37,11 @@ def power() -> Found:
     "For small ε only.",
 )
 def substantial_power() -> Found:
-    found = {e: float(stats.laplace.sf(stats.laplace.isf(0.05) - e)) for e in (0.1, 1, 5)}
+    result = {e: float(stats.laplace.sf(stats.laplace.isf(0.05) - e)) for e in (0.1, 1, 5)}
     return Found(
-        "Laplace noise, α = 0.05, best power at ε = 0.1, 1, 5: " + ", ".join(f"{v:.4f}" for v in found.values()) + ".",
-        stated=found[5] < 0.5,
-        corrected=found[0.1] < 0.06,
+        "Laplace noise, α = 0.05, best power at ε = 0.1, 1, 5: " + ", ".join(f"{v:.4f}" for v in result.values()) + ".",
+        stated=result[5] < 0.5,
+        corrected=result[0.1] < 0.06,
     )
 
 

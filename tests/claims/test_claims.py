@@ -29,9 +29,9 @@ def test_a_wrong_verdict_is_caught(verdict: str) -> None:
     )
     claim = dataclasses.replace(EVERYTHING[0], verdict=verdict, compute=lambda: right)
     claim.check()
-    for found in wrong:
+    for result in wrong:
         with pytest.raises(AssertionError, match="computed"):
-            dataclasses.replace(claim, compute=lambda found=found: found).check()
+            dataclasses.replace(claim, compute=lambda result=result: result).check()
 
 
 def test_no_two_rows_have_the_same_place() -> None:

@@ -33,8 +33,8 @@ def test_visits_are_the_same_every_time_and_look_like_a_shop():
     assert 10 < np.median(amount) < amount.mean() < 30
     assert set(visits["region"].to_pylist()) == set(demo.REGIONS)
     assert 300 < len(set(visits["product"].to_pylist())) <= demo.PRODUCTS
-    each = np.bincount(visits["customer"].to_numpy())
-    assert 5 < each[each > 0].mean() < 8
+    item = np.bincount(visits["customer"].to_numpy())
+    assert 5 < item[item > 0].mean() < 8
 
 
 def test_the_demo_runs_twice_and_leaves_a_page(tmp_path):
@@ -49,7 +49,7 @@ def test_the_demo_runs_twice_and_leaves_a_page(tmp_path):
         "picture: ", "page: ", "The next demo starts all over",
     ):  # fmt: skip
         assert part in done.stdout
-    names = {each.name for each in folder.iterdir()}
+    names = {item.name for item in folder.iterdir()}
     assert {*demo.FILES, demo.LEDGER, demo.MARKER} <= names
     assert "<script" not in (folder / "regions.html").read_text(encoding="utf-8")
     assert (folder / "regions.svg").read_text(encoding="utf-8").startswith("<svg ")

@@ -66,29 +66,29 @@ def test_smoothed_draws_follow_the_mixture() -> None:
 def test_a_huge_epsilon_does_not_hang() -> None:
     start = time.perf_counter()
     for method in ("histogram", "perturbed", "smoothed", "ks"):
-        found = dp.density.release([0.1, 0.9], (0, 1), 10**6, method, bins=2, points=1)  # type: ignore[arg-type]
-        assert found.weights.sum() == 1
+        result = dp.density.release([0.1, 0.9], (0, 1), 10**6, method, bins=2, points=1)  # type: ignore[arg-type]
+        assert result.weights.sum() == 1
     assert time.perf_counter() - start < 5
 
 
 @given(st.lists(st.floats(-1e300, 1e300) | st.floats(-2, 2), min_size=1, max_size=12))
 def test_the_simplex(values: list[float]) -> None:
     x = np.array(values)
-    found = on_simplex(x)
-    assert np.all(found >= 0)
-    assert math.fsum(found.tolist()) == pytest.approx(1, abs=1e-12)
+    result = on_simplex(x)
+    assert np.all(result >= 0)
+    assert math.fsum(result.tolist()) == pytest.approx(1, abs=1e-12)
     order = np.argsort(x, kind="stable")
-    assert np.all(np.diff(found[order]) >= 0)
+    assert np.all(np.diff(result[order]) >= 0)
 
 
 @given(st.lists(st.integers(-40, 40), min_size=1, max_size=7), st.integers(1, 40))
 def test_the_simplex_is_the_nearest_point(values: list[int], scale: int) -> None:
     """Against the optimality conditions: x - found is one constant where found > 0, and at most it elsewhere."""
     x = np.array(values) / scale
-    found = on_simplex(x)
-    shift = (x - found)[found > 0]
+    result = on_simplex(x)
+    shift = (x - result)[result > 0]
     assert np.ptp(shift) < 1e-12
-    assert np.all(x[found == 0] <= shift[0] + 1e-12)
+    assert np.all(x[result == 0] <= shift[0] + 1e-12)
     already = np.abs(x) / max(np.abs(x).sum(), 1e-300)
     if np.abs(x).sum() > 0:
         assert np.allclose(on_simplex(already), already, atol=1e-15)
@@ -96,11 +96,11 @@ def test_the_simplex_is_the_nearest_point(values: list[int], scale: int) -> None
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=9))
 def test_perturbed(noisy: list[int]) -> None:
-    found = histograms.perturbed(np.array(noisy))
-    assert np.all(found >= 0)
-    assert found.sum() == pytest.approx(1)
+    result = histograms.perturbed(np.array(noisy))
+    assert np.all(result >= 0)
+    assert result.sum() == pytest.approx(1)
     if max(noisy) > 0:
-        assert np.array_equal(found > 0, np.array(noisy) > 0)
+        assert np.array_equal(result > 0, np.array(noisy) > 0)
 
 
 def test_counts_move_by_what_the_mechanism_is_told() -> None:

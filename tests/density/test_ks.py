@@ -29,14 +29,14 @@ def tables(records: int, cells: int) -> list[tuple[int, ...]]:
 
 def neighbours(x: tuple[int, ...]) -> set[tuple[int, ...]]:
     """One record moves from cell a to cell b."""
-    counts, found = np.diff(x, prepend=0).tolist(), set()
+    counts, result = np.diff(x, prepend=0).tolist(), set()
     for a, b in itertools.permutations(range(len(x)), 2):
         if counts[a] > 0:
             moved = list(counts)
             moved[a] -= 1
             moved[b] += 1
-            found.add(tuple(itertools.accumulate(moved)))
-    return found
+            result.add(tuple(itertools.accumulate(moved)))
+    return result
 
 
 @cache
@@ -147,11 +147,11 @@ def test_the_recursion_counts_paths(x: Any, k: int) -> None:
     unit = mp.power(mp.mpf(k) / cells, k) * mp.exp(-k)
     for threshold in range(x[-1] + 2):
         inside = [z for z in paths(cells, k) if true_score(x, z) <= threshold]
-        found = ks.forward(problem, threshold, weights)
+        result = ks.forward(problem, threshold, weights)
         if not inside:
-            assert found.total == -math.inf
+            assert result.total == -math.inf
             continue
-        assert abs(mp.exp(found.total) / (unit * real(sum(map(multinomial, inside)))) - 1) < mp.mpf(1e-13)
+        assert abs(mp.exp(result.total) / (unit * real(sum(map(multinomial, inside)))) - 1) < mp.mpf(1e-13)
     assert ks.forward(problem, x[-1], weights).total == pytest.approx(problem.everything(), abs=1e-13)
 
 
@@ -170,7 +170,7 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
     size = float(np.abs(weights).max()) + k * (math.log(cells) + 3) + 64
     bound = ks.rounding(problem, k + 1, size)
     for threshold in (n // (2 * k) + 1, n // 10, n // 2, n):
-        found = ks.forward(problem, threshold, weights)
+        result = ks.forward(problem, threshold, weights)
         state = {0: 1}
         for low, high in problem.band(threshold):
             state = {
@@ -178,21 +178,21 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
                 for z in range(low, high + 1)
             }
         if not state or not state[k]:
-            assert found.total == -math.inf
+            assert result.total == -math.inf
             continue
         unit = k * mp.log(mp.mpf(k) / cells) - k - cells * mp.log(mp.mpf(math.factorial(k)))
         exact = mp.log(mp.mpf(state[k])) + unit
-        assert abs(mp.mpf(found.total) - exact) <= mp.mpf(bound)
+        assert abs(mp.mpf(result.total) - exact) <= mp.mpf(bound)
 
 
 def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     """The share of proposals that are kept: the lower sum of the blocks is at most the weight itself."""
     problem = ks.Problem(x, k)
-    found = ks.blocks(problem, epsilon / 2, problem.log_weights())
-    upper = max(block.upper for block in found)
-    total = math.fsum(math.exp(block.upper - upper) for block in found)
-    singles = [b for b in found if b.inner is not None and b.inner.threshold - b.start == 1]
-    kept = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in found)
+    result = ks.blocks(problem, epsilon / 2, problem.log_weights())
+    upper = max(block.upper for block in result)
+    total = math.fsum(math.exp(block.upper - upper) for block in result)
+    singles = [b for b in result if b.inner is not None and b.inner.threshold - b.start == 1]
+    kept = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in result)
     return kept / total
 
 

@@ -27,35 +27,35 @@ def made(weights: Any, *edges: Any) -> Density:
 @pytest.mark.parametrize("data", [[0.5], [0.0, 1.0], [-5.0, 99.0, 0.3], np.linspace(0, 1, 500), [True, False]], ids=len)
 @pytest.mark.parametrize("epsilon", [0.01, 1, 50])
 def test_releases_are_distributions(method: Any, data: Any, epsilon: float) -> None:
-    found = release(data, (0, 1), epsilon, method, source=SeededSource(3))
-    assert np.all(found.weights >= 0)
-    assert math.fsum(found.weights.ravel().tolist()) == pytest.approx(1, abs=1e-12)
-    assert found.guarantee == PureDP(epsilon)
-    assert (found.edges[0][0], found.edges[0][-1]) == (0, 1)
+    result = release(data, (0, 1), epsilon, method, source=SeededSource(3))
+    assert np.all(result.weights >= 0)
+    assert math.fsum(result.weights.ravel().tolist()) == pytest.approx(1, abs=1e-12)
+    assert result.guarantee == PureDP(epsilon)
+    assert (result.edges[0][0], result.edges[0][-1]) == (0, 1)
     grid = np.linspace(-0.5, 1.5, 301)
-    cdf = found.cdf(grid)
+    cdf = result.cdf(grid)
     assert np.all(np.diff(cdf) >= 0)
-    assert (cdf[0], cdf[-1], found.cdf(0.0), found.cdf(1.0)) == (0, 1, 0, 1)
+    assert (cdf[0], cdf[-1], result.cdf(0.0), result.cdf(1.0)) == (0, 1, 0, 1)
     q = np.linspace(0, 1, 101)
-    back = found.quantile(q)
+    back = result.quantile(q)
     assert np.all(np.diff(back) >= 0)
-    assert np.allclose(found.cdf(back), q, atol=1e-12)
-    sample = found.sample(200, source=SeededSource(1))
+    assert np.allclose(result.cdf(back), q, atol=1e-12)
+    sample = result.sample(200, source=SeededSource(1))
     assert np.all((sample >= 0) & (sample <= 1))
-    assert "seeded, not private" in repr(found)
+    assert "seeded, not private" in repr(result)
     assert "seeded" not in repr(release(data, (0, 1), epsilon, method))
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12).filter(any), st.floats(0, 1))
 def test_quantile_is_the_smallest_with_enough_below(parts: list[int], q: float) -> None:
     weights = np.array(parts) / sum(parts)
-    found = made(weights, np.arange(len(parts) + 1))
-    t = found.quantile(q)
-    assert found.cdf(t) >= q - 1e-12
+    result = made(weights, np.arange(len(parts) + 1))
+    t = result.quantile(q)
+    assert result.cdf(t) >= q - 1e-12
     if t > 0:
-        assert found.cdf(t - 1e-6) < q + 1e-12
+        assert result.cdf(t - 1e-6) < q + 1e-12
     last = max(i for i, c in enumerate(parts) if c) + 1
-    assert found.quantile(1.0) <= last
+    assert result.quantile(1.0) <= last
 
 
 def test_quantile_one_stops_at_the_last_bin_with_weight() -> None:
@@ -67,27 +67,27 @@ def test_quantile_one_stops_at_the_last_bin_with_weight() -> None:
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 9))
 def test_samples_stay_in_bounds(low: float, width: float, bins: int) -> None:
     edges = np.linspace(low, low + width, bins + 1)
-    found = made(np.full(bins, 1 / bins), edges)
+    result = made(np.full(bins, 1 / bins), edges)
 
     class Largest(SeededSource):
         def words(self, count: int) -> Any:
             return np.full(count, 2**64 - 1, dtype=np.uint64)
 
     for source in (Largest(1), SeededSource(2)):
-        sample = found.sample(50, source=source)
+        sample = result.sample(50, source=source)
         assert np.all((sample >= edges[0]) & (sample <= edges[-1]))
-    assert found.sample(0).shape == (0,)
+    assert result.sample(0).shape == (0,)
 
 
 @pytest.mark.parametrize("method", METHODS[:3])
 def test_several_dimensions(method: Any) -> None:
     data = np.column_stack([np.linspace(0, 1, 400), np.linspace(0, 10, 400) ** 2 / 10])
-    found = release(data, [(0, 1), (0, 10)], 5, method, bins=[4, 3])
-    assert found.weights.shape == (4, 3)
-    assert found.weights.sum() == pytest.approx(1)
-    assert found.sample(20).shape == (20, 2)
-    assert (found.density() * (1 / 4) * (10 / 3)).sum() == pytest.approx(1)
-    for act in (lambda: found.cdf(0.5), lambda: found.quantile(0.5)):
+    result = release(data, [(0, 1), (0, 10)], 5, method, bins=[4, 3])
+    assert result.weights.shape == (4, 3)
+    assert result.weights.sum() == pytest.approx(1)
+    assert result.sample(20).shape == (20, 2)
+    assert (result.density() * (1 / 4) * (10 / 3)).sum() == pytest.approx(1)
+    for act in (lambda: result.cdf(0.5), lambda: result.quantile(0.5)):
         with pytest.raises(DitherError, match="one dimension"):
             act()
     cube = release(np.zeros((50, 3)), [(0, 1)] * 3, 1, method, bins=2)
@@ -99,11 +99,11 @@ def test_several_dimensions(method: Any) -> None:
 
 def test_cells_are_where_the_records_are() -> None:
     data = np.array([[0.0, 0.0], [0.24, 9.9], [0.25, 10.0], [1.0, -3.0], [7.0, 5.0]])
-    found = release(data, [(0, 1), (0, 10)], 10**6, bins=(4, 2))
+    result = release(data, [(0, 1), (0, 10)], 10**6, bins=(4, 2))
     want = np.zeros((4, 2))
     for cell in [(0, 0), (0, 1), (1, 1), (3, 0), (3, 1)]:
         want[cell] += 0.2
-    assert np.allclose(found.weights, want, atol=1e-12)
+    assert np.allclose(result.weights, want, atol=1e-12)
     ks = release(data[:, 0], (0, 1), 10**6, "ks", bins=4, points=5)
     assert np.allclose(ks.weights, [0.4, 0.2, 0, 0.4])
 
@@ -208,9 +208,9 @@ def test_nothing_depends_on_n_where_it_is_private() -> None:
 def test_noise_beyond_all_counts(method: Any, neighbors: Any) -> None:
     for epsilon in (1e-3, 1e-12, 1e-17, 1e-18):
         for seed in range(5):
-            found = release([0.5], (0, 1), epsilon, method, bins=50, neighbors=neighbors, source=SeededSource(seed))
-            assert np.all(found.weights >= 0)
-            assert found.weights.sum() == pytest.approx(1)
+            result = release([0.5], (0, 1), epsilon, method, bins=50, neighbors=neighbors, source=SeededSource(seed))
+            assert np.all(result.weights >= 0)
+            assert result.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_noise_beyond_all_counts(method: Any, neighbors: Any) -> None:
 def test_accuracy(method: Any, most: float) -> None:
     data = np.sort(np.random.default_rng(1).beta(2, 5, 10_000))
     for seed in range(2):
-        found = release(data, (0, 1), 1, method, source=SeededSource(seed))
+        result = release(data, (0, 1), 1, method, source=SeededSource(seed))
         share = np.arange(1, data.size + 1) / data.size
-        assert np.abs(found.cdf(data) - share).max() < most
+        assert np.abs(result.cdf(data) - share).max() < most
 
 
 def test_the_public_face() -> None:

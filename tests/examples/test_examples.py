@@ -261,13 +261,13 @@ def test_example(path, tmp_path, capsys):
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = module.main(tmp_path, quick=True)
+    result = module.main(tmp_path, quick=True)
     plots = list(tmp_path.iterdir())
     assert [plot.name for plot in plots] == [f"{path.stem}.png"]
     assert plots[0].read_bytes().startswith(b"\x89PNG")
     assert plots[0].stat().st_size > 10_000
     assert len(capsys.readouterr().out.splitlines()) >= 4
-    CHECKS[path.stem](found)
+    CHECKS[path.stem](result)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -280,8 +280,8 @@ def test_example_is_short_and_explained(path):
 
 def _requirements(names: list[str]) -> set[str]:
     """The packages that these lines of pyproject.toml name, as they are imported."""
-    found = {re.split(r"[\[<>=~! ]", line, maxsplit=1)[0].lower() for line in names}
-    return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in found}
+    result = {re.split(r"[\[<>=~! ]", line, maxsplit=1)[0].lower() for line in names}
+    return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in result}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -42,16 +42,16 @@ class Tape:
 
         def taped(budget, parts, share, *, aligned=False):
             if self.place is None:
-                found = release(budget, parts, share, aligned=aligned)
-                self.calls.append((parts, share, aligned, found))
-                return found
-            before, *asked, found = self.calls[self.place]
+                result = release(budget, parts, share, aligned=aligned)
+                self.calls.append((parts, share, aligned, result))
+                return result
+            before, *asked, result = self.calls[self.place]
             self.place += 1
             assert asked == [share, aligned]
             assert [reach for _, reach in parts] == [reach for _, reach in before]
             release(budget, parts, share, aligned=aligned)
             self.moved = max(self.moved, self.apart(budget, parts, before, aligned))
-            return found
+            return result
 
         monkeypatch.setattr(Budget, "release", taped)
 
@@ -170,9 +170,9 @@ def test_the_widest_and_the_narrowest_bounds_give_numbers(name, width):
         for bounds in ((0, width), [(0, width), (0, 1)], [(-width, width), (width, 2 * width)]):
             given = rows * np.array([width, 1.0 if bounds[1] == (0, 1) else width])
             model = make(epsilon=20).set_params(bounds=bounds).fit(given, np.arange(count) % 2)
-            for found in (value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"):
-                if isinstance(found, (float, np.ndarray)) and np.asarray(found).dtype.kind == "f":
-                    assert np.isfinite(found).all()
+            for result in (value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"):
+                if isinstance(result, (float, np.ndarray)) and np.asarray(result).dtype.kind == "f":
+                    assert np.isfinite(result).all()
             used = getattr(model, "predict", getattr(model, "transform", None))
             assert used is None or np.isfinite(used(given)).all()
 
@@ -180,9 +180,9 @@ def test_the_widest_and_the_narrowest_bounds_give_numbers(name, width):
 def test_a_penalty_of_one_weight_does_not_blur_the_others():
     rows = RNG.uniform(-1, 1, (6000, 2)) * [1.0, 1e-12]
     model = learn.Ridge(alpha=1, epsilon=5, bounds=[(-1, 1), (-1e-12, 1e-12)], label_bounds=(-1, 1))
-    found = model.fit(rows, 0.5 * rows[:, 0]).coef_
-    assert abs(found[0] - 0.5) < 0.1
-    assert abs(found[1]) < 1
+    result = model.fit(rows, 0.5 * rows[:, 0]).coef_
+    assert abs(result[0] - 0.5) < 0.1
+    assert abs(result[1]) < 1
 
 
 SECRET = 4321.0625
@@ -233,15 +233,15 @@ class Always:
 
 
 def scores(X, y, monkeypatch, **given):
-    found = []
+    result = []
 
     def noted(_, all_scores, **__):
-        found.extend(all_scores)
+        result.extend(all_scores)
         return 0
 
     monkeypatch.setattr(selection.Exponential, "select_index", noted)
     learn.select_model([Always(0), Always(1)], X, y, epsilon=1, public=True, **given)
-    return [one / 2**20 for one in found]
+    return [one / 2**20 for one in result]
 
 
 @pytest.mark.parametrize(("row", "label"), [(["x"], 0), ([1.0], "x"), (["x"], "x"), ([None], None), ([10**400], 1)])
@@ -279,8 +279,8 @@ def test_no_record_makes_a_warning_in_a_descent(loss, size):
     rows[3] = size, -size
     if isinstance(loss, (learn.Squared, learn.Huber)):
         targets[4] = -size
-    found = NoisyDescent(steps=20, step=5, clip=1.0, noise_multiplier=1, size=20).run(loss, rows, targets, np.zeros(2))
-    assert np.isfinite(found.iterates).all()
+    result = NoisyDescent(steps=20, step=5, clip=1.0, noise_multiplier=1, size=20).run(loss, rows, targets, np.zeros(2))
+    assert np.isfinite(result.iterates).all()
     assert np.isfinite(learn.TheoremSGD(epsilon=1, steps=60, clip=1.0).run(loss, rows, targets, np.zeros(2))).all()
 
 
@@ -317,8 +317,8 @@ def test_an_answer_is_not_given_again_for_other_features(tmp_path):
 
 def test_records_of_no_length_are_below_every_ceiling():
     """Zero has no octave: it counted as nearly the largest."""
-    found = noisy_ceiling(np.zeros(10000), 8.0, 0.9, 10000, Budget(dp.ApproxDP(20, 1e-5)), share=1)
-    assert found == 8 * 2**-9.5
+    result = noisy_ceiling(np.zeros(10000), 8.0, 0.9, 10000, Budget(dp.ApproxDP(20, 1e-5)), share=1)
+    assert result == 8 * 2**-9.5
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -337,5 +337,5 @@ def test_what_is_given_is_left_alone(name):
 @pytest.mark.parametrize(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
 def test_the_event_costs_no_more_than_is_claimed(name, delta, epsilon):
     model = ESTIMATORS[name](epsilon=epsilon, delta=delta).fit(*records(name, 3000, 2))
-    found = dp.accounting.best_of(model.event_, 1e-5 if delta is None else delta).guarantee
-    assert float(found.epsilon) <= epsilon * (1 + 1e-9)
+    result = dp.accounting.best_of(model.event_, 1e-5 if delta is None else delta).guarantee
+    assert float(result.epsilon) <= epsilon * (1 + 1e-9)

@@ -81,9 +81,9 @@ def changed(record):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_one_record_more_moves_the_sums_and_nothing_else(name, record, epsilon):
     claim = ESTIMATORS[name](epsilon=epsilon).guarantee
-    found = replay(fitting(name, epsilon=epsilon), (ROWS, LABELS, VALUES), with_record(record), claim=claim)
-    assert found.passed, str(found)
-    assert found.releases
+    result = replay(fitting(name, epsilon=epsilon), (ROWS, LABELS, VALUES), with_record(record), claim=claim)
+    assert result.passed, str(result)
+    assert result.releases
 
 
 @pytest.mark.parametrize("epsilon", [1, 20])
@@ -92,9 +92,9 @@ def test_one_record_more_moves_the_sums_and_nothing_else(name, record, epsilon):
 def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilon):
     given = {"epsilon": epsilon, "neighbors": dp.ReplaceOne}
     claim = ESTIMATORS[name](**given).guarantee
-    found = replay(fitting(name, **given), (ROWS, LABELS, VALUES), changed(record), claim=claim)
-    assert found.passed, str(found)
-    assert found.releases
+    result = replay(fitting(name, **given), (ROWS, LABELS, VALUES), changed(record), claim=claim)
+    assert result.passed, str(result)
+    assert result.releases
 
 
 def unclipped(rows, norm, bits, *_):
@@ -108,9 +108,11 @@ def test_a_twin_that_does_not_clip_is_caught(name, monkeypatch):
     monkeypatch.setattr(base, "clip", lambda rows, _: rows)
     monkeypatch.setattr(budget, "quantised", unclipped)
     far = np.vstack([ROWS, [60.0, -60.0, 60.0]]), np.append(LABELS, 1), np.append(VALUES, 1.0)
-    found = replay(fitting(name, epsilon=20), (ROWS, LABELS, VALUES), far, claim=ESTIMATORS[name](epsilon=20).guarantee)
-    assert not found.passed
-    assert "sensitivity" in str(found) or "lose more" in str(found)
+    result = replay(
+        fitting(name, epsilon=20), (ROWS, LABELS, VALUES), far, claim=ESTIMATORS[name](epsilon=20).guarantee
+    )
+    assert not result.passed
+    assert "sensitivity" in str(result) or "lose more" in str(result)
 
 
 @pytest.mark.parametrize(("name", "kept"), [("GaussianNB", "theta_"), ("KMeans", "cluster_centers_")])
@@ -118,8 +120,8 @@ def test_a_twin_that_keeps_something_of_the_data_is_caught(name, kept):
     def fit(data):
         return {**fitting(name)(data), kept: data[0].mean(axis=0)}
 
-    found = replay(fit, (ROWS, LABELS, VALUES), with_record("inside"))
-    assert "result differs" in str(found)
+    result = replay(fit, (ROWS, LABELS, VALUES), with_record("inside"))
+    assert "result differs" in str(result)
 
 
 @pytest.mark.parametrize("name", ["pure Mean", "pure StandardScaler", "GaussianNB", "LogisticRegression"])
@@ -127,8 +129,8 @@ def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypa
     noisy = budget.Budget._noisy
     monkeypatch.setattr(budget.Budget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1)))
     claim = ESTIMATORS[name]().guarantee
-    found = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)
-    assert "lose more" in str(found)
+    result = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)
+    assert "lose more" in str(result)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -165,8 +167,10 @@ def test_the_measured_epsilon_is_below_the_claim(name):
         }
         return np.concatenate([np.ravel(kept[key]) for key in sorted(kept) if not isinstance(kept[key], str)])
 
-    found = measure(fit, (rows, labels, values), more, trials=TRIALS, claim=dp.ApproxDP(0.5, 1e-5), confidence=1 - 1e-9)
-    assert not found.refuted
+    result = measure(
+        fit, (rows, labels, values), more, trials=TRIALS, claim=dp.ApproxDP(0.5, 1e-5), confidence=1 - 1e-9
+    )
+    assert not result.refuted
 
 
 def test_the_measure_refutes_a_fit_with_too_little_noise():
@@ -176,5 +180,5 @@ def test_the_measure_refutes_a_fit_with_too_little_noise():
     def fit(rows):
         return learn.Mean(epsilon=100, bounds=BOUNDS).fit(rows).mean_
 
-    found = measure(fit, rows, np.vstack([rows, [[10.0]]]), trials=500, claim=dp.ApproxDP(0.5, 1e-5))
-    assert found.refuted
+    result = measure(fit, rows, np.vstack([rows, [[10.0]]]), trials=500, claim=dp.ApproxDP(0.5, 1e-5))
+    assert result.refuted

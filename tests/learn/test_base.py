@@ -143,9 +143,9 @@ def test_sparse_rows_and_weights_are_refused(estimator):
 def test_few_rows_many_columns_and_constant_columns_do_not_fail(estimator, shape):
     rows, labels = np.full(shape, 3.0), np.full(shape[0], 5.0)
     fitted = clone(estimator).fit(rows, labels)
-    found = [value for name, value in vars(fitted).items() if name.endswith("_") and isinstance(value, np.ndarray)]
-    assert found
-    assert all(np.all(np.isfinite(value)) for value in found)
+    result = [value for name, value in vars(fitted).items() if name.endswith("_") and isinstance(value, np.ndarray)]
+    assert result
+    assert all(np.all(np.isfinite(value)) for value in result)
 
 
 @each
@@ -216,8 +216,8 @@ def test_the_replay_sees_a_sum_that_moves_too_far(monkeypatch):
 
 @pytest.fixture
 def ledger(tmp_path):
-    with dp.ledger.open(tmp_path / "budget.sqlite") as found:
-        yield found
+    with dp.ledger.open(tmp_path / "budget.sqlite") as result:
+        yield result
 
 
 @each
@@ -244,14 +244,14 @@ def test_what_cannot_be_fitted_is_not_charged(estimator, ledger):
 @each
 def test_a_request_under_a_key_is_answered_again_for_nothing(estimator, ledger):
     ledger.create("visits", limit=dp.ApproxDP(1, 1e-5))
-    found = []
+    result = []
     for _ in range(2):
         with ledger.scope("visits", key="june"):
-            found.append(clone(estimator).fit(X, y))
+            result.append(clone(estimator).fit(X, y))
     for name in ("coef_", "mean_", "scale_", "components_"):
-        if hasattr(found[0], name):
-            assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
-    assert found[1].event_.epsilon_at(Fraction(1, 10**5)) == 1
+        if hasattr(result[0], name):
+            assert np.array_equal(getattr(result[0], name), getattr(result[1], name))
+    assert result[1].event_.epsilon_at(Fraction(1, 10**5)) == 1
     with ledger.scope("visits", key="june"), pytest.raises(dp.InvalidArgument, match="key"):
         clone(estimator).set_params(bounds=(-50, 50)).fit(X, y)
 
@@ -289,5 +289,5 @@ def test_dither_does_not_import_scikit_learn():
 def test_without_scikit_learn_the_error_says_what_to_install(tmp_path: Path):
     (tmp_path / "sklearn.py").write_text("raise ImportError('no')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dither.learn.base"
-    found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "pip install 'dither[learn]'" in found.stderr
+    result = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "pip install 'dither[learn]'" in result.stderr

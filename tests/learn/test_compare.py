@@ -42,9 +42,9 @@ class Notes(ClassifierMixin, BaseEstimator):
 def test_all_epsilons_have_the_same_splits_and_classes_keep_their_shares():
     Notes.seen.clear()
     X, y = np.arange(50.0)[:, np.newaxis], np.repeat([0, 1], [40, 10])
-    found = compare(Notes(), X, y, epsilons=(0.5, 2, 7), repeats=4, baseline=Notes(epsilon=99), test_size=0.2)
-    assert found.scores.tolist() == [[0.5] * 4, [2.0] * 4, [7.0] * 4]
-    assert found.baseline.tolist() == [99.0] * 4
+    result = compare(Notes(), X, y, epsilons=(0.5, 2, 7), repeats=4, baseline=Notes(epsilon=99), test_size=0.2)
+    assert result.scores.tolist() == [[0.5] * 4, [2.0] * 4, [7.0] * 4]
+    assert result.baseline.tolist() == [99.0] * 4
     by_epsilon = {epsilon: [one[1:] for one in Notes.seen if one[0] == epsilon] for epsilon in (0.5, 2, 7, 99)}
     assert by_epsilon[0.5] == by_epsilon[2] == by_epsilon[7] == by_epsilon[99]
     assert len({tuple(one[1]) for one in by_epsilon[2]}) == 8  # other splits in every repeat
@@ -54,25 +54,25 @@ def test_all_epsilons_have_the_same_splits_and_classes_keep_their_shares():
 
 
 def test_private_scores_come_near_the_baseline_as_epsilon_grows():
-    found = compare(
+    result = compare(
         LinearRegression(bounds=(0, 10), label_bounds=(0, 15)), ROWS, VALUES, epsilons=(0.01, 50), repeats=5
     )
-    assert found.baseline == pytest.approx(np.ones(5))
-    assert found.scores[1].min() > 0.9
-    assert found.scores[0].mean() < found.scores[1].mean()
+    assert result.baseline == pytest.approx(np.ones(5))
+    assert result.scores[1].min() > 0.9
+    assert result.scores[0].mean() < result.scores[1].mean()
 
 
 def test_the_table_is_that_of_numpy():
     scores = RNG.uniform(size=(2, 6))
-    found = Comparison("Ridge", (0.5, 1.0), scores, scores[0] + 1)
-    for row, values in zip(found.table, (scores[0], scores[1], scores[0] + 1), strict=True):
+    result = Comparison("Ridge", (0.5, 1.0), scores, scores[0] + 1)
+    for row, values in zip(result.table, (scores[0], scores[1], scores[0] + 1), strict=True):
         assert row["mean"] == pytest.approx(np.mean(values))
         assert row["std"] == pytest.approx(np.std(values, ddof=1))
         assert (row["lowest"], row["highest"]) == (values.min(), values.max())
-    assert [row["epsilon"] for row in found.table] == [0.5, 1.0, None]
-    frame = found.to_pandas()
+    assert [row["epsilon"] for row in result.table] == [0.5, 1.0, None]
+    frame = result.to_pandas()
     assert frame["epsilon"].tolist() == [0.5, 1.0, math.inf]
-    assert frame["mean"].tolist() == [row["mean"] for row in found.table]
+    assert frame["mean"].tolist() == [row["mean"] for row in result.table]
 
 
 def test_it_says_that_it_is_not_private():
@@ -104,29 +104,29 @@ def test_every_kind_of_estimator_can_be_studied():
         (Mean(bounds=(0, 10)), None, lambda model, X: -float(np.abs(X.mean(axis=0) - model.mean_).max())),
     )
     for estimator, y, scoring in kinds:
-        found = compare(estimator, ROWS, y, epsilons=(1,), repeats=2, scoring=scoring)
-        assert found.scores.shape == (1, 2)
-        assert np.all(np.isfinite(found.scores))
-        assert found.baseline is not None
-        assert found.name == type(estimator).__name__
+        result = compare(estimator, ROWS, y, epsilons=(1,), repeats=2, scoring=scoring)
+        assert result.scores.shape == (1, 2)
+        assert np.all(np.isfinite(result.scores))
+        assert result.baseline is not None
+        assert result.name == type(estimator).__name__
 
 
 def test_a_pipeline_can_be_studied():
     steps = make_pipeline(StandardScaler(bounds=(0, 10)), LinearRegression(bounds=(-3, 3), label_bounds=(0, 15)))
-    found = compare(steps, ROWS, VALUES, epsilons=(1, 9), repeats=2, parameter="linearregression__epsilon")
-    assert found.baseline is None
-    found = compare(
+    result = compare(steps, ROWS, VALUES, epsilons=(1, 9), repeats=2, parameter="linearregression__epsilon")
+    assert result.baseline is None
+    result = compare(
         steps, ROWS, VALUES, repeats=1, parameter="linearregression__epsilon", baseline=PlainLinearRegression()
     )
-    assert found.baseline is not None
-    assert found.scores.shape == (4, 1)
+    assert result.baseline is not None
+    assert result.scores.shape == (4, 1)
 
 
 def test_scoring_is_that_of_scikit_learn():
     estimator = LinearRegression(bounds=(0, 10), label_bounds=(0, 15))
     wanted = "neg_mean_absolute_error"
-    found = compare(estimator, ROWS, VALUES, epsilons=(20,), repeats=2, scoring=wanted, baseline=None)
-    assert -2 < found.scores.max() <= 0
+    result = compare(estimator, ROWS, VALUES, epsilons=(20,), repeats=2, scoring=wanted, baseline=None)
+    assert -2 < result.scores.max() <= 0
 
 
 @pytest.mark.parametrize("changed", [{"epsilons": ()}, {"epsilons": (math.inf,)}, {"epsilons": (0,)}, {"repeats": 0}])

@@ -161,23 +161,23 @@ def test_it_learns(rate):
     y = (rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 1]))).astype(float)
     noise = noise_for(1, 1e-5, steps=60) if rate == 1 else 40.0
     made = {"clip": 1.0, "step": 4.0, "size": 4000, "sampling_rate": rate, "delta": 1e-5}
-    found = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=60, noise_multiplier=noise, **made)
+    result = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=60, noise_multiplier=noise, **made)
     # noise in the last average: some 0.05 a coordinate; the slope is near 2
-    assert 1 < found.average[1] < 3
-    assert abs(found.average[0]) < 0.7
+    assert 1 < result.average[1] < 3
+    assert abs(result.average[0]) < 0.7
 
 
 def test_a_noiseless_release_is_plain_clipped_descent():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(200, 4)), np.eye(3)[rng.integers(0, 3, 200)]
-    found = descend_privately(
+    result = descend_privately(
         Multinomial(penalty=0.1), X, y, start=np.zeros((4, 3)), steps=np.full(20, 0.5), clip=0.7, size=200.0,
         release=lambda sums: sums.astype(float),
     )  # fmt: skip
     beta = np.zeros((4, 3))
     for _ in range(20):
         beta = beta - 0.5 * (clipped_sum(Multinomial().residual(X @ beta, y), X, 0.7) / 200 + 0.1 * beta)
-    assert found.last == pytest.approx(beta, abs=1e-3)
+    assert result.last == pytest.approx(beta, abs=1e-3)
 
 
 def test_a_ledger_scope_is_charged_once():

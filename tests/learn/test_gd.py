@@ -71,13 +71,13 @@ def test_online_uses_each_row_once_and_in_order():
 
 def test_batches_are_sets_drawn_evenly():
     for size in (1, 2, 3):
-        found = np.zeros((4, 4))
+        result = np.zeros((4, 4))
         for _ in range(2000):
             rows = draw_rows(4, size, SYSTEM)
             assert len(set(rows.tolist())) == size
-            found[rows[:, None], rows] += 1
+            result[rows[:, None], rows] += 1
         # each row with probability size/4: a deviation of 6.5 standard errors has 1e-10
-        assert np.abs(np.diagonal(found) / 2000 - size / 4).max() <= 6.5 * np.sqrt(size / 4 * (1 - size / 4) / 2000)
+        assert np.abs(np.diagonal(result) / 2000 - size / 4).max() <= 6.5 * np.sqrt(size / 4 * (1 - size / 4) / 2000)
 
 
 def repeated(steps, schedule, times=300):
@@ -113,12 +113,12 @@ def test_variance_of_gradients_counts_the_penalty():
     X, y = RNG.normal(size=(30, 2)), RNG.normal(size=30)
     loss = Squared(weight=0.5, penalty=0.7)
     best = loss.minimum(X, y)
-    each = [loss.gradient(best, X[i : i + 1], y[i : i + 1]) for i in range(30)]
-    assert gradient_variance(loss, X, y, best) == pytest.approx(np.mean([one @ one for one in each]))
+    item = [loss.gradient(best, X[i : i + 1], y[i : i + 1]) for i in range(30)]
+    assert gradient_variance(loss, X, y, best) == pytest.approx(np.mean([one @ one for one in item]))
     several = Multinomial(penalty=0.2)
     labels, beta = np.eye(3)[RNG.integers(0, 3, 30)], RNG.normal(size=(2, 3))
-    each = [np.sum(several.gradient(beta, X[i : i + 1], labels[i : i + 1]) ** 2) for i in range(30)]
-    assert gradient_variance(several, X, labels, beta) == pytest.approx(np.mean(each))
+    item = [np.sum(several.gradient(beta, X[i : i + 1], labels[i : i + 1]) ** 2) for i in range(30)]
+    assert gradient_variance(several, X, labels, beta) == pytest.approx(np.mean(item))
 
 
 @pytest.mark.parametrize(

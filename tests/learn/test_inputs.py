@@ -263,7 +263,7 @@ class Picky:
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_swapped_cell_moves_no_score_of_another_record(kind, place, monkeypatch):
     scores = []
-    monkeypatch.setattr(selection.Exponential, "select_index", lambda _, found, **__: scores.append(found) or 0)
+    monkeypatch.setattr(selection.Exponential, "select_index", lambda _, result, **__: scores.append(result) or 0)
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X.astype(float), Y)
 
     def choose(cells, labels, models, together):
@@ -301,10 +301,10 @@ def test_a_descent_runs_without_rows(name):
             for count in (0, 1):
                 rows, targets = np.ones((count, 2)), np.ones((count, *start.shape[1:]))
                 if name == "NoisyDescent":
-                    found = learn.NoisyDescent(**given, **sampling).run(loss, rows, targets, start)
+                    result = learn.NoisyDescent(**given, **sampling).run(loss, rows, targets, start)
                 else:
-                    found = learn.noisy_descent(loss, rows, targets, start=start, **given, **sampling)
-                assert found.iterates.shape == (4, *start.shape)
+                    result = learn.noisy_descent(loss, rows, targets, start=start, **given, **sampling)
+                assert result.iterates.shape == (4, *start.shape)
 
 
 NUMBER = 1234577

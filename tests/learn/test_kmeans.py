@@ -45,19 +45,19 @@ def spread(rows, centres):
 def test_scikit_learn_accepts_it():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that are skipped warn
-        found = check_estimator(model(epsilon=5, bounds=(-20, 20), source=SeededSource(1)), on_fail=None)
-    assert failed(found) == []
+        result = check_estimator(model(epsilon=5, bounds=(-20, 20), source=SeededSource(1)), on_fail=None)
+    assert failed(result) == []
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
 def test_groups_are_found(delta, neighbors):
-    found = model(epsilon=5, delta=delta, neighbors=neighbors).fit(ROWS)
-    assert cdist(found.cluster_centers_, CENTRES).min(axis=0).max() < 3  # some 0.1
-    assert len({*found.predict(CENTRES)}) == 3
-    assert np.array_equal(found.predict(ROWS), cdist(ROWS, found.cluster_centers_).argmin(axis=1))
-    assert found.score(ROWS) * 25 == pytest.approx(-spread(ROWS, found.cluster_centers_))
-    assert found.transform(ROWS) * 5 == pytest.approx(cdist(ROWS, found.cluster_centers_))
+    result = model(epsilon=5, delta=delta, neighbors=neighbors).fit(ROWS)
+    assert cdist(result.cluster_centers_, CENTRES).min(axis=0).max() < 3  # some 0.1
+    assert len({*result.predict(CENTRES)}) == 3
+    assert np.array_equal(result.predict(ROWS), cdist(ROWS, result.cluster_centers_).argmin(axis=1))
+    assert result.score(ROWS) * 25 == pytest.approx(-spread(ROWS, result.cluster_centers_))
+    assert result.transform(ROWS) * 5 == pytest.approx(cdist(ROWS, result.cluster_centers_))
 
 
 @pytest.mark.parametrize(
@@ -69,39 +69,39 @@ def test_public_data_have_less_spread_than_around_one_centre(load, clusters, bou
     X = load().data
     lower, upper = np.array(bounds, dtype=float).T
     unit = (upper - lower) / 2
-    found = [
+    result = [
         spread(X / unit, KMeans(clusters, epsilon=epsilon, bounds=bounds).fit(X).cluster_centers_ / unit)
         for _ in range(10)
     ]
-    assert np.mean(found) < most * spread(X / unit, X.mean(axis=0)[np.newaxis] / unit)
+    assert np.mean(result) < most * spread(X / unit, X.mean(axis=0)[np.newaxis] / unit)
 
 
 def test_where_there_are_no_groups_none_are_gained():
     """The broken twin of the tests above: rows all over the cube."""
     cube = RNG.uniform(0, 10, (3000, 3))
-    found = model().fit(cube)
-    assert spread(cube, found.cluster_centers_) > 0.5 * spread(cube, cube.mean(axis=0)[np.newaxis])
+    result = model().fit(cube)
+    assert spread(cube, result.cluster_centers_) > 0.5 * spread(cube, cube.mean(axis=0)[np.newaxis])
 
 
 def test_with_noise_only_it_is_one_centre():
     """Nine times in ten; of forty, fewer than half do not happen."""
-    found = [made for made in (model(epsilon=0.01).fit(ROWS[:50]) for _ in range(40)) if made.n_iter_ == 0]
-    assert len(found) >= 20
-    assert np.ptp(found[0].cluster_centers_, axis=0) == pytest.approx(np.zeros(3))
+    result = [made for made in (model(epsilon=0.01).fit(ROWS[:50]) for _ in range(40)) if made.n_iter_ == 0]
+    assert len(result) >= 20
+    assert np.ptp(result[0].cluster_centers_, axis=0) == pytest.approx(np.zeros(3))
 
 
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne, None])
 @pytest.mark.parametrize("n", [5, 300, 3000])
 def test_the_noise_that_was_added_keeps_to_the_guarantee(neighbors, n):
-    found = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n])
-    assert found.guarantee_ == dp.ApproxDP(0.7, 1e-5)
-    spent = best_of(found.event_, 1e-5).guarantee.epsilon
+    result = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n])
+    assert result.guarantee_ == dp.ApproxDP(0.7, 1e-5)
+    spent = best_of(result.event_, 1e-5).guarantee.epsilon
     assert 0.699 < spent <= 0.7
 
 
 def test_a_pure_fit_spends_exactly_epsilon():
-    found = model(epsilon=0.7, delta=None).fit(ROWS)
-    assert found.event_.guarantee == found.guarantee_ == dp.PureDP(0.7)
+    result = model(epsilon=0.7, delta=None).fit(ROWS)
+    assert result.event_.guarantee == result.guarantee_ == dp.PureDP(0.7)
 
 
 @pytest.mark.parametrize("n", [5, 300, 3000])
@@ -176,16 +176,16 @@ def test_sparse_rows_and_weights_are_refused():
 @pytest.mark.parametrize("clusters", [1, 7])
 def test_what_comes_out_is_always_usable(delta, epsilon, clusters):
     for rows in (ROWS[:2], np.full((40, 3), 10.0), RNG.uniform(-50, 50, (5, 40))):
-        found = model(clusters, epsilon=epsilon, delta=delta).fit(rows)
-        assert found.cluster_centers_.shape == (clusters, rows.shape[1])
-        assert np.all((found.cluster_centers_ >= 0) & (found.cluster_centers_ <= 10))
-        assert np.all(np.isfinite(found.transform(rows)))
+        result = model(clusters, epsilon=epsilon, delta=delta).fit(rows)
+        assert result.cluster_centers_.shape == (clusters, rows.shape[1])
+        assert np.all((result.cluster_centers_ >= 0) & (result.cluster_centers_ <= 10))
+        assert np.all(np.isfinite(result.transform(rows)))
 
 
 def test_there_are_no_labels_of_the_records():
-    found = model()
-    assert not hasattr(found.fit(ROWS), "labels_")
-    assert found.fit_predict(ROWS).shape == (3000,)
+    result = model()
+    assert not hasattr(result.fit(ROWS), "labels_")
+    assert result.fit_predict(ROWS).shape == (3000,)
     with pytest.raises(NotFittedError):
         model().predict(ROWS)
 
@@ -203,10 +203,10 @@ def test_the_twin_is_that_of_scikit_learn():
 
 def test_distances_are_those_of_scipy_and_of_each_row_by_itself():
     rows, centres = RNG.normal(size=(57, 9)), RNG.normal(size=(4, 9))
-    found = squared_distances(rows, centres)
-    assert found == pytest.approx(cdist(rows, centres) ** 2)
+    result = squared_distances(rows, centres)
+    assert result == pytest.approx(cdist(rows, centres) ** 2)
     for some in (slice(1), slice(3, 20), slice(None, None, 7)):
-        assert np.array_equal(squared_distances(rows[some].copy(), centres), found[some])
+        assert np.array_equal(squared_distances(rows[some].copy(), centres), result[some])
 
 
 def test_the_start_is_that_of_the_normal_law():

@@ -115,17 +115,17 @@ def test_a_mean_is_close(delta, neighbors):
 def test_the_noise_of_a_mean_has_its_size():
     """Under ReplaceOne the mean of zeros is the noise, and all of the budget is for it: 2 sqrt(d) r / n."""
     n, d = 10000, 2000
-    found = Mean(epsilon=1, bounds=(-1, 1), neighbors=dp.ReplaceOne).fit(np.zeros((n, d))).mean_
+    result = Mean(epsilon=1, bounds=(-1, 1), neighbors=dp.ReplaceOne).fit(np.zeros((n, d))).mean_
     deviation = 2 * math.sqrt(d) * 3.7306316 / n
     low, high = stats.chi2.ppf([5e-10, 1 - 5e-10], d)
     for factor, right in ((1.0, True), (0.8, False), (1.25, False)):
-        assert bool(low <= np.sum((found / (factor * deviation)) ** 2) <= high) is right
+        assert bool(low <= np.sum((result / (factor * deviation)) ** 2) <= high) is right
 
 
 def test_a_mean_stays_inside_its_bounds():
     for _ in range(20):
-        found = Mean(epsilon=0.01, bounds=(2, 3)).fit(np.full((3, 2), 2.5)).mean_
-        assert np.all((found >= 2) & (found <= 3))
+        result = Mean(epsilon=0.01, bounds=(2, 3)).fit(np.full((3, 2), 2.5)).mean_
+        assert np.all((result >= 2) & (result <= 3))
 
 
 @pytest.mark.slow
@@ -143,5 +143,5 @@ def test_with_few_records_it_is_hardly_worse_than_a_constant(monkeypatch):
         return np.mean([np.mean(model.predict(rows[200:]) ** 2) for model in fits]) / 0.09
 
     assert lost() < 0.75
-    monkeypatch.setattr(linear, "_likely_weights", lambda found, *_: found)
+    monkeypatch.setattr(linear, "_likely_weights", lambda result, *_: result)
     assert lost() > 0.75

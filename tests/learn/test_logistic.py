@@ -45,38 +45,42 @@ class Seed(SeededSource):
 def test_scikit_learn_accepts_it():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that are skipped warn
-        found = check_estimator(
+        result = check_estimator(
             model(epsilon=5, bounds=(-20, 20), classes="observed", source=Seed(1)), on_skip=None, on_fail=None
         )
-    assert failed(found) == []
-    assert len(found) > 40
+    assert failed(result) == []
+    assert len(result) > 40
 
 
 def test_scikit_learn_accepts_it_with_real_noise():
     """All but the checks that compare two fits of the same data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = check_estimator(model(epsilon=5, bounds=(-20, 20), classes="observed"), on_skip=None, on_fail=None)
-    assert set(failed(found)) <= {"check_classifier_data_not_an_array", "check_supervised_y_2d", "check_fit_idempotent"}
+        result = check_estimator(model(epsilon=5, bounds=(-20, 20), classes="observed"), on_skip=None, on_fail=None)
+    assert set(failed(result)) <= {
+        "check_classifier_data_not_an_array",
+        "check_supervised_y_2d",
+        "check_fit_idempotent",
+    }
 
 
 def test_two_classes_are_told_apart():
-    found = model().fit(ROWS, LABELS)
-    assert found.score(ROWS, LABELS) > 0.85  # some 0.98
-    assert found.coef_.shape == (1, 3)
-    assert found.coef_[0, 0] > 0 > found.coef_[0, 1]
-    assert found.predict_proba(ROWS).sum(axis=1) == pytest.approx(np.ones(4000))
-    assert np.exp(found.predict_log_proba(ROWS)) == pytest.approx(found.predict_proba(ROWS))
-    assert np.array_equal(found.predict(ROWS), (found.decision_function(ROWS) > 0).astype(int))
+    result = model().fit(ROWS, LABELS)
+    assert result.score(ROWS, LABELS) > 0.85  # some 0.98
+    assert result.coef_.shape == (1, 3)
+    assert result.coef_[0, 0] > 0 > result.coef_[0, 1]
+    assert result.predict_proba(ROWS).sum(axis=1) == pytest.approx(np.ones(4000))
+    assert np.exp(result.predict_log_proba(ROWS)) == pytest.approx(result.predict_proba(ROWS))
+    assert np.array_equal(result.predict(ROWS), (result.decision_function(ROWS) > 0).astype(int))
 
 
 def test_three_classes_with_names_are_told_apart():
     names = np.array(["low", "middle", "high"])[np.digitize(ROWS[:, 2], [3, 7])]
-    found = model(epsilon=3, classes=["low", "middle", "high"]).fit(ROWS, names)
-    assert found.classes_.tolist() == ["high", "low", "middle"]
-    assert found.coef_.shape == (3, 3)
-    assert found.score(ROWS, names) > 0.6
-    assert set(found.predict(ROWS)) <= set(names)
+    result = model(epsilon=3, classes=["low", "middle", "high"]).fit(ROWS, names)
+    assert result.classes_.tolist() == ["high", "low", "middle"]
+    assert result.coef_.shape == (3, 3)
+    assert result.score(ROWS, names) > 0.6
+    assert set(result.predict(ROWS)) <= set(names)
 
 
 @pytest.mark.slow
@@ -88,23 +92,23 @@ def test_public_data_are_learned(data, top, epsilon, least):
     classes, scores = list(range(int(y.max()) + 1)), []
     for seed in range(4):
         train, test, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
-        found = model(epsilon=epsilon, bounds=[(0, float(t)) for t in tops], classes=classes).fit(train, seen)
-        scores.append(found.score(test, hidden))
+        result = model(epsilon=epsilon, bounds=[(0, float(t)) for t in tops], classes=classes).fit(train, seen)
+        scores.append(result.score(test, hidden))
     assert np.mean(scores) > least
 
 
 def test_without_signal_there_is_nothing_to_learn():
     """The broken twin of the tests above: shuffled labels."""
-    found = model().fit(ROWS, RNG.permutation(LABELS))
-    assert found.score(ROWS, LABELS) < 0.8
+    result = model().fit(ROWS, RNG.permutation(LABELS))
+    assert result.score(ROWS, LABELS) < 0.8
 
 
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne, None])
 @pytest.mark.parametrize("n", [3, 300, 4000])
 def test_the_noise_that_was_added_keeps_to_the_guarantee(neighbors, n):
-    found = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n], LABELS[:n])
-    assert found.guarantee_ == dp.ApproxDP(0.7, 1e-5)
-    spent = best_of(found.event_, 1e-5).guarantee.epsilon
+    result = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n], LABELS[:n])
+    assert result.guarantee_ == dp.ApproxDP(0.7, 1e-5)
+    spent = best_of(result.event_, 1e-5).guarantee.epsilon
     assert spent <= 0.7
     assert spent > 0.699  # and hardly anything is left over
 
@@ -166,9 +170,9 @@ def test_sparse_rows_weights_and_texts_are_refused():
 
 @pytest.mark.parametrize("labels", [np.zeros(4000, int), np.full(4000, 7), np.where(LABELS == 0, 0, 99)], ids=str)
 def test_classes_that_do_not_occur_and_labels_that_are_no_classes_are_no_error(labels):
-    found = model().fit(ROWS, labels)
-    assert found.classes_.tolist() == [0, 1]
-    assert set(found.predict(ROWS)) <= {0, 1}
+    result = model().fit(ROWS, labels)
+    assert result.classes_.tolist() == [0, 1]
+    assert set(result.predict(ROWS)) <= {0, 1}
 
 
 def test_labels_that_are_no_classes_add_no_gradient():
@@ -192,14 +196,14 @@ def test_labels_that_are_no_classes_add_no_gradient():
 )
 def test_odd_shapes_are_no_error(X):
     y = np.arange(len(X)) % 2
-    found = model().fit(X, y)
-    assert np.all(np.isfinite(found.coef_))
-    assert np.all(np.isfinite(found.predict_proba(X)))
+    result = model().fit(X, y)
+    assert np.all(np.isfinite(result.coef_))
+    assert np.all(np.isfinite(result.predict_proba(X)))
 
 
 def test_rows_beyond_the_bounds_count_as_at_the_bounds():
-    found = model().fit(ROWS, LABELS)
-    assert np.array_equal(found.decision_function([[1e6, -1e6, 5]]), found.decision_function([[10, 0, 5]]))
+    result = model().fit(ROWS, LABELS)
+    assert np.array_equal(result.decision_function([[1e6, -1e6, 5]]), result.decision_function([[10, 0, 5]]))
 
 
 def test_one_outlier_moves_no_more_than_any_other_record():

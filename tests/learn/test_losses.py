@@ -36,13 +36,13 @@ def problem(loss, n=40, d=4, seed=1):
 @pytest.mark.parametrize("loss", [*SCALAR, Multinomial(penalty=0.2, free=1)], ids=lambda loss: type(loss).__name__)
 def test_the_gradient_is_that_of_finite_differences(loss):
     X, y, beta = problem(loss)
-    found, step = loss.gradient(beta, X, y), 1e-6
+    result, step = loss.gradient(beta, X, y), 1e-6
     for place in np.ndindex(beta.shape):
         ahead, behind = beta.copy(), beta.copy()
         ahead[place] += step
         behind[place] -= step
         slope = (loss.objective(ahead, X, y) - loss.objective(behind, X, y)) / (2 * step)
-        assert found[place] == pytest.approx(slope, abs=1e-6)
+        assert result[place] == pytest.approx(slope, abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", [*SCALAR, Multinomial()], ids=lambda loss: type(loss).__name__)

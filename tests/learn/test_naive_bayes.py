@@ -38,10 +38,10 @@ def model(**changed):
 def test_scikit_learn_accepts_it():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that are skipped warn
-        found = check_estimator(
+        result = check_estimator(
             model(epsilon=5, bounds=(-20, 20), classes="observed", source=SeededSource(1)), on_fail=None
         )
-    assert failed(found) == []
+    assert failed(result) == []
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
@@ -59,17 +59,17 @@ def test_with_many_records_it_is_that_of_scikit_learn(delta, neighbors):
 
 def test_predictions_are_those_of_the_model_that_it_states():
     """Densities from SciPy."""
-    found = model().fit(ROWS, LABELS)
+    result = model().fit(ROWS, LABELS)
     inside = np.clip(ROWS[:50], 0, 10)
     logs = [
         math.log(prior) + stats.norm.logpdf(inside, mean, np.sqrt(var)).sum(axis=1)
-        for prior, mean, var in zip(found.class_prior_, found.theta_, found.var_, strict=True)
+        for prior, mean, var in zip(result.class_prior_, result.theta_, result.var_, strict=True)
     ]
     joint = np.exp(np.column_stack(logs))
     expected = joint / joint.sum(axis=1, keepdims=True)
-    assert found.predict_proba(ROWS[:50]) == pytest.approx(expected, abs=1e-9)
-    assert np.exp(found.predict_log_proba(ROWS[:50])) == pytest.approx(expected, abs=1e-9)
-    assert np.array_equal(found.predict(ROWS[:50]), expected.argmax(axis=1))
+    assert result.predict_proba(ROWS[:50]) == pytest.approx(expected, abs=1e-9)
+    assert np.exp(result.predict_log_proba(ROWS[:50])) == pytest.approx(expected, abs=1e-9)
+    assert np.array_equal(result.predict(ROWS[:50]), expected.argmax(axis=1))
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
@@ -93,24 +93,24 @@ def test_public_data_are_learned(load, tops, least):
     scores = []
     for seed in range(4):
         train, test, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
-        found = model(bounds=[(0, float(top)) for top in tops], classes=list(range(int(y.max()) + 1)))
-        scores.append(found.fit(train, seen).score(test, hidden))
+        result = model(bounds=[(0, float(top)) for top in tops], classes=list(range(int(y.max()) + 1)))
+        scores.append(result.fit(train, seen).score(test, hidden))
     assert np.mean(scores) > least
 
 
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne, None])
 @pytest.mark.parametrize("n", [4, 300, 6000])
 def test_the_noise_that_was_added_keeps_to_the_guarantee(neighbors, n):
-    found = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n], LABELS[:n])
-    assert found.guarantee_ == dp.ApproxDP(0.7, 1e-5)
-    spent = best_of(found.event_, 1e-5).guarantee.epsilon
+    result = model(epsilon=0.7, neighbors=neighbors).fit(ROWS[:n], LABELS[:n])
+    assert result.guarantee_ == dp.ApproxDP(0.7, 1e-5)
+    spent = best_of(result.event_, 1e-5).guarantee.epsilon
     assert 0.699 < spent <= 0.7
 
 
 def test_a_pure_fit_spends_exactly_epsilon():
-    found = model(epsilon=0.7, delta=None).fit(ROWS, LABELS)
-    assert found.guarantee_ == dp.PureDP(0.7)
-    assert found.event_.guarantee == dp.PureDP(0.7)
+    result = model(epsilon=0.7, delta=None).fit(ROWS, LABELS)
+    assert result.guarantee_ == dp.PureDP(0.7)
+    assert result.event_.guarantee == dp.PureDP(0.7)
 
 
 def test_all_of_the_budget_is_spent_and_no_more():
@@ -192,8 +192,8 @@ def test_sparse_rows_and_weights_are_refused():
 
 
 def test_one_class_only_is_no_error_if_classes_are_public():
-    found = model().fit(ROWS, np.zeros(6000, dtype=int))
-    assert found.class_prior_[0] > 0.9
+    result = model().fit(ROWS, np.zeros(6000, dtype=int))
+    assert result.class_prior_[0] > 0.9
     with pytest.raises(InvalidData, match="class"):
         model(classes="observed").fit(ROWS, np.zeros(6000))
 
@@ -201,17 +201,17 @@ def test_one_class_only_is_no_error_if_classes_are_public():
 def test_labels_that_are_no_class_add_nothing():
     """The counts do not see them."""
     strange = np.where(LABELS == 2, 99, LABELS)
-    found = model(epsilon=50).fit(ROWS, strange)
-    assert found.class_count_[2] < 30
-    assert found.class_count_[:2] == pytest.approx([np.sum(LABELS == 0), np.sum(LABELS == 1)], abs=30)
-    assert set(found.classes_) == {0, 1, 2}
+    result = model(epsilon=50).fit(ROWS, strange)
+    assert result.class_count_[2] < 30
+    assert result.class_count_[:2] == pytest.approx([np.sum(LABELS == 0), np.sum(LABELS == 1)], abs=30)
+    assert set(result.classes_) == {0, 1, 2}
 
 
 def test_names_are_classes():
     names = np.array(["red", "green", "blue"])[LABELS]
-    found = model(classes=["red", "green", "blue"]).fit(ROWS, names)
-    assert found.classes_.tolist() == ["blue", "green", "red"]
-    assert found.score(ROWS, names) > 0.9
+    result = model(classes=["red", "green", "blue"]).fit(ROWS, names)
+    assert result.classes_.tolist() == ["blue", "green", "red"]
+    assert result.score(ROWS, names) > 0.9
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
@@ -219,13 +219,13 @@ def test_names_are_classes():
 def test_what_comes_out_is_always_usable(delta, epsilon):
     """Few records, constant features, more features than records: finite, positive variances, inside the bounds."""
     for rows in (ROWS[:3], np.full((40, 2), 10.0), RNG.uniform(0, 10, (5, 40))):
-        found = model(epsilon=epsilon, delta=delta).fit(rows, np.arange(len(rows)) % 3)
-        assert np.all((found.theta_ >= 0) & (found.theta_ <= 10))
-        assert np.all(np.isfinite(found.var_))
-        assert np.all(found.var_ > 0)
-        assert found.class_prior_.sum() == pytest.approx(1)
-        assert np.all(found.class_count_ >= 1)
-        assert np.all(np.isfinite(found.predict_proba(rows)))
+        result = model(epsilon=epsilon, delta=delta).fit(rows, np.arange(len(rows)) % 3)
+        assert np.all((result.theta_ >= 0) & (result.theta_ <= 10))
+        assert np.all(np.isfinite(result.var_))
+        assert np.all(result.var_ > 0)
+        assert result.class_prior_.sum() == pytest.approx(1)
+        assert np.all(result.class_count_ >= 1)
+        assert np.all(np.isfinite(result.predict_proba(rows)))
 
 
 def test_it_must_be_fitted_first():

@@ -16,20 +16,20 @@ X = np.clip(rng.normal(size=(40000, 6)) * [0.5, 0.3, 0.1, 0.05, 0.05, 0.05] + 0.
 
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
 def test_components_are_those_of_the_data(neighbors):
-    found = PCA(2, epsilon=1, bounds=(-2, 2), neighbors=neighbors).fit(X)
+    result = PCA(2, epsilon=1, bounds=(-2, 2), neighbors=neighbors).fit(X)
     plain = decomposition.PCA(2).fit(X)
-    overlap = np.abs(found.components_ @ plain.components_.T)
+    overlap = np.abs(result.components_ @ plain.components_.T)
     np.testing.assert_allclose(overlap, np.eye(2), atol=0.1)
-    np.testing.assert_allclose(found.mean_, X.mean(axis=0), atol=0.02)
-    assert found.explained_variance_[0] > found.explained_variance_[1] > 0
-    assert 0 < found.explained_variance_ratio_.sum() <= 1 + 1e-9
+    np.testing.assert_allclose(result.mean_, X.mean(axis=0), atol=0.02)
+    assert result.explained_variance_[0] > result.explained_variance_[1] > 0
+    assert 0 < result.explained_variance_ratio_.sum() <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("n", [1, 100])
 def test_components_are_orthonormal_whatever_the_noise(n):
-    found = PCA(3, epsilon=0.01, bounds=(-2, 2)).fit(X[:n])
-    np.testing.assert_allclose(found.components_ @ found.components_.T, np.eye(3), atol=1e-9)
-    assert np.all(found.explained_variance_ >= 0)
+    result = PCA(3, epsilon=0.01, bounds=(-2, 2)).fit(X[:n])
+    np.testing.assert_allclose(result.components_ @ result.components_.T, np.eye(3), atol=1e-9)
+    assert np.all(result.explained_variance_ >= 0)
 
 
 def test_digits_keep_their_variance():
@@ -44,10 +44,10 @@ def test_digits_keep_their_variance():
 
 
 def test_there_and_back():
-    found = PCA(epsilon=1, bounds=(-2, 2)).fit(X)
-    np.testing.assert_allclose(found.inverse_transform(found.transform(X)), X, atol=1e-9)
-    assert found.get_feature_names_out().tolist() == [f"pca{i}" for i in range(6)]
-    assert found.transform(X).shape == X.shape
+    result = PCA(epsilon=1, bounds=(-2, 2)).fit(X)
+    np.testing.assert_allclose(result.inverse_transform(result.transform(X)), X, atol=1e-9)
+    assert result.get_feature_names_out().tolist() == [f"pca{i}" for i in range(6)]
+    assert result.transform(X).shape == X.shape
 
 
 @pytest.mark.parametrize("wanted", [0, -1, 7, 2.5, "all"])

@@ -113,9 +113,9 @@ def test_however_far_a_record_lies_no_sum_moves_beyond_its_noise(name, neighbors
     def fit(data):
         return published(fitted(name, *data, neighbors=neighbors))
 
-    found = replay(fit, (ROWS, LABELS, VALUES), other, claim=ESTIMATORS[name].guarantee)
-    assert found.passed, str(found)
-    assert max(release.moved.times for release in found.releases) > 0.01
+    result = replay(fit, (ROWS, LABELS, VALUES), other, claim=ESTIMATORS[name].guarantee)
+    assert result.passed, str(result)
+    assert max(release.moved.times for release in result.releases) > 0.01
 
 
 def test_linear_regression_releases_nothing_without_noise():
@@ -140,15 +140,15 @@ def test_a_diagonal_without_noise_would_be_seen(monkeypatch):
     whole = sums.noisy_gram
 
     def leaky(rows, norm, budget, share):
-        found = whole(rows, norm, budget, share)
-        np.fill_diagonal(found, (rows * rows).sum(axis=0))
-        return found
+        result = whole(rows, norm, budget, share)
+        np.fill_diagonal(result, (rows * rows).sum(axis=0))
+        return result
 
     from dither.learn import pca
 
     monkeypatch.setattr(pca, "noisy_gram", leaky)
-    found = replay(lambda X: published(made("PCA").fit(X)), ROWS, ROWS[1:], claim=dp.ApproxDP(1, 1e-5))
-    assert "result differs" in str(found)
+    result = replay(lambda X: published(made("PCA").fit(X)), ROWS, ROWS[1:], claim=dp.ApproxDP(1, 1e-5))
+    assert "result differs" in str(result)
 
 
 def test_clipping_left_out_would_be_seen(monkeypatch):
@@ -181,8 +181,8 @@ def test_the_pair_that_broke_others_is_not_told_apart(name, kept):
     def fit(data):
         return np.ravel(getattr(made(name).fit(*data), kept))
 
-    found = measure(fit, (rows, labels), more, trials=250, claim=dp.ApproxDP(1, 1e-5), confidence=1 - 1e-9)
-    assert not found.refuted
+    result = measure(fit, (rows, labels), more, trials=250, claim=dp.ApproxDP(1, 1e-5), confidence=1 - 1e-9)
+    assert not result.refuted
 
 
 def test_the_pair_is_told_apart_if_there_is_hardly_any_noise():

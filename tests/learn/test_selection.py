@@ -129,9 +129,9 @@ def test_one_record_moves_no_score_by_more_than_one(neighbors):
     def choose(data):
         return select_model(candidates, *data, epsilon=1, public=True, neighbors=neighbors).index
 
-    found = replay(choose, (ROWS, LABELS), more, claim=dp.PureDP(1))
-    assert found.passed, str(found)
-    assert len(found.releases) == 1
+    result = replay(choose, (ROWS, LABELS), more, claim=dp.PureDP(1))
+    assert result.passed, str(result)
+    assert len(result.releases) == 1
 
 
 def test_the_replay_sees_a_candidate_that_looks_at_all_rows_together():
@@ -141,8 +141,8 @@ def test_the_replay_sees_a_candidate_that_looks_at_all_rows_together():
         return select_model([Always(0), Batch()], *data, epsilon=1, public=True, together=True).index
 
     low = np.full((20, 1), 5.0)
-    found = replay(choose, (low, np.ones(20)), (np.vstack([low, [[9.0]]]), np.ones(21)), claim=dp.PureDP(1))
-    assert "sensitivity" in str(found)
+    result = replay(choose, (low, np.ones(20)), (np.vstack([low, [[9.0]]]), np.ones(21)), claim=dp.PureDP(1))
+    assert "sensitivity" in str(result)
 
 
 def test_together_is_the_same_for_candidates_that_look_at_single_rows():
@@ -215,11 +215,11 @@ def test_a_ledger_is_charged_once_and_first(tmp_path):
     assert asked.count(dp.PureDP(1)) == 1
     with dp.ledger.open(tmp_path / "a.ledger") as ledger:
         ledger.create("people", limit=dp.PureDP(1))
-        found = set()
+        result = set()
         for _ in range(5):
             with ledger.scope("people", key="choice"):
-                found.add(select_model([Always(0), Always(1)], ROWS, LABELS, epsilon=1, public=True).index)
-        assert len(found) == 1
+                result.add(select_model([Always(0), Always(1)], ROWS, LABELS, epsilon=1, public=True).index)
+        assert len(result) == 1
         assert ledger.left("people") is None
 
 

@@ -144,10 +144,10 @@ def test_the_noise_has_its_size(neighbors):
 
 
 def test_the_noise_of_a_gram_matrix_has_its_size():
-    found = sums.noisy_gram(np.zeros((1, 250)), 3.0, Budget(ONE), 1)
-    above = found[np.triu_indices(250, 1)]
+    result = sums.noisy_gram(np.zeros((1, 250)), 3.0, Budget(ONE), 1)
+    above = result[np.triu_indices(250, 1)]
     deviation = 9 * 3.7306316 / math.sqrt(2)
-    assert np.array_equal(found, found.T)
+    assert np.array_equal(result, result.T)
     assert fits(above, deviation)
     assert not fits(above, 0.95 * deviation)
     assert not fits(above, 1.05 * deviation)
@@ -161,9 +161,9 @@ def test_pure_noise_is_laplace():
 
 def test_sums_beyond_exact_floats_are_released_exactly():
     big = 2**60 + 1
-    [found] = Budget(dp.PureDP(1)).release([(np.array([big, -big]), 1)], 1)
-    assert abs(found[0] - big) < 1e3
-    assert abs(found[1] + big) < 1e3
+    [result] = Budget(dp.PureDP(1)).release([(np.array([big, -big]), 1)], 1)
+    assert abs(result[0] - big) < 1e3
+    assert abs(result[1] + big) < 1e3
     assert Budget(ONE).release([(np.zeros(0, dtype=np.int64), 1)], 1)[0].shape == (0,)
 
 
@@ -186,8 +186,8 @@ def test_the_norm_of_moments_cuts_nothing(places):
 
 def test_a_ceiling_is_above_about_its_fraction():
     sizes = np.random.default_rng(5).uniform(0, 1, 50000)
-    found = sums.noisy_ceiling(sizes, 16.0, 0.9, 50000, Budget(ONE), 0.02)
-    assert found == 1.0
+    result = sums.noisy_ceiling(sizes, 16.0, 0.9, 50000, Budget(ONE), 0.02)
+    assert result == 1.0
     few = sums.noisy_ceiling(np.zeros(10), 16.0, 0.9, 10, Budget(dp.ApproxDP(0.01, 1e-5)), 0.02)
     assert few <= 16.0
     assert sums.noisy_ceiling(np.array([0.0, 1e-30, 1e300] * 9999), 16.0, 0.9, 29997, Budget(ONE), 1) == 16.0

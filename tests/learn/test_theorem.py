@@ -105,12 +105,12 @@ def test_the_last_step_has_the_spread_that_its_price_asks_for(kappa):
         def gradient(self, beta, X, y):
             return np.zeros_like(beta)
 
-    found = made.run(Flat(), np.ones((3, 4000)), np.zeros(3), start=np.zeros(4000))
+    result = made.run(Flat(), np.ones((3, 4000)), np.zeros(3), start=np.zeros(4000))
     # no gradient: sums of independent Laplace draws, of variance 2 (gamma theta)^2 each
     variance = 2 * np.sum((made.schedule.steps(12) * made.noise) ** 2)
     # the fourth moment of such a sum is at most 6 variances squared: 8 standard errors
     for factor, passes in ((1.0, True), (0.6, False), (1.6, False)):
-        assert bool(abs(found.var() / (factor * variance) - 1) < 8 * math.sqrt(5 / 4000)) is passes
+        assert bool(abs(result.var() / (factor * variance) - 1) < 8 * math.sqrt(5 / 4000)) is passes
 
 
 @pytest.mark.slow
@@ -152,15 +152,15 @@ def test_only_what_was_asked_for_comes_out_and_is_charged_once():
 
     made = TheoremSGD(epsilon=0.5, steps=16, clip=1.0, kappa=0.5)
     with kept_by(Keeper()):
-        found = made.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
-    assert found.shape == (1,)
+        result = made.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
+    assert result.shape == (1,)
     assert spent == [dp.PureDP(2)]
 
 
 def test_what_comes_out_lies_on_the_lattice():
     made = TheoremSGD(epsilon=0.5, steps=5, clip=1.0)
-    found = made.run(Squared(), np.ones((5, 2)), np.linspace(0, 1, 5), start=np.zeros(2)) / made._step
-    assert np.array_equal(found, np.rint(found))
+    result = made.run(Squared(), np.ones((5, 2)), np.linspace(0, 1, 5), start=np.zeros(2)) / made._step
+    assert np.array_equal(result, np.rint(result))
 
 
 @pytest.mark.parametrize(

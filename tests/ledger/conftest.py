@@ -18,9 +18,9 @@ from throwaway import Server
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """One for each worker, started by the first test that wants it."""
-    found = Server()
-    yield found
-    found.stop()
+    result = Server()
+    yield result
+    result.stop()
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where there is no ledger yet."""
     if request.param == "sqlite":
         return str(tmp_path / "budget.sqlite")
-    found: str = request.getfixturevalue("postgresql")
-    return found
+    result: str = request.getfixturevalue("postgresql")
+    return result
 
 
 @pytest.fixture
@@ -49,5 +49,5 @@ def secret() -> bytes:
 @pytest.fixture
 def ledger(place: str, secret: bytes) -> Iterator[dp.ledger.Ledger]:
     """A new ledger."""
-    with dp.ledger.open(place, secret=secret) as found:
-        yield found
+    with dp.ledger.open(place, secret=secret) as result:
+        yield result

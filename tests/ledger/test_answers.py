@@ -123,10 +123,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def _deep(levels: int) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for _ in range(levels):
-        found = [found]
-    return found
+        result = [result]
+    return result
 
 
 UNSUPPORTED: list[Any] = [

@@ -71,9 +71,9 @@ class Raw:
 
 @pytest.fixture
 def raw(place: str) -> Iterator[Raw]:
-    found = Raw(place)
-    yield found
-    found.close()
+    result = Raw(place)
+    yield result
+    result.close()
 
 
 @pytest.fixture
@@ -231,8 +231,8 @@ def test_peoples_accounts_that_were_put_back_are_found_even_after_further_charge
     held = raw.run("SELECT who, loss, delta FROM dither_person")
     before = raw.run("SELECT checksum, sealed FROM dither_account WHERE kind = 'people'")[0]
     written.charge("visits", dp.PureDP(0.1), analyst="bob", people=["ann"])
-    for who, loss, delta in held:
-        raw.run("UPDATE dither_person SET loss = ?, delta = ? WHERE who = ?", loss, delta, who)
+    for who, epsilon, delta in held:
+        raw.run("UPDATE dither_person SET loss = ?, delta = ? WHERE who = ?", epsilon, delta, who)
     raw.run("UPDATE dither_account SET checksum = ?, sealed = ? WHERE kind = 'people'", *before)
     assert refused(written)
     written.charge("visits", dp.PureDP(0.1), analyst="bob", people=["ann"])
@@ -325,8 +325,8 @@ TRIGGERS = {
 def test_triggers_that_were_dropped_or_added_are_noticed(
     written: Ledger, raw: Raw, place: str, secret: bytes, number: int
 ) -> None:
-    found = TRIGGERS[raw.server]
-    statement = found[number % len(found)]
+    result = TRIGGERS[raw.server]
+    statement = result[number % len(result)]
     assert not refused(written)
     raw.run(statement)
     with pytest.raises(dp.LedgerError, match="triggers were changed"):
@@ -456,9 +456,9 @@ def test_history_is_read_a_little_at_a_time(ledger: Ledger, monkeypatch: pytest.
     real, read = Store.rows, []
 
     def counted(self: Store, *arguments: Any) -> list[Any]:
-        found = real(self, *arguments)
-        read.append(len(found))
-        return found
+        result = real(self, *arguments)
+        read.append(len(result))
+        return result
 
     monkeypatch.setattr(Store, "rows", counted)
     entries = ledger.history()

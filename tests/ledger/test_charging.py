@@ -304,24 +304,24 @@ def test_a_charge_made_elsewhere_is_not_answered_here(ledger: Ledger, tmp_path: 
 def test_two_computations_of_one_key_give_one_answer_to_both(ledger: Ledger, place: str, secret: bytes) -> None:
     """Both are past the charge before either has its answer: both pay, and the first answer is everybody's."""
     ledger.create("visits", limit=dp.PureDP(0.5))
-    both, found = threading.Barrier(2), {}
+    both, result = threading.Barrier(2), {}
 
     def ask(own: Ledger, answer: int) -> None:
         def compute() -> int:
             both.wait(60)
             return answer
 
-        found[answer] = own.release("visits", COST, compute, key="june")
+        result[answer] = own.release("visits", COST, compute, key="june")
 
     with dp.ledger.open(place, secret=secret) as other:
-        threads = [threading.Thread(target=ask, args=each) for each in ((ledger, 1), (other, 2))]
+        threads = [threading.Thread(target=ask, args=item) for item in ((ledger, 1), (other, 2))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
-    assert found[1].value == found[2].value
-    assert found[1].stored == found[2].stored
-    assert sorted((found[1].replayed, found[2].replayed)) == [False, True]
+    assert result[1].value == result[2].value
+    assert result[1].stored == result[2].stored
+    assert sorted((result[1].replayed, result[2].replayed)) == [False, True]
     assert ledger.left("visits") is None
     assert ledger.verify().entries == 4
 
@@ -460,7 +460,7 @@ def test_no_computation_spends_more_of_an_account_than_was_charged(
             account = ledger.accounts("visits")[0]
             parts = [exact_cost(Price.of(one), account.unit) for one in spent]
             paid = (account.used - before).numbers()
-            assert sum(loss for loss, _ in parts) <= paid[0]
+            assert sum(epsilon for epsilon, _ in parts) <= paid[0]
             assert sum(delta for _, delta in parts) <= paid[1]
 
 
@@ -477,8 +477,8 @@ def test_a_key_stands_for_the_whole_price(ledger: Ledger) -> None:
 def test_what_a_charge_and_a_release_print(ledger: Ledger) -> None:
     ledger.create("visits", each_person=dp.PureDP(1))
     paid = ledger.charge("visits", COST, key="june", people=["ann", "bob"])
-    found = ledger.record(paid, encode("the answer"))
+    result = ledger.record(paid, encode("the answer"))
     assert "True" not in repr(paid)
     assert "kept" not in repr(paid)
-    assert "stored" not in repr(found)
-    assert dp.ledger.Receipt.read(str(found.receipt)) == found.receipt
+    assert "stored" not in repr(result)
+    assert dp.ledger.Receipt.read(str(result.receipt)) == result.receipt

@@ -181,6 +181,6 @@ def test_a_mount_as_containers_have_it(place: Path, tmp_path: Path, what: str) -
         return
     shutil.copyfile(files.key_file(place), target / "budget.sqlite.key")
     (target / "budget.sqlite").touch()
-    found = bound(str(place), str(target / "budget.sqlite"), sys.executable, OPEN)
-    assert found.returncode != 0
-    assert "mount the folder" in found.stderr
+    result = bound(str(place), str(target / "budget.sqlite"), sys.executable, OPEN)
+    assert result.returncode != 0
+    assert "mount the folder" in result.stderr

@@ -38,9 +38,9 @@ BIG = 2**53 + 1
 
 def who(column: Any) -> list[bytes]:
     """Each row's keyed hash; none for a row without a key."""
-    found = people.contributors(column, "all", KEY)
-    names = [*(row.tobytes() for row in found.who), b""]
-    return [names[i] for i in found.place]
+    result = people.contributors(column, "all", KEY)
+    names = [*(row.tobytes() for row in result.who), b""]
+    return [names[i] for i in result.place]
 
 
 def keyed_hash(key: bytes) -> bytes:
@@ -208,20 +208,20 @@ def test_what_is_no_column_of_keys_is_refused(column: Any) -> None:
 @given(st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=8, unique=True), st.integers(1, 2**62))
 def test_the_checksum_adds_up_and_sees_edits(names: list[bytes], loss: int) -> None:
     crowd, losses = rows_of(names), np.arange(1, len(names) + 1) + loss
-    found = people.checksum(KEY, crowd, losses, np.zeros_like(losses))
+    result = people.checksum(KEY, crowd, losses, np.zeros_like(losses))
     apart = sum(people.checksum(KEY, crowd[i : i + 1], int(losses[i]), 0) for i in range(len(names)))
-    assert found == apart % people.PRIME
-    assert found != people.checksum(KEY, crowd, losses + (np.arange(len(names)) == 0), 0)
-    assert found != people.checksum(KEY, crowd[1:], losses[1:], 0)
-    assert found != people.checksum(KEY, crowd, losses, 1)
+    assert result == apart % people.PRIME
+    assert result != people.checksum(KEY, crowd, losses + (np.arange(len(names)) == 0), 0)
+    assert result != people.checksum(KEY, crowd[1:], losses[1:], 0)
+    assert result != people.checksum(KEY, crowd, losses, 1)
     if len(names) > 1:
-        assert found != people.checksum(KEY, crowd[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
+        assert result != people.checksum(KEY, crowd[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
         # nobody without the secret can move a debt, in steps however large
         for step in (int(losses[0]), 2**49, 2**61):
             for back in range(-4, 4):
                 moved = losses.astype(object)
                 moved[0], moved[1] = moved[0] - step, moved[1] + back * step
-                assert found != people.checksum(KEY, crowd, moved, 0)
+                assert result != people.checksum(KEY, crowd, moved, 0)
 
 
 def rows_of(names: list[bytes]) -> NDArray[np.uint8]:
@@ -282,11 +282,11 @@ class Brute:
         self.totals: dict[Any, tuple[Fraction, Fraction]] = defaultdict(lambda: (Fraction(0), Fraction(0)))
 
     def charge(self, cost: dp.Guarantee, column: list[Any]) -> list[bool]:
-        loss = Fraction(str(cost.epsilon))  # type: ignore[attr-defined]
+        epsilon = Fraction(str(cost.epsilon))  # type: ignore[attr-defined]
         delta = Fraction(str(cost.delta)) if isinstance(cost, dp.ApproxDP) else Fraction(0)
         paying = set()
         for person in set(column) - {None}:
-            total = self.totals[person][0] + loss, self.totals[person][1] + delta
+            total = self.totals[person][0] + epsilon, self.totals[person][1] + delta
             if total[0] <= 1 and total[1] <= Fraction(1, 10**6):
                 self.totals[person] = total
                 paying.add(person)
@@ -309,9 +309,9 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     store, population = ledger._store, dataset
     with store.snapshot():
         rows = store.run(people.schema.PEOPLE, {"population": population, "after": b"", "most": 99}).fetchall()
-    found = {bytes(row[0]): Fraction(row[1], LOSS_UNIT) for row in rows}
+    result = {bytes(row[0]): Fraction(row[1], LOSS_UNIT) for row in rows}
     own = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
-    assert found == {own[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
+    assert result == {own[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
     assert ledger.verify().people
 
 

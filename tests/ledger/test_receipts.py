@@ -20,7 +20,7 @@ def test_a_later_receipt_replaces_an_earlier_one_and_never_the_other_way(tmp_pat
     for seq, kept in ((3, 3), (2, 3), (3, 3), (7, 7)):
         receipts.keep(path, receipt(seq))
         assert receipts.read(path) == receipt(kept)
-    assert [each.name for each in tmp_path.iterdir()] == ["receipt"]
+    assert [item.name for item in tmp_path.iterdir()] == ["receipt"]
     assert path.read_text() == f"{receipt(7)}\n"
 
 
@@ -48,7 +48,7 @@ def test_a_write_that_fails_leaves_the_old_receipt_whole(tmp_path, monkeypatch):
             with pytest.raises(LedgerError, match="receipt"):
                 receipts.keep(path, receipt(9))
         assert receipts.read(path) == receipt(3)
-        assert [each.name for each in tmp_path.iterdir()] == ["receipt"]
+        assert [item.name for item in tmp_path.iterdir()] == ["receipt"]
 
 
 def test_a_place_where_none_can_be_kept_is_refused(tmp_path):

@@ -114,12 +114,12 @@ def test_a_block_with_a_key_is_replayed(ledger: Ledger) -> None:
     ledger.create("visits", limit=dp.PureDP(1.25))
 
     def block(*, fail: bool = False) -> list[float]:
-        found = []
+        result = []
         with ledger.scope("visits", key="june"):
-            found.append(Stand(0.25).release(1))
-            found.append(Stand(0.25).release(-1 if fail else 2))
-            found += Stand(0.5).twice()
-        return found
+            result.append(Stand(0.25).release(1))
+            result.append(Stand(0.25).release(-1 if fail else 2))
+            result += Stand(0.5).twice()
+        return result
 
     with pytest.raises(RuntimeError):
         block(fail=True)
@@ -229,8 +229,8 @@ def test_threads_with_the_same_books(ledger: Ledger) -> None:
         )
 
     with ledger.scope("visits", key="june"):
-        found = asyncio.run(crowd(8, 0.25))
-    assert len(set(found)) == 8
+        result = asyncio.run(crowd(8, 0.25))
+    assert len(set(result)) == 8
     assert ledger.left("visits") == dp.PureDP(8)
     results: list[Any] = []
     ledger.release("visits", dp.PureDP(1), lambda: results.extend(asyncio.run(crowd(12, 0.25))))

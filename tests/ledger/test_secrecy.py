@@ -25,10 +25,10 @@ def session(ledger: Ledger, people: list[Any]) -> list[Any]:
     for i, cost in enumerate((0.5, 0.4, 0.3, 1.5)):
         for column in (people, people[: len(people) // 2], people[:1]):
             try:
-                found = ledger.release(
+                result = ledger.release(
                     "visits", dp.PureDP(cost), lambda _: "noise", key=f"{i} {len(seen)}", analyst="ann", people=column
                 )
-                seen.append(dataclasses.replace(found, receipt=dp.ledger.Receipt(found.receipt.seq, "")))
+                seen.append(dataclasses.replace(result, receipt=dp.ledger.Receipt(result.receipt.seq, "")))
             except dp.BudgetExceeded as error:
                 seen.append(str(error))
     seen += [ledger.accounts(), repr(ledger.accounts()), ledger.left("visits"), ledger.left("visits", "ann")]
@@ -87,8 +87,8 @@ def test_the_comparison_can_fail(ledger: Ledger) -> None:
 
 def _checksum(ledger: Ledger) -> int:
     with ledger._store.snapshot():
-        found: int = dp.ledger.accounts.known(ledger._store, "visits", "people").checksum  # type: ignore[attr-defined]
-    return found
+        result: int = dp.ledger.accounts.known(ledger._store, "visits", "people").checksum  # type: ignore[attr-defined]
+    return result
 
 
 def test_keys_of_people_are_nowhere_in_the_file(tmp_path: Path) -> None:

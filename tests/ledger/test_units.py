@@ -36,9 +36,9 @@ def test_ten_tenths_are_one() -> None:
 
 @given(st.lists(LOSSES, min_size=1, max_size=30))
 def test_costs_are_exact_sums_of_fractions_rounded_up(losses: list[float | Fraction]) -> None:
-    total = sum((cost(dp.PureDP(loss), "epsilon").loss for loss in losses), 0)
-    assert total == sum(ceiling(exact(loss), LOSS_UNIT) for loss in losses)
-    true = sum((exact(loss) for loss in losses), Fraction(0))
+    total = sum((cost(dp.PureDP(epsilon), "epsilon").loss for epsilon in losses), 0)
+    assert total == sum(ceiling(exact(epsilon), LOSS_UNIT) for epsilon in losses)
+    true = sum((exact(epsilon) for epsilon in losses), Fraction(0))
     assert true <= Fraction(total, LOSS_UNIT) < true + Fraction(len(losses), LOSS_UNIT)
 
 
@@ -60,9 +60,9 @@ def test_epsilon_as_rho(loss: float | Fraction) -> None:
     with mp.workprec(300):
         own = mp.mpf(exact(loss).numerator) / exact(loss).denominator
         true = own * mp.tanh(own / 2) * LOSS_UNIT
-        found = cost(dp.PureDP(loss), "rho").loss
-        assert found >= true
-        assert found <= true * (1 + mp.mpf(10) ** -12) + 1
+        result = cost(dp.PureDP(loss), "rho").loss
+        assert result >= true
+        assert result <= true * (1 + mp.mpf(10) ** -12) + 1
 
 
 def test_rho_is_not_epsilon() -> None:
@@ -157,9 +157,9 @@ def test_a_guarantee_is_one_of_three() -> None:
 
 @given(st.integers(0, MOST), st.integers(0, DELTA_UNIT - 1), st.sampled_from(["epsilon", "rho"]))
 def test_what_an_amount_promises(loss: int, delta: int, unit: str) -> None:
-    found = guarantee_of(Amount(loss, delta), unit)  # type: ignore[arg-type]
+    result = guarantee_of(Amount(loss, delta), unit)  # type: ignore[arg-type]
     if loss == 0 and (delta == 0 or unit == "rho"):
-        assert found is None
+        assert result is None
     else:
-        assert found is not None
-        assert cost(found, unit).loss == loss  # type: ignore[arg-type]
+        assert result is not None
+        assert cost(result, unit).loss == loss  # type: ignore[arg-type]

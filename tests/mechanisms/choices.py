@@ -33,15 +33,15 @@ def softmax(scores: Any, rate: Fraction) -> list[Any]:
 def permute_and_flip(scores: Any, rate: Fraction) -> list[Any]:
     """p_i times the integral of the product over j != i of (1 - p_j t): polynomials, multiplied out."""
     p = [mp.mpf(0) if x is None else mp.exp(x) for x in exponents(scores, rate)]
-    found = []
+    result = []
     for i, own in enumerate(p):
         product = [mp.mpf(1)]
         for j, other in enumerate(p):
             if j != i:
                 shifted = [mp.mpf(0), *(-other * c for c in product)]
                 product = [a + b for a, b in itertools.zip_longest(product, shifted, fillvalue=mp.mpf(0))]
-        found.append(own * mp.fsum(c / (k + 1) for k, c in enumerate(product)))
-    return found
+        result.append(own * mp.fsum(c / (k + 1) for k, c in enumerate(product)))
+    return result
 
 
 def laplace_winner(scores: Any, rate: Fraction) -> list[Any]:
@@ -65,7 +65,7 @@ def laplace_winner(scores: Any, rate: Fraction) -> list[Any]:
                 total += x * (ends[0] - ends[1]) / a
         return total
 
-    found = []
+    result = []
     half = mp.mpf(1) / 2
     for i, own in enumerate(centers):
         total = mp.mpf(0)
@@ -77,8 +77,8 @@ def laplace_winner(scores: Any, rate: Fraction) -> list[Any]:
                     below = {1: half * mp.exp(-c)} if middle < c else {0: mp.mpf(1), -1: -half * mp.exp(c)}
                     density = times(density, below)
             total += integral({a: x for a, x in density.items() if x != 0}, low, high)
-        found.append(total)
-    return found
+        result.append(total)
+    return result
 
 
 LAWS = {"gumbel": softmax, "exponential": permute_and_flip, "laplace": laplace_winner}

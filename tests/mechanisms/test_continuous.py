@@ -48,11 +48,11 @@ def masses(bounds: Any, pieces: list[Any], rate: Fraction, edges: Any) -> Any:
 def test_releases_follow_the_density(name: str) -> None:
     bounds, pieces = SCORES[name]
     m, words = ContinuousExponential(1, 1, bounds=bounds), SeededSource(8)
-    found = np.array([m.release(pieces, source=words) for _ in range(1000)])
-    assert bounds[0] <= found.min()
-    assert found.max() <= bounds[1]
+    result = np.array([m.release(pieces, source=words) for _ in range(1000)])
+    assert bounds[0] <= result.min()
+    assert result.max() <= bounds[1]
     edges = np.linspace(*bounds, 13)
-    counts = np.bincount(np.clip(np.searchsorted(edges, found, side="right") - 1, 0, 11), minlength=12)
+    counts = np.bincount(np.clip(np.searchsorted(edges, result, side="right") - 1, 0, 11), minlength=12)
     assert surprise(counts, masses(bounds, pieces, m.rate, edges.tolist())) > FALSE_ALARM
     assert surprise(counts, masses(bounds, pieces, m.rate * 3, edges.tolist())) < FALSE_ALARM
 
@@ -97,14 +97,14 @@ def test_the_squared_mean_is_the_truncated_normal() -> None:
     m, words = ContinuousExponential(Fraction(1, n), 1, bounds=(0.0, 1.0)), SeededSource(2)  # type: ignore[arg-type]
     pieces = mean_pieces(mean, (0.0, 1.0), 2)
     assert pieces[0][2][1:] == [2 * mean, -1]
-    found = np.array([m.release(pieces, source=words) for _ in range(1000)])
+    result = np.array([m.release(pieces, source=words) for _ in range(1000)])
     edges = np.linspace(0, 1, 21)
 
     def normal(variance: float) -> Any:
         cdf = np.array([float(mp.ncdf((t - mean) / math.sqrt(variance))) for t in edges])
         return np.diff(cdf) / (cdf[-1] - cdf[0])
 
-    counts = np.bincount(np.clip(np.searchsorted(edges, found, side="right") - 1, 0, 19), minlength=20)
+    counts = np.bincount(np.clip(np.searchsorted(edges, result, side="right") - 1, 0, 19), minlength=20)
     assert surprise(counts, normal(1 / n)) > FALSE_ALARM
     assert surprise(counts, normal(0.5 / n)) < FALSE_ALARM
 

@@ -22,20 +22,20 @@ EDGES: list[Any] = [[4.0], [0, 0, 0], [15, 20, 25], [0.0, -1e-300, -700.0, -744.
 @pytest.mark.parametrize("scores", EDGES, ids=label)
 def test_probabilities_agree_with_mpmath(scores: Any) -> None:
     m = Exponential(1, 1)
-    found = m.probabilities(scores)
-    assert abs(math.fsum(found.tolist()) - 1) < 1e-15
-    for got, exact in zip(found.tolist(), softmax(scores, m.rate), strict=True):
+    result = m.probabilities(scores)
+    assert abs(math.fsum(result.tolist()) - 1) < 1e-15
+    for got, exact in zip(result.tolist(), softmax(scores, m.rate), strict=True):
         assert abs(number(got) - exact) <= mp.mpf(1e-13) * exact + mp.mpf("1e-300")
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6), st.integers(0, 70))
 def test_integers_keep_their_differences(scores: list[int], shift: int) -> None:
     m = Exponential(2**shift, 1)
-    found = m.probabilities(np.array(scores))
-    for got, exact in zip(found.tolist(), softmax(scores, m.rate), strict=True):
+    result = m.probabilities(np.array(scores))
+    for got, exact in zip(result.tolist(), softmax(scores, m.rate), strict=True):
         assert abs(number(got) - exact) <= mp.mpf(1e-12) * exact + mp.mpf("1e-300")
     moved = m.probabilities([score + 2**65 for score in scores])
-    assert np.allclose(found, moved, rtol=1e-12, atol=0)
+    assert np.allclose(result, moved, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("top", [2**53, 2**63, 2**64, 10**30])

@@ -63,7 +63,7 @@ def test_one_numeric_release_for_each_answer_above() -> None:
 def test_the_numeric_answer_has_the_stated_scale() -> None:
     data = {"train": TRAIN[:4], "held": HELD[:4]}
     scale = float(make(**data)._mechanism.answer.scale)  # type: ignore[union-attr,arg-type]
-    found = np.array(
+    result = np.array(
         [make(**data, threshold=-1000, source=SeededSource(i)).ask(lambda x: x >= 100).value for i in range(3000)]
     )
     edges = np.linspace(-6, 6, 25)
@@ -72,7 +72,7 @@ def test_the_numeric_answer_has_the_stated_scale() -> None:
         cdf = np.where(edges < 0, 0.5 * np.exp(edges * scale / s), 1 - 0.5 * np.exp(-np.abs(edges) * scale / s))
         return np.diff(np.concatenate([[0.0], cdf, [1.0]]))
 
-    counts = np.bincount(np.searchsorted(edges, (found - 1) / scale), minlength=26)
+    counts = np.bincount(np.searchsorted(edges, (result - 1) / scale), minlength=26)
     assert surprise(counts, chances(scale)) > FALSE_ALARM
     assert surprise(counts, chances(1.3 * scale)) < FALSE_ALARM
 

@@ -38,9 +38,9 @@ def exact_scores(scores: Any) -> list[Any]:
 @pytest.mark.parametrize("monotone", [False, True])
 def test_probabilities_agree_with_mpmath(noise: Any, scores: list[Any], monotone: bool) -> None:
     m = NoisyMax(1, 0.7, monotone, noise)
-    found = m.probabilities(scores)
-    assert abs(math.fsum(found.tolist()) - 1) < 1e-15
-    for got, exact in zip(found.tolist(), LAWS[noise](exact_scores(scores), m.rate), strict=True):
+    result = m.probabilities(scores)
+    assert abs(math.fsum(result.tolist()) - 1) < 1e-15
+    for got, exact in zip(result.tolist(), LAWS[noise](exact_scores(scores), m.rate), strict=True):
         assert abs(number(got) - exact) <= mp.mpf(2e-14) * exact + mp.mpf("1e-300")
 
 
@@ -60,8 +60,8 @@ def test_probabilities_of_narrow_types(noise: Any) -> None:
 def test_a_thousand_candidates(noise: Any) -> None:
     rates = [Fraction(-(i % 10), 4) for i in range(1000)]
     m = NoisyMax(1, 2, noise=noise)
-    found = m.probabilities([float(r) for r in rates])
-    assert abs(math.fsum(found.tolist()) - 1) < 1e-15
+    result = m.probabilities([float(r) for r in rates])
+    assert abs(math.fsum(result.tolist()) - 1) < 1e-15
     values = sorted(set(rates), reverse=True)
     p = [mp.exp(number(r)) for r in values]
     if noise == "gumbel":
@@ -89,7 +89,7 @@ def test_a_thousand_candidates(noise: Any) -> None:
             for own in map(number, values[:3])
         ]
     for i, want in enumerate(exact):
-        assert abs(found[i] / float(want) - 1) < 1e-11
+        assert abs(result[i] / float(want) - 1) < 1e-11
 
 
 @pytest.mark.slow
@@ -168,18 +168,18 @@ def test_names_and_noises_are_checked() -> None:
 def test_permute_and_flip_of_very_many(d: int) -> None:
     """Half tied at the top, half one unit behind: both integrals by mpmath, in units of 1/d."""
     m, half = PermuteAndFlip(1, 2), d // 2
-    found = m.probabilities(np.where(np.arange(d) < half, 0.0, -1.0))
+    result = m.probabilities(np.where(np.arange(d) < half, 0.0, -1.0))
     e = mp.exp(-1)
 
     def share(a: int, b: int) -> Any:
         return mp.quad(lambda u: (1 - u / d) ** a * (1 - e * u / d) ** b / d, [0, 5, 20, 60, 150])
 
-    assert abs(found[0] / float(share(half - 1, half)) - 1) < 1e-12
-    assert abs(found[-1] / float(e * share(half, half - 1)) - 1) < 1e-12
+    assert abs(result[0] / float(share(half - 1, half)) - 1) < 1e-12
+    assert abs(result[-1] / float(e * share(half, half - 1)) - 1) < 1e-12
 
 
 @pytest.mark.slow
 def test_laplace_probabilities_of_many_fit_into_memory() -> None:
-    found = NoisyMax(1, 2, noise="laplace").probabilities(-np.arange(3000) / 100)
-    assert np.all(np.diff(found) < 0)
-    assert abs(math.fsum(found.tolist()) - 1) < 1e-15
+    result = NoisyMax(1, 2, noise="laplace").probabilities(-np.arange(3000) / 100)
+    assert np.all(np.diff(result) < 0)
+    assert abs(math.fsum(result.tolist()) - 1) < 1e-15

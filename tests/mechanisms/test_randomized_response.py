@@ -54,13 +54,13 @@ def test_reports_follow_the_law_one_by_one_and_together(k: int) -> None:
 def test_estimates_are_unbiased_and_their_error_is_honest(k: int) -> None:
     rr, people = RandomizedResponse(1, k), 50_000
     truth = np.arange(people) % 4 == 0
-    found = rr.estimate(rr.release(truth.astype(int)))
-    assert found.shares.sum() == pytest.approx(1)
-    assert found.responses == people
+    result = rr.estimate(rr.release(truth.astype(int)))
+    assert result.shares.sum() == pytest.approx(1)
+    assert result.responses == people
     wide = rr.error(1 - 1e-10, people=people)  # Hoeffding
-    assert abs(found.shares[1] - 0.25) <= wide
-    assert abs(found.shares[0] - 0.75) <= wide
-    assert np.all(found.error(0.95) <= rr.error(0.95, people=people))
+    assert abs(result.shares[1] - 0.25) <= wide
+    assert abs(result.shares[0] - 0.75) <= wide
+    assert np.all(result.error(0.95) <= rr.error(0.95, people=people))
 
 
 def test_the_variance_is_that_of_a_share_that_is_zero() -> None:

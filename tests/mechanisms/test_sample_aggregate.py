@@ -72,9 +72,9 @@ def test_exceptions_count_as_the_lower_bound_and_say_nothing() -> None:
 
 def test_a_function_cannot_change_the_rows_of_another_block() -> None:
     def spoil(rows: Any) -> float:
-        found = float(rows[0])
+        result = float(rows[0])
         rows[:] = 77
-        return found
+        return result
 
     x = np.arange(8.0)
     assert 77 not in SampleAndAggregate(spoil, 8, (0, 100)).results(x)

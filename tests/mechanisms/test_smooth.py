@@ -209,10 +209,10 @@ def test_noise_of_the_smooth_sensitivity_is_not(kind: Any, density: Any, epsilon
     assert sizes[0] < sizes[1] <= sizes[0] * math.exp(m.beta)
     scales = [m.scale * size for size in sizes]
     reach = [k * scales[1] * s for k in (0.5, 1, 2, 4, 8, 16, 40) for s in (-1, 1)]
-    found = hockey_stick_of_densities(density(scales[0]), density(scales[1]), [0, *reach], epsilon)
-    assert 0 <= found <= delta
+    result = hockey_stick_of_densities(density(scales[0]), density(scales[1]), [0, *reach], epsilon)
+    assert 0 <= result <= delta
     if delta == 1e-3:
-        assert found > delta / 100  # the pair does use the budget
+        assert result > delta / 100  # the pair does use the budget
 
 
 @pytest.mark.parametrize(("kind", "power"), [("cauchy", 1), ("student", 2)])
@@ -232,9 +232,9 @@ def test_exact_calibration_against_the_textbook() -> None:
     ratios: dict[str, list[float]] = {"laplace": [], "gaussian": []}
     for seed in range(3):
         incomes = np.random.default_rng(seed).lognormal(10.5, 0.8, 10_001)
-        for kind, found in ratios.items():
+        for kind, result in ratios.items():
             stds = [m.std(sensitivity.smooth_median(incomes, (0, 1e6), m.beta)) for m in (textbook[kind], exact[kind])]
-            found.append(stds[0] / stds[1])
+            result.append(stds[0] / stds[1])
     print(ratios)
     assert ratios["laplace"][0] >= 1.4
     assert ratios["gaussian"][0] >= 2.4

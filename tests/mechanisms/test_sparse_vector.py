@@ -40,12 +40,12 @@ def integrate(f: Callable[[Floats], Floats], scale: float, knots: list[float]) -
 
 def patterns(questions: int, limit: int) -> list[tuple[bool, ...]]:
     """Transcripts: all answers until the limit is reached or the questions end."""
-    found = []
+    result = []
     for full in itertools.product([False, True], repeat=questions):
         stop = next((i + 1 for i in range(questions) if sum(full[: i + 1]) == limit), questions)
-        if full[:stop] not in found:
-            found.append(full[:stop])
-    return found
+        if full[:stop] not in result:
+            result.append(full[:stop])
+    return result
 
 
 def law(answers: Any, threshold_scale: float, scale: float, limit: int) -> dict[Any, float]:
@@ -221,11 +221,11 @@ def test_numeric_answers() -> None:
     m = SparseVector(1, 3, 1, numeric=True)
     assert m.answer is not None
     assert m.answer.scale == 1
-    found = [m.start(0, source=SeededSource(i)).ask(50_000) - 50_000 for i in range(4000)]
+    result = [m.start(0, source=SeededSource(i)).ask(50_000) - 50_000 for i in range(4000)]
     k = np.arange(-30, 31)
     for scale, fine in ((1.0, True), (1.2, False)):
         p = np.exp(-np.abs(k) / scale)
-        assert (surprise(frequencies([x + 30 for x in found], 61), p / p.sum()) > FALSE_ALARM) is fine
+        assert (surprise(frequencies([x + 30 for x in result], 61), p / p.sum()) > FALSE_ALARM) is fine
     other = m.start(0, source=SeededSource(1)).ask(50_000, answer=0.25)
     assert abs(other) < 100
     assert is_seeded(other)

@@ -314,9 +314,9 @@ def test_the_low_part_of_a_split_draw_on_boundary_words(extra: int) -> None:
         first, *rest = words_beside(mp.exp(-low / real(scale)), 64, extra, above)
         # high part, low part, keep-or-not, then either the sign or a second low part that is surely kept
         script = [1 << 62, low << (64 - shift), first, *rest, 5 << (64 - shift), 0]
-        found = geometric(scale, 1, ScriptedSource(script))[0]
+        result = geometric(scale, 1, ScriptedSource(script))[0]
         high = int(mp.floor(mp.log(2) * real(scale) / 2**shift))
-        assert found == (high << shift) + (5 if above else low)
+        assert result == (high << shift) + (5 if above else low)
         assert _split_low(scale, shift, ScriptedSource(script[1:])) == (5 if above else low)
 
 

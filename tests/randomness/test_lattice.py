@@ -82,8 +82,8 @@ def test_words_beside_a_boundary_fall_on_the_right_side(
                 assert draw_one(law, scale, source, fraction) == expected
                 assert source.used == 1 + extra
                 source = ScriptedSource([word, *rest])
-                found = draw(law, scale, 1, source, np.array([fraction]))
-                assert found.values[0] == expected
+                result = draw(law, scale, 1, source, np.array([fraction]))
+                assert result.values[0] == expected
                 assert source.used == 1 + extra
                 source = ScriptedSource(rest)
                 assert settle(LazyUniform(first, 63, source), sign < 0, law, steps, shift) == expected
@@ -101,8 +101,8 @@ def test_the_first_and_the_last_words(
         script = [word | negative << 63, *more]
         result = draw_one(law, scale, ScriptedSource(script), fraction)
         value = word
-        for each in (*more, *_after(ScriptedSource(script), len(script), 14)):
-            value = value << 64 | each
+        for item in (*more, *_after(ScriptedSource(script), len(script), 14)):
+            value = value << 64 | item
         with mp.workprec(1400):  # a heavy tail takes U near 2^-127 to an integer of 300 bits
             u = (mp.mpf(value) + 0.5) / mp.mpf(2) ** (63 + 64 * (len(more) + 14))
             assert result == nearest_integer(
@@ -126,10 +126,10 @@ def test_random_words_give_the_integer_of_the_oracle(law: Any, scale: float, int
     many = draw(law, scale, 30, ScriptedSource(words.tolist()), fractions)
     for i, word in enumerate(words.tolist()):
         u = (mp.mpf(word & MAGNITUDE) + 0.5) / 2**63
-        found = many.large.get(i, int(many.values[i]))
+        result = many.large.get(i, int(many.values[i]))
         negative = word > MAGNITUDE and law.symmetric
-        assert found == nearest_integer(u, negative, tail, steps, Fraction(float(fractions[i])), found)
-        assert found == draw_one(law, scale, ScriptedSource([word]), float(fractions[i]))
+        assert result == nearest_integer(u, negative, tail, steps, Fraction(float(fractions[i])), result)
+        assert result == draw_one(law, scale, ScriptedSource([word]), float(fractions[i]))
 
 
 def test_a_chunk_decides_boundary_words_among_ordinary_ones() -> None:
@@ -158,8 +158,8 @@ def test_the_exact_fraction_is_what_counts_where_floats_only_come_near() -> None
     for above in (False, True):
         words = words_beside(boundary, 63, 2, above)
         assert draw_one(law, scale, ScriptedSource(words), float(exact), exact) == 5 - above
-        found = draw(law, scale, 1, ScriptedSource(words), np.array([float(exact)]), lambda _: exact)
-        assert found.values[0] == 5 - above
+        result = draw(law, scale, 1, ScriptedSource(words), np.array([float(exact)]), lambda _: exact)
+        assert result.values[0] == 5 - above
 
 
 @pytest.mark.parametrize("scale", [0.3, 10.0, 2.0**26])
@@ -195,14 +195,14 @@ def test_the_bound_covers_products_and_sums_of_floats(scale: float) -> None:
 def test_scales_too_large_for_any_float_are_settled_exactly() -> None:
     law, scale = Exponential(symmetric=True), 2.0**70
     words = SeededSource(2).words(20).tolist()
-    found = draw(law, scale, 20, ScriptedSource(words))
+    result = draw(law, scale, 20, ScriptedSource(words))
     for i, word in enumerate(words):
         u = (mp.mpf(word & MAGNITUDE) + 0.5) / 2**63
         # the word leaves 2^7 integers open and further words choose among them
         middle = mp.sign(-1 if word > MAGNITUDE else 1) * -mp.log(u) * 2**70
-        assert abs(found.large[i] - middle) < 2**7 / u
+        assert abs(result.large[i] - middle) < 2**7 / u
     saturated = integer_steps(law, scale, 20, ScriptedSource(words))
-    assert set(np.abs(saturated.astype(object))) <= {2**63 - 1, 2**63} | {abs(k) for k in found.large.values()}
+    assert set(np.abs(saturated.astype(object))) <= {2**63 - 1, 2**63} | {abs(k) for k in result.large.values()}
 
 
 def test_to_int64_saturates() -> None:

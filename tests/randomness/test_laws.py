@@ -44,19 +44,19 @@ def words_for(law: Any, count: int = 120) -> list[int]:
     """63-bit words that the float side takes: the ends, both sides of every power of two, and many more."""
     most = min(int(law.high * 2.0**63), 2**63 - 1)
     rng = random.Random(7)
-    found = [LEAST_WORD, LEAST_WORD + 1, most, most - 1, most - (1 << 9), most - (1 << 10)]
-    found += [2**e + d for e in range(44, 63, 2) for d in (-1, 0, 1, 513)]
-    found += [int(2 ** rng.uniform(44, 63)) for _ in range(count)]
-    found += [2**63 - int(2 ** rng.uniform(0, 62)) for _ in range(count // 4)]
+    result = [LEAST_WORD, LEAST_WORD + 1, most, most - 1, most - (1 << 9), most - (1 << 10)]
+    result += [2**e + d for e in range(44, 63, 2) for d in (-1, 0, 1, 513)]
+    result += [int(2 ** rng.uniform(44, 63)) for _ in range(count)]
+    result += [2**63 - int(2 ** rng.uniform(0, 62)) for _ in range(count // 4)]
     if isinstance(law, Staircase):  # step ends and knots, where the pieces meet
         s = mp.exp(-real(law.epsilon))
         width = real(law.gamma) + s * (1 - real(law.gamma))
         for k in range(5):
-            found += [
+            result += [
                 int(mp.floor(place * 2**63)) + d for place in (s**k, s ** (k + 1) / width) for d in (-1500, 0, 1500)
             ]
     # a word w is taken as the float nearest to it, which must be in [LOW, high]
-    return [w for w in found if LEAST_WORD <= w < 2**63 and LOW <= w * 2.0**-63 <= law.high]
+    return [w for w in result if LEAST_WORD <= w < 2**63 and LOW <= w * 2.0**-63 <= law.high]
 
 
 @pytest.mark.parametrize("function", ["log", "log1p", "exp", "cosh"])
@@ -134,8 +134,8 @@ def test_one_and_many_agree_within_their_bounds(law: Any) -> None:
     z = u.copy()
     errors = law.quantile(z)
     bounds = np.full(len(z), law.error) if errors is None else errors
-    for each, value, error in zip(u.tolist(), z.tolist(), bounds.tolist(), strict=True):
-        single, own = law.quantile_one(each)
+    for item, value, error in zip(u.tolist(), z.tolist(), bounds.tolist(), strict=True):
+        single, own = law.quantile_one(item)
         assert abs(single - value) <= own + error
 
 

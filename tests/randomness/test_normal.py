@@ -52,8 +52,8 @@ def test_one_takes_the_same_cells_as_many() -> None:
     ]
     z = np.array(u)
     Normal().quantile(z)
-    for each, value in zip(u, z.tolist(), strict=True):
-        single, error = Normal().quantile_one(each)
+    for item, value in zip(u, z.tolist(), strict=True):
+        single, error = Normal().quantile_one(item)
         assert error == 2.0**-40
         assert abs(single - value) < 2.0**-49
 

@@ -21,11 +21,11 @@ def weights(scores: list[float], factor: Fraction, counts: list[int] | None) -> 
     with mp.workprec(300):
         many = counts if counts is not None else [1] * len(scores)
         top = max(real(s) for s in scores if s > -np.inf)
-        found = [
+        result = [
             c * mp.exp(real(factor) * (real(s) - top)) if s > -np.inf else mp.mpf(0)
             for s, c in zip(scores, many, strict=True)
         ]
-        return np.array([float(w / mp.fsum(found)) for w in found])
+        return np.array([float(w / mp.fsum(result)) for w in result])
 
 
 @pytest.mark.slow

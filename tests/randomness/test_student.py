@@ -64,10 +64,10 @@ def test_guesses_are_near_and_promise_nothing() -> None:
         z, error = LAW.quantile_one(u)
         assert error == math.inf
         assert float(tail(mp.mpf(z))) == pytest.approx(u, rel=2e-4, abs=1e-9 if u > 1e-7 else 0)
-    found = np.array(us)
-    errors = LAW.quantile(found)
+    result = np.array(us)
+    errors = LAW.quantile(result)
     assert np.all(np.isinf(errors))
-    assert found.tolist() == [LAW.quantile_one(u)[0] for u in us]
+    assert result.tolist() == [LAW.quantile_one(u)[0] for u in us]
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 77.7, 2.0**30])
@@ -76,15 +76,15 @@ def test_draws_are_correctly_rounded(scale: float) -> None:
     for word in [0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, *(rng.getrandbits(64) for _ in range(25))]:
         for fraction in (0.0, 0.25, -0.5):
             source = ScriptedSource([word, 12345, 678])
-            found = draw_one(LAW, scale, source, fraction)
+            result = draw_one(LAW, scale, source, fraction)
             again = draw(LAW, scale, 1, ScriptedSource([word, 12345, 678]), fraction)
-            assert (again.large.get(0, int(again.values[0]))) == found
+            assert (again.large.get(0, int(again.values[0]))) == result
             u, width = mp.mpf(word % (1 << 63)), 63
             for extra in (12345, 678):
                 u, width = u * mp.mpf(2) ** 64 + extra, width + 64
             u = u / mp.mpf(2) ** width
-            near = abs(found)
-            assert found == nearest_integer(u, word >> 63 == 1, tail, Fraction(scale), Fraction(fraction), near)
+            near = abs(result)
+            assert result == nearest_integer(u, word >> 63 == 1, tail, Fraction(scale), Fraction(fraction), near)
 
 
 def test_a_word_beside_a_boundary_is_settled_by_more_words() -> None:

@@ -217,7 +217,7 @@ def test_a_chart_of_each_column_is_xml_within_its_frame():
     for name in ("n", "spend"):
         tree = ET.fromstring(report.chart(simple(), name))
         width = float(tree.attrib["width"])
-        bars = [each for each in tree.iter() if each.tag.endswith("rect")]
+        bars = [item for item in tree.iter() if item.tag.endswith("rect")]
         assert len(bars) == 2
         for bar in bars:
             assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
@@ -236,8 +236,8 @@ def test_any_numbers_can_be_drawn_or_are_refused(pairs):
         return
     assert not {"nan", "inf"} & {
         part
-        for each in tree.iter()
-        for key, value in each.attrib.items()
+        for item in tree.iter()
+        for key, value in item.attrib.items()
         if key != "aria-label"
         for part in value.split()
     }
@@ -257,11 +257,11 @@ def test_writing_is_whole_or_refused(tmp_path: Path):
     target.write_text("old")
     report.write_html(target, simple(), title="t")
     assert target.read_text(encoding="utf-8") == report.html(simple(), title="t")
-    assert [each.name for each in tmp_path.iterdir()] == ["answer.html"]
+    assert [item.name for item in tmp_path.iterdir()] == ["answer.html"]
     for place in (tmp_path / "none" / "a.html", tmp_path):
         with pytest.raises(dp.InvalidArgument, match="report: expected a file in a folder that can be written"):
             report.write_html(place, simple())
-    assert [each.name for each in tmp_path.iterdir()] == ["answer.html"]
+    assert [item.name for item in tmp_path.iterdir()] == ["answer.html"]
 
 
 def test_words_round_the_promise_up():

@@ -29,7 +29,7 @@ def mean(x: Table) -> Fraction:
 
 def variance(x: Table) -> Fraction:
     middle = mean(x)
-    return sum(((each - middle) ** 2 for each in x), Fraction(0)) / (len(x) - 1)
+    return sum(((item - middle) ** 2 for item in x), Fraction(0)) / (len(x) - 1)
 
 
 def domain(bounds: tuple[float, float]) -> list[Fraction]:
@@ -62,30 +62,30 @@ class TestEveryPairOfSmallTables:
     @pytest.mark.parametrize("n", [1, 2, 3, 4])
     def test_mean_is_never_moved_farther_and_the_limit_is_reached(self, n, bounds, relation):
         stated = sensitivity.mean(n=n, bounds=bounds, neighbors=relation)
-        found = largest_move(mean, bounds, n, relation)
-        assert found <= Fraction(stated)
-        assert float(found) == pytest.approx(stated, rel=1e-9)
+        result = largest_move(mean, bounds, n, relation)
+        assert result <= Fraction(stated)
+        assert float(result) == pytest.approx(stated, rel=1e-9)
 
     @pytest.mark.parametrize("n", [2, 3, 4])
     def test_variance_is_never_moved_farther_and_the_limit_is_reached(self, n, bounds, relation):
         stated = sensitivity.variance(n=n, bounds=bounds, neighbors=relation)
-        found = largest_move(variance, bounds, n, relation)
-        assert found <= Fraction(stated)
-        assert float(found) == pytest.approx(stated, rel=1e-9)
+        result = largest_move(variance, bounds, n, relation)
+        assert result <= Fraction(stated)
+        assert float(result) == pytest.approx(stated, rel=1e-9)
 
     @pytest.mark.parametrize("n", [2, 3, 4])
     def test_std_is_never_moved_farther_and_the_limit_is_reached(self, n, bounds, relation):
         stated = sensitivity.std(n=n, bounds=bounds, neighbors=relation)
-        found = largest_move(lambda x: math.sqrt(variance(x)), bounds, n, relation)
-        assert found <= stated * (1 + 1e-12)
-        assert found == pytest.approx(stated, rel=1e-9)
+        result = largest_move(lambda x: math.sqrt(variance(x)), bounds, n, relation)
+        assert result <= stated * (1 + 1e-12)
+        assert result == pytest.approx(stated, rel=1e-9)
 
     @pytest.mark.parametrize("n", [1, 2, 4])
     def test_sum_is_never_moved_farther_and_the_limit_is_reached(self, n, bounds, relation):
         stated = sensitivity.sum(bounds=bounds, neighbors=relation)
-        found = largest_move(lambda x: sum(x, Fraction(0)), bounds, n, relation)
-        assert found <= Fraction(stated)
-        assert float(found) == pytest.approx(stated, rel=1e-9)
+        result = largest_move(lambda x: sum(x, Fraction(0)), bounds, n, relation)
+        assert result <= Fraction(stated)
+        assert float(result) == pytest.approx(stated, rel=1e-9)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 4])
     @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ class TestEveryPairOfSmallTables:
             return sum(abs(m) for m in moves) if norm == 1 else math.sqrt(sum(m * m for m in moves))
 
         stated = sensitivity.histogram(neighbors=relation, norm=norm)
-        found = max(distance(x, y) for x, y in neighbours(bounds, n, relation))
-        assert found <= stated
-        assert found == pytest.approx(stated, rel=1e-9)
+        result = max(distance(x, y) for x, y in neighbours(bounds, n, relation))
+        assert result <= stated
+        assert result == pytest.approx(stated, rel=1e-9)
 
 
 def test_median_reaches_the_width_under_replacement():

@@ -112,18 +112,18 @@ def local(f: Callable[[Table], Any], x: Table) -> Any:
 
 
 def functions(n: int) -> dict[str, tuple[Callable[[Table], Any], Callable[[Table, float], float]]]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         f"rank {m}": (lambda x, m=m: order(x, m), lambda x, b, m=m: sensitivity.smooth_order(x, m, BOUNDS, b))
         for m in range(1, n + 1)
     }
-    found["median"] = lambda x: order(x, rank_of(0.5, n)), lambda x, b: sensitivity.smooth_median(x, BOUNDS, b)
-    found["min"] = min, lambda x, b: sensitivity.smooth_min(x, BOUNDS, b)
-    found["max"] = max, lambda x, b: sensitivity.smooth_max(x, BOUNDS, b)
-    found["mean"] = lambda x: Fraction(sum(x), n), lambda x, b: sensitivity.smooth_mean(x, BOUNDS, b)
-    found["iqr"] = iqr, lambda x, b: sensitivity.smooth_iqr(x, BOUNDS, b)
+    result["median"] = lambda x: order(x, rank_of(0.5, n)), lambda x, b: sensitivity.smooth_median(x, BOUNDS, b)
+    result["min"] = min, lambda x, b: sensitivity.smooth_min(x, BOUNDS, b)
+    result["max"] = max, lambda x, b: sensitivity.smooth_max(x, BOUNDS, b)
+    result["mean"] = lambda x: Fraction(sum(x), n), lambda x, b: sensitivity.smooth_mean(x, BOUNDS, b)
+    result["iqr"] = iqr, lambda x, b: sensitivity.smooth_iqr(x, BOUNDS, b)
     if n >= 4:
-        found["trimmed"] = trimmed, lambda x, b: sensitivity.smooth_trimmed_mean(x, 0.3, BOUNDS, b)
-    return found
+        result["trimmed"] = trimmed, lambda x, b: sensitivity.smooth_trimmed_mean(x, 0.3, BOUNDS, b)
+    return result
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
@@ -140,10 +140,10 @@ def test_bounds_the_local_sensitivity_and_is_smooth_over_all_pairs(n: int, beta:
 
 @cache
 def within(x: Table, k: int) -> frozenset[Table]:
-    found = {x}
+    result = {x}
     for _ in range(k):
-        found = set().union(*(neighbours(y) for y in found))
-    return frozenset(found)
+        result = set().union(*(neighbours(y) for y in result))
+    return frozenset(result)
 
 
 @pytest.mark.slow

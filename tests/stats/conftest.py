@@ -20,7 +20,7 @@ class Paid:
     def __init__(self, mechanism: Any, value: Any) -> None:
         self.mechanism = mechanism
         numbers = value.tolist() if isinstance(value, np.ndarray) else value
-        self.vector = [Fraction(each) for each in (numbers if isinstance(numbers, list) else [numbers])]
+        self.vector = [Fraction(item) for item in (numbers if isinstance(numbers, list) else [numbers])]
         self.sensitivity = sensitivity(mechanism.sensitivity)
 
     def covers(self, other: Paid) -> bool:

@@ -48,9 +48,9 @@ def test_records_are_counted_as_numpy_counts_them_after_clipping(paid):
 
 @pytest.mark.parametrize("bins", [[0, 1, 4], (0, 1, 4), np.array([0.0, 1.0, 4.0])])
 def test_edges_may_be_given(bins):
-    found = stats.histogram([1.0, 2.0], (0, 4), 1, bins=bins)
-    assert found.edges.tolist() == [0, 1, 4]
-    assert found.counts.shape == (2,)
+    result = stats.histogram([1.0, 2.0], (0, 4), 1, bins=bins)
+    assert result.edges.tolist() == [0, 1, 4]
+    assert result.counts.shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_the_error_covers_all_bins_together_and_grows_with_them():
 
 @pytest.mark.parametrize("relation", BOTH)
 def test_it_unpacks_shows_its_cost_and_hides_nothing(relation):
-    found = stats.histogram(np.arange(9), (0, 9), 0.5, bins=3, neighbors=relation)
-    counts, edges = found
-    assert counts is found.counts
-    assert edges is found.edges
+    result = stats.histogram(np.arange(9), (0, 9), 0.5, bins=3, neighbors=relation)
+    counts, edges = result
+    assert counts is result.counts
+    assert edges is result.edges
     assert counts.dtype == np.int64
-    text = repr(found)
+    text = repr(result)
     assert all(part in text for part in ("±", "ε = 0.5", repr(relation), "95 %"))
     assert "seeded" not in text

@@ -68,9 +68,9 @@ def test_the_order_of_rows_changes_no_total(entries, chance):
 def test_integer_arrays_are_read_as_64_bit_integers(dtype):
     x = np.array([0, 1, 1], dtype=dtype)
     for column in (x, pd.Series(x), pl.Series(x), x[::2]):
-        found = read(column, ReplaceOne)
-        assert found.dtype == np.int64
-        assert found[:2].max() == 1
+        result = read(column, ReplaceOne)
+        assert result.dtype == np.int64
+        assert result[:2].max() == 1
     for order in "<>":
         assert read(x.astype(x.dtype.newbyteorder(order)), ReplaceOne).tolist() == [0, 1, 1]
 
@@ -81,9 +81,9 @@ def test_the_largest_unsigned_number_saturates_instead_of_wrapping():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f8"])
 def test_float_arrays_are_read_as_64_bit_floats(dtype):
-    found = read(np.array([0.5, -2.0], dtype=dtype), ReplaceOne)
-    assert found.dtype == np.float64
-    assert found.tolist() == [0.5, -2.0]
+    result = read(np.array([0.5, -2.0], dtype=dtype), ReplaceOne)
+    assert result.dtype == np.float64
+    assert result.tolist() == [0.5, -2.0]
 
 
 @pytest.mark.parametrize("dtype", ["longdouble", "complex128", "U5", "S5", "datetime64[s]", "timedelta64[s]", "V4"])
@@ -117,18 +117,18 @@ def test_the_message_for_text_does_not_tell_how_long_the_longest_entry_is():
     ],
 )
 def test_containers_without_a_declared_type_are_read_as_floats(column):
-    found = read(column, ReplaceOne)
-    assert found.dtype == np.float64
-    assert found.tolist() in ([3, 1, 2], [3, True, 2])
+    result = read(column, ReplaceOne)
+    assert result.dtype == np.float64
+    assert result.tolist() in ([3, 1, 2], [3, True, 2])
 
 
 @pytest.mark.parametrize(
     "entries", [[], [1], [1, 2.5], [2**63], [-1, 2**63], [10**400], [-(10**400), 1], [True], [1, None]]
 )
 def test_no_record_of_a_list_decides_the_type_of_the_others(entries):
-    found = read(entries, AddRemove, nan="drop")
-    assert found.dtype == np.float64
-    assert found.size == len([e for e in entries if e is not None])
+    result = read(entries, AddRemove, nan="drop")
+    assert result.dtype == np.float64
+    assert result.size == len([e for e in entries if e is not None])
 
 
 @given(st.lists(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans()), max_size=6))
@@ -179,9 +179,9 @@ def test_a_missing_record_does_not_round_the_others(name):
 
 @pytest.mark.parametrize("lower", [-(2**70), 2**70, 0.5, -0.5])
 def test_a_missing_integer_is_at_or_below_any_lower_bound_that_integers_reach(lower):
-    found = read(pl.Series([3, None]), ReplaceOne, nan="lower", lower=lower)
-    assert found.dtype == np.int64
-    assert found[1] <= max(lower, -(2**63))
+    result = read(pl.Series([3, None]), ReplaceOne, nan="lower", lower=lower)
+    assert result.dtype == np.int64
+    assert result[1] <= max(lower, -(2**63))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -215,6 +215,6 @@ def test_an_empty_column_is_read_in_its_declared_type():
 def test_the_callers_data_are_left_alone():
     for x in (np.array([1.0, np.nan, 9.0]), np.array([1, 2**63 - 1])):
         before = x.copy()
-        found = read(x, AddRemove, nan="lower")
-        list(Grid.between(0, 3, 30).places(found, 0, 3))
+        result = read(x, AddRemove, nan="lower")
+        list(Grid.between(0, 3, 30).places(result, 0, 3))
         np.testing.assert_array_equal(x, before)

@@ -75,9 +75,9 @@ def test_a_seeded_answer_is_marked_and_repeats(name, relation):
 
 
 def test_a_seeded_histogram_is_marked():
-    found = stats.histogram(X, (0, 6), 1, source=SeededSource(5))
-    assert found.seeded
-    assert "seeded, not private" in repr(found)
+    result = stats.histogram(X, (0, 6), 1, source=SeededSource(5))
+    assert result.seeded
+    assert "seeded, not private" in repr(result)
 
 
 def test_it_survives_pickling_and_copying_with_all_it_knows(name, relation):
@@ -91,10 +91,10 @@ def test_it_survives_pickling_and_copying_with_all_it_knows(name, relation):
 
 
 def test_a_histogram_survives_pickling():
-    found = stats.histogram(X, (0, 6), 1)
-    other = pickle.loads(pickle.dumps(found))
-    assert other.counts.tolist() == found.counts.tolist()
-    assert repr(other) == repr(found)
+    result = stats.histogram(X, (0, 6), 1)
+    other = pickle.loads(pickle.dumps(result))
+    assert other.counts.tolist() == result.counts.tolist()
+    assert repr(other) == repr(result)
 
 
 def test_the_interval_holds_the_answer_and_widens_with_confidence(name, relation):

@@ -32,11 +32,11 @@ def data(whole: bool, n: int) -> Any:
 
 
 def hits(ask: Any, truth: float, runs: int = RUNS) -> int:
-    found = 0
+    result = 0
     for _ in range(runs):
         low, high = ask().interval(CONFIDENCE)
-        found += low - 1e-6 <= truth <= high + 1e-6
-    return found
+        result += low - 1e-6 <= truth <= high + 1e-6
+    return result
 
 
 @pytest.mark.slow
@@ -74,11 +74,11 @@ def test_an_interval_of_the_bounded_method_holds_as_often_as_it_says(statistic, 
 def test_the_error_of_a_histogram_holds_for_all_bins_together(relation, delta):
     x = data(False, 50)
     truth = np.histogram(x, bins=20, range=(0, TOP))[0]
-    found = 0
+    result = 0
     for _ in range(RUNS):
         answer = stats.histogram(x, (0, TOP), 1, delta, bins=20, neighbors=relation)
-        found += int(np.abs(answer.counts - truth).max() <= answer.error(CONFIDENCE))
-    assert found >= FEWEST
+        result += int(np.abs(answer.counts - truth).max() <= answer.error(CONFIDENCE))
+    assert result >= FEWEST
 
 
 @pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])

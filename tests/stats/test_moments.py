@@ -87,7 +87,7 @@ def test_the_bounded_method_is_paid_for_and_its_limits_do_not_follow_the_data(pa
         one, two = (paid(lambda z=z: stats.variance(z, bounds=bounds, epsilon=1, method="bounded")) for z in (x, y))
         assert one.covers(two)
         assert (one.mechanism.lower, one.mechanism.upper) == (two.mechanism.lower, two.mechanism.upper)
-        assert all(each.vector[0] <= Fraction(each.mechanism.upper) for each in (one, two))
+        assert all(item.vector[0] <= Fraction(item.mechanism.upper) for item in (one, two))
 
 
 @given(pair=neighbours())
@@ -96,7 +96,7 @@ def test_a_bernstein_vector_moves_by_exactly_its_sensitivity_when_a_record_leave
     for statistic in (stats.mean, stats.variance):
         one, two = (paid(lambda z=z, f=statistic: f(z, bounds, 1, neighbors=AddRemove)) for z in (x, x[:-1]))
         assert sum(abs(a - b) for a, b in zip(one.vector, two.vector, strict=True)) == one.sensitivity
-        assert all(each >= 0 for each in (*one.vector, *two.vector))
+        assert all(item >= 0 for item in (*one.vector, *two.vector))
 
 
 @given(flags=st.lists(st.booleans(), min_size=1, max_size=9), other=st.booleans())

@@ -118,8 +118,8 @@ def test_the_window_of_ranks_leaves_the_law_alone(name, relation):
     target = TARGETS[name]
     for data in [(0, 1, 1, 1, 2, 2, 3, 3, 3, 5), (2,) * 9, (0,) * 6 + (5,) * 6, (0, 0, 0, 0, 1, 4, 4, 4, 4, 5, 5)]:
         for shuffled in (data, data[::-1], data[3:] + data[:3]):
-            found = used(shuffled, target, 30.0, relation, rare=-math.log(TOP + 1))
-            assert_same(found, stated(data, target, 30.0, relation))
+            result = used(shuffled, target, 30.0, relation, rare=-math.log(TOP + 1))
+            assert_same(result, stated(data, target, 30.0, relation))
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -196,8 +196,8 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
 )
 def test_draws_follow_the_stated_law(target, relation, data):
     x = np.array(data)
-    found = [int(target(x, bounds=(0, TOP), epsilon=2, neighbors=relation)) for _ in range(20_000)]
-    counts = np.bincount(found, minlength=TOP + 1)
+    result = [int(target(x, bounds=(0, TOP), epsilon=2, neighbors=relation)) for _ in range(20_000)]
+    counts = np.bincount(result, minlength=TOP + 1)
     right = np.array([stated(data, target, 2.0, relation)[t] for t in range(TOP + 1)])
     assert surprise(counts, right) > FALSE_ALARM
     if right.max() / right.min() > 1.5:
@@ -212,8 +212,8 @@ def test_ties_do_not_mislead_the_median(relation):
     for x, bounds, truth in [(binary, (0, 1), 0), (1 - binary, (0, 1), 1), (np.full(1000, 50), (0, 100), 50)]:
         assert stats.median(x, bounds=bounds, epsilon=10, neighbors=relation) == truth
     for target in (stats.min, stats.max):
-        found = [target(np.full(1000, 30), bounds=(0, 110), epsilon=1, neighbors=relation) for _ in range(100)]
-        assert found.count(30) >= 60
+        result = [target(np.full(1000, 30), bounds=(0, 110), epsilon=1, neighbors=relation) for _ in range(100)]
+        assert result.count(30) >= 60
 
 
 @pytest.mark.parametrize("relation", BOTH)
@@ -222,18 +222,18 @@ def test_ties_do_not_mislead_the_median(relation):
 def test_answers_stay_inside_the_bounds(relation, name, data):
     for kind, bounds in ((np.int64, (0, 110)), (np.float64, (0.1, 110.3)), (np.float64, (0.1, 0.3))):
         for _ in range(10):
-            found = TARGETS[name](np.array(data, dtype=kind), bounds=bounds, epsilon=0.5, neighbors=relation)
-            assert bounds[0] <= found <= bounds[1]
-            assert isinstance(found, int) == (kind is np.int64)
+            result = TARGETS[name](np.array(data, dtype=kind), bounds=bounds, epsilon=0.5, neighbors=relation)
+            assert bounds[0] <= result <= bounds[1]
+            assert isinstance(result, int) == (kind is np.int64)
 
 
 @pytest.mark.parametrize("relation", BOTH)
 @pytest.mark.parametrize(("q", "wanted"), [(0.5, 200), (0.1, 40), (0.9, 360)])
 def test_the_rank_error_holds(relation, q, wanted):
     for _ in range(60):
-        found = stats.quantile(np.arange(400), q, bounds=(0, 10_000), epsilon=1, neighbors=relation)
+        result = stats.quantile(np.arange(400), q, bounds=(0, 10_000), epsilon=1, neighbors=relation)
         # off by more with chance 1e-12 at most, so a false alarm in all runs together is below 1e-9
-        assert abs(min(int(found), 400) - wanted) <= found.rank_error(1 - 1e-12) + 1
+        assert abs(min(int(result), 400) - wanted) <= result.rank_error(1 - 1e-12) + 1
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -260,9 +260,9 @@ def test_the_wanted_rank_of_an_extreme_does_not_follow_a_private_size():
 def test_the_interquartile_range_stays_in_its_own_domain(bounds):
     for relation in BOTH:
         for data in (np.array([55, 56]), np.arange(100)):
-            found = stats.iqr(data, bounds=bounds, epsilon=1, neighbors=relation)
-            low, high = found.interval()
-            assert 0 <= found <= bounds[1] - bounds[0]
+            result = stats.iqr(data, bounds=bounds, epsilon=1, neighbors=relation)
+            low, high = result.interval()
+            assert 0 <= result <= bounds[1] - bounds[0]
             assert low <= 0 <= bounds[1] - bounds[0] <= high
 
 

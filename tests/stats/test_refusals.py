@@ -212,8 +212,8 @@ bounds = st.sampled_from([(0, 1), (-10.5, 0.25), (-(2**40), 2**40), (0, 110), (1
 def test_no_finite_data_cause_an_error(name, x, limits, relation):
     answer = ALL[name](x, bounds=limits, epsilon=1, neighbors=relation)
     repr(answer)
-    for each in [answer] if not isinstance(answer, list) else answer:
-        each.error()
+    for item in [answer] if not isinstance(answer, list) else answer:
+        item.error()
 
 
 @pytest.mark.parametrize("name", ALL)

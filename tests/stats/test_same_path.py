@@ -41,7 +41,7 @@ CONTAINERS: dict[str, Any] = {
 def shape(answer: Any) -> Any:
     """All of an answer but its value."""
     if isinstance(answer, list):
-        return [shape(each) for each in answer]
+        return [shape(item) for item in answer]
     if isinstance(answer, stats.Histogram):
         more: Any = (answer.counts.dtype, answer.counts.shape, answer.edges.tolist(), answer.error())
     else:
@@ -54,7 +54,7 @@ def shape(answer: Any) -> Any:
 def test_removing_records_down_to_none_changes_nothing_but_the_value(name, container):
     x = [3, 9, 0, 250, 7]
     shapes = [shape(STATISTICS[name](CONTAINERS[container](x[:n]), neighbors=AddRemove)) for n in range(5, -1, -1)]
-    assert all(each == shapes[0] for each in shapes)
+    assert all(item == shapes[0] for item in shapes)
 
 
 GAPS: dict[str, Any] = {
@@ -75,12 +75,12 @@ def test_a_missing_value_changes_nothing_but_the_value(name, container):
         assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize("name", [each for each in STATISTICS if each != "iqr"])
+@pytest.mark.parametrize("name", [item for item in STATISTICS if item != "iqr"])
 def test_the_kind_of_number_in_a_list_changes_nothing(name):
     for relation in (AddRemove, ReplaceOne):
         lists = ([3, 4, 5], [3, 4.5, 5], [True, 4, 5], [3, 4, 10**400], [3, 2**63, -1], [3.0, 4.0, 5.0])
         shapes = [shape(STATISTICS[name](x, neighbors=relation)) for x in lists]
-        assert all(each == shapes[0] for each in shapes)
+        assert all(item == shapes[0] for item in shapes)
 
 
 @pytest.mark.parametrize("container", ["pandas Int64", "polars Int64"])

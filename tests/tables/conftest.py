@@ -36,9 +36,9 @@ Load = Callable[..., Engine]
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """One for each worker, started by the first test that wants it."""
-    found = Server()
-    yield found
-    found.stop()
+    result = Server()
+    yield result
+    result.stop()
 
 
 @pytest.fixture(scope="session")
@@ -109,5 +109,5 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Load]:
         return opened[-1]
 
     yield load
-    for each in opened:
-        each.close()
+    for item in opened:
+        item.close()

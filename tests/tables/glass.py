@@ -92,16 +92,16 @@ def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = N
 
 
 def _totals(seen: Glass) -> list[tuple[Any, Any]]:
-    return [each for each in seen.added if each[1].ndim == 0]
+    return [item for item in seen.added if item[1].ndim == 0]
 
 
 def _vectors(plan: Plan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
     """What reached each mechanism, by group."""
     keys = seen.keys[:-1] if plan.other else seen.keys
-    found = [each for each in seen.added if each[1].ndim]
+    result = [item for item in seen.added if item[1].ndim]
     return [
         (mechanism, dict(zip(keys, np.split(values, len(keys)), strict=True)) if keys else {})
-        for mechanism, values in found
+        for mechanism, values in result
     ]
 
 
@@ -115,20 +115,20 @@ def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
         pure += moved / mechanism.scale
     mine, theirs = _vectors(plan, one), _vectors(plan, other)
     for mechanism, here, there in zip(
-        [each for each, _ in mine or theirs], mine or [(None, {})] * 99, theirs or [(None, {})] * 99, strict=False
+        [item for item, _ in mine or theirs], mine or [(None, {})] * 99, theirs or [(None, {})] * 99, strict=False
     ):
         nothing = np.zeros(1000, dtype=object)
         moved_by = [
             [abs(a - b) for a, b in zip(here[1].get(key, nothing), there[1].get(key, nothing), strict=False)]
             for key in {*here[1], *there[1]}
         ]
-        moved = [by for each in moved_by for by in each]
+        moved = [by for item in moved_by for by in item]
         if isinstance(mechanism, Laplace):
             assert sum(moved) <= mechanism.sensitivity
             pure += sum(moved) / mechanism.scale
         else:
             normal += sum(float(by) ** 2 for by in moved) / mechanism.scale**2
-    here, there = (_scores(plan, each) for each in (one, other))
+    here, there = (_scores(plan, item) for item in (one, other))
     for told in {*here} & {*there}:
         mechanism, steps = here[told][0], here[told][1] - there[told][1]
         by = max(abs(steps))
@@ -142,7 +142,7 @@ def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
 def _scores(plan: Plan, seen: Glass) -> dict[Any, tuple[Any, Any]]:
     """What was scored, by group, and the number of the choice in it."""
     keys, scored = seen.keys[:-1] if plan.other else seen.keys, iter(seen.scored)
-    found = {(key, place): next(scored) for place, _ in enumerate(plan.choices) for key in keys}
+    result = {(key, place): next(scored) for place, _ in enumerate(plan.choices) for key in keys}
     for place, ranked in enumerate(plan.quantiles):
-        found |= {(key, place, node): next(scored) for key in keys for node, _ in enumerate(ranked.rank)}
-    return found
+        result |= {(key, place, node): next(scored) for key in keys for node, _ in enumerate(ranked.rank)}
+    return result

@@ -78,25 +78,25 @@ def expressions(count: int) -> dict[str, list[Expression]]:
     """By operation, expressions of columns and constants, plain and nested, that the compiler accepts."""
     pick = random.SystemRandom()
     atoms: list[Expression] = [*map(Column, COLUMNS), *map(Literal, CONSTANTS)]
-    numbers = [each for each in atoms if _type(each) in ("integer", "number")]
-    found: dict[str, list[Expression]] = {op: [] for op in sorted(OPERATIONS)}
+    numbers = [item for item in atoms if _type(item) in ("integer", "number")]
+    result: dict[str, list[Expression]] = {op: [] for op in sorted(OPERATIONS)}
     inner: list[Expression] = []
     for _ in range(2):  # the second time around what was found is nested
-        for op in found:
+        for op in result:
             tries = 0
-            before = len(found[op])
-            while len(found[op]) < before + count and tries < 200 * count:
+            before = len(result[op])
+            while len(result[op]) < before + count and tries < 200 * count:
                 tries += 1
                 call = Call(op, tuple(_arguments(op, pick, [*atoms, *inner], [*numbers, *inner])))
                 if _type(call) is not None and columns_in(call):
-                    found[op].append(call)
-        inner = [pick.choice(found[op]) for op in found for _ in range(4)]
-    return found
+                    result[op].append(call)
+        inner = [pick.choice(result[op]) for op in result for _ in range(4)]
+    return result
 
 
 def columns_in(expression: Expression) -> bool:
     if isinstance(expression, Call):
-        return any(columns_in(each) for each in expression.args)
+        return any(columns_in(item) for item in expression.args)
     return isinstance(expression, Column)
 
 
@@ -119,14 +119,14 @@ def _arguments(op: str, pick: random.Random, atoms: list[Expression], numbers: l
         return [pick.choice(whens), pick.choice(atoms), pick.choice(whens), pick.choice(atoms), pick.choice(atoms)]
     if op in ("and", "or", "not"):
         conditions = [Column("ok"), Literal(True), Call("is_null", (pick.choice(atoms),))]
-        conditions += [each for each in atoms if _type(each) == "boolean"]
+        conditions += [item for item in atoms if _type(item) == "boolean"]
         return [pick.choice(conditions) for _ in range(1 if op == "not" else 2)]
     sizes = {"is_null": 1, "coalesce": 3, "between": 3, "in": 4}
     first = pick.choice(atoms)
     kind = _type(first)
-    alike = [each for each in atoms if _type(each) == kind] or [first]
+    alike = [item for item in atoms if _type(item) == kind] or [first]
     if op == "in":
-        alike = [each for each in alike if isinstance(each, Literal)] or [Literal(1)]
+        alike = [item for item in alike if isinstance(item, Literal)] or [Literal(1)]
     return [first, *(pick.choice(alike) for _ in range(sizes.get(op, 2) - 1))]
 
 
@@ -143,8 +143,8 @@ def compiled(expression: Expression) -> Typed | None:
 
 
 def _type(expression: Expression) -> str | None:
-    found = compiled(expression)
-    return None if found is None or found.sql == "NULL" else found.type
+    result = compiled(expression)
+    return None if result is None or result.sql == "NULL" else result.type
 
 
 BOUNDS: list[tuple[float, float]] = [

@@ -37,7 +37,7 @@ INFIX = {"+", "-", "*", "/", "=", "<>", "<", "<=", ">", ">=", "and", "or"}
 
 def op(name: str, *args: object) -> Call:
     """An operation; a str is a column, other values are constants unless they are expressions."""
-    return Call(name, tuple(of(each) for each in args))
+    return Call(name, tuple(of(item) for item in args))
 
 
 def of(value: object) -> Expression:
@@ -69,7 +69,7 @@ def sql(expression: Expression) -> str:
         return f"{expression.table}.{name}" if expression.table else name
     if isinstance(expression, Literal):
         return literal_sql(expression.value)
-    name, args = expression.op, [sql(each) for each in expression.args]
+    name, args = expression.op, [sql(item) for item in expression.args]
     if name in INFIX:
         return f"({args[0]} {name.upper()} {args[1]})"
     if name == "neg":

@@ -120,18 +120,18 @@ def test_modes_histograms_and_dates_of_a_real_answer():
             h=dp.histogram("x", [0, 5, 10]),
             n=dp.count(),
         )
-        found = answer.release(3000)
+        result = answer.release(3000)
         again = answer.release(3000)
-    assert again == found
+    assert again == result
     assert again.replayed
-    assert found.types == ("date", "date", "text", "integer", "integer")
-    assert found["month"] == [date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
-    assert found["n"] == [100, 100, 100]
-    assert found["town"] == ["é", "b", "b"]
-    assert [sum(each) for each in found["h"]] == [100, 100, 100]
-    assert found.to_pandas()["h"].tolist()[0].tolist() == found["h"][0]
-    assert found.to_arrow().schema.field("day").type == pa.date32()
-    assert "2024-02-01" in str(found)
+    assert result.types == ("date", "date", "text", "integer", "integer")
+    assert result["month"] == [date(2024, 1, 1), date(2024, 2, 1), date(2024, 3, 1)]
+    assert result["n"] == [100, 100, 100]
+    assert result["town"] == ["é", "b", "b"]
+    assert [sum(item) for item in result["h"]] == [100, 100, 100]
+    assert result.to_pandas()["h"].tolist()[0].tolist() == result["h"][0]
+    assert result.to_arrow().schema.field("day").type == pa.date32()
+    assert "2024-02-01" in str(result)
 
 
 def test_a_column_may_be_called_like_an_error():

@@ -43,12 +43,12 @@ def raw(expression, row):
     if isinstance(expression, Call):
         if expression.op in NUMERIC:
             return held(expression, row)
-        args = [raw(each, row) for each in expression.args]
+        args = [raw(item, row) for item in expression.args]
         if expression.op in ("case", "coalesce"):
             values = expression.args if expression.op == "coalesce" else (*expression.args[1::2], expression.args[-1])
-            if any(numeric(each) == "number" for each in values):
+            if any(numeric(item) == "number" for item in values):
                 return held(expression, row)
-        return evaluate.evaluate(Call(expression.op, tuple(Literal(each) for each in args)), {})
+        return evaluate.evaluate(Call(expression.op, tuple(Literal(item) for item in args)), {})
     value = row[expression.name] if isinstance(expression, Column) else expression.value
     if isinstance(value, float) and math.isinf(value):  # it compares as the largest number does
         return math.copysign(sys.float_info.max, value)
@@ -71,10 +71,10 @@ def held(expression, row):
     if isinstance(expression, Literal):
         return None if expression.value is None else float(expression.value)
     inner = [
-        raw(each, row) if expression.op == "case" and i % 2 == 0 and i < len(expression.args) - 1 else held(each, row)
-        for i, each in enumerate(expression.args)
+        raw(item, row) if expression.op == "case" and i % 2 == 0 and i < len(expression.args) - 1 else held(item, row)
+        for i, item in enumerate(expression.args)
     ]
-    return evaluate.evaluate(Call(expression.op, tuple(Literal(each) for each in inner)), {})
+    return evaluate.evaluate(Call(expression.op, tuple(Literal(item) for item in inner)), {})
 
 
 def on_grid(value, bounds, how):
@@ -92,13 +92,13 @@ def defined(query, data, limit, made):
         key = tuple(raw(group.value, row) for group in query.groups)
         if all(keys is None or part in keys for part, keys in zip(key, made.keys, strict=True)):
             people[key][row["person"]].append(row)
-    found = {}
+    result = {}
     for key in every_group(made) or people:
-        found[key] = {
+        result[key] = {
             name: answered(told, made.parts.get(name), list(people[key].values()), limit)
             for name, told in query.aggregates.items()
         }
-    return found
+    return result
 
 
 def answered(told, parts, crowd, limit):
@@ -208,12 +208,12 @@ def test_choices_without_noise_are_in_the_middle():
         "mode": Aggregate("mode", TOWN, keys=("c", "b", "a")),
         "hist": Aggregate("histogram", AMOUNT, edges=(0, 10, 50, 100)),
     }
-    found = bounded(plan.make(Query(asked), card(), epsilon=1), table(data)).answer.answers
-    assert found["median"] == [50]
-    assert found["third"] == [33]
-    assert found["fine"][0] == pytest.approx(90, abs=1)
-    assert found["mode"] == ["a"]
-    assert found["hist"] == [[10, 40, 51]]
+    result = bounded(plan.make(Query(asked), card(), epsilon=1), table(data)).answer.answers
+    assert result["median"] == [50]
+    assert result["third"] == [33]
+    assert result["fine"][0] == pytest.approx(90, abs=1)
+    assert result["mode"] == ["a"]
+    assert result["hist"] == [[10, 40, 51]]
 
 
 # -- the noise -----------------------------------------------------------------------------------------------------
@@ -245,10 +245,10 @@ def test_the_noise_has_the_scale_of_the_plan(noise, kind):
     """Bound times groups over the share of epsilon: a scale 10 % off is refused."""
     asked = {"a": Aggregate(kind, AMOUNT if kind == "sum" else None), "b": Aggregate("people")}
     made = many(asked, noise, max_groups=3, max_rows=2)
-    found = noise_of(made, lambda _: [])
+    result = noise_of(made, lambda _: [])
     (measure,) = made.parts["a"]
     mechanism = made.measures[measure]
-    sample = np.rint(np.array(found.answers["a"]) * measure.scale)
+    sample = np.rint(np.array(result.answers["a"]) * measure.scale)
     if isinstance(mechanism, Laplace):
         weight = {"count": Fraction(1, 2), "sum": Fraction(2, 3)}[kind]
         scale = 3 * measure.bound(2) / float(weight)
@@ -314,12 +314,12 @@ def test_errors_cover_what_they_say(noise, how):
             }[measure.kind]
             * measure.scale
         )
-    found = noise_of(made, lambda _: [(key, *map(round, told)) for key in keys])
+    result = noise_of(made, lambda _: [(key, *map(round, told)) for key in keys])
     truth = {"n": number, "s": number * mean, "m": mean, "v": var, "d": math.sqrt(var)}
     for name, true in truth.items():
         within = sum(
             abs(value - true) <= error + 1e-6 * abs(true)
-            for value, error in zip(found.answers[name], found.errors[name], strict=True)
+            for value, error in zip(result.answers[name], result.errors[name], strict=True)
         )
         assert within >= stats.binom.ppf(1e-9, len(keys), 0.95), name
         if name in ("n", "s"):
@@ -330,8 +330,8 @@ def test_groups_add_up_to_their_total():
     made = plan.make(
         Query({"n": Aggregate("count")}, (Group("region", REGION),)), card(), epsilon=1, consistent=True, max_rows=3
     )
-    found = noise_of(made, lambda _: [(0, 100), (1, 50)])
-    assert len(found.answers["n"]) == 2
+    result = noise_of(made, lambda _: [(0, 100), (1, 50)])
+    assert len(result.answers["n"]) == 2
     variance = [float(next(iter(part.values())).variance) for part in (made.measures, made.totals)]
     assert variance[1] > variance[0]
     glassy = bounded(made, table([{"person": i, "region": "north"} for i in range(9)]))
@@ -354,12 +354,12 @@ def test_what_is_not_shown_is_one_row_and_null_may_be_a_key_as_well():
             return [("a", 0, 10**6), (None, 0, 10**6), ("few", 0, 1)]
         return [("a", 10**6), (None, 10**6), ("few", 1)]
 
-    found = noise_of(made, run)
-    assert found.keys == [("a",), (None,), (None,)]
-    assert abs(found.answers["n"][2] - 1) < 100
-    assert found.answers["m"][2] is None
-    assert found.answers["h"][2] is None
-    assert [error[2] for error in found.errors.values()] == [None] * 3
+    result = noise_of(made, run)
+    assert result.keys == [("a",), (None,), (None,)]
+    assert abs(result.answers["n"][2] - 1) < 100
+    assert result.answers["m"][2] is None
+    assert result.answers["h"][2] is None
+    assert [error[2] for error in result.errors.values()] == [None] * 3
 
 
 def test_too_many_groups_are_refused():
@@ -386,8 +386,8 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
     )
     with patch.object(Laplace, "release", wide):
         for made, told in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
-            found = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _, told=told: told)
-            assert all(math.isfinite(value) for values in found.answers.values() for value in values)
+            result = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _, told=told: told)
+            assert all(math.isfinite(value) for values in result.answers.values() for value in values)
 
 
 def test_keys_that_are_alike_share_no_line():
@@ -395,9 +395,9 @@ def test_keys_that_are_alike_share_no_line():
     made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
     made = replace(made, keys=(("a", "a", "a"),))
     with patch.object(Laplace, "release", lambda _self, values, **_: values):
-        found = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _: [(0, 7)])
-    assert found.keys == [("a",)] * 3
-    assert found.answers["n"] == [7, 0, 0]
+        result = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _: [(0, 7)])
+    assert result.keys == [("a",)] * 3
+    assert result.answers["n"] == [7, 0, 0]
 
 
 def test_an_extreme_at_the_smallest_epsilon_is_answered():

@@ -33,39 +33,39 @@ def sure(monkeypatch):
 
 @pytest.fixture
 def table():
-    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(4000, 0.1), delta=1e-6, max_rows=3) as found:
-        yield found
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(4000, 0.1), delta=1e-6, max_rows=3) as result:
+        yield result
 
 
 def test_bounds_hold_the_values(table):
-    found = table.agg(m=dp.mean("x", bounds="auto"), b=dp.mean("big", bounds="auto")).release(100)
-    assert found["m"][0] == pytest.approx(249.5, abs=5)
-    assert found["b"][0] == pytest.approx(-4_997_000, rel=0.01)
-    assert [note for note in found.notes if "bounds of m = (64, 512)" in note]
-    assert [note for note in found.notes if "bounds of b = (-8.38861e+06, -4.1943e+06)" in note]
+    result = table.agg(m=dp.mean("x", bounds="auto"), b=dp.mean("big", bounds="auto")).release(100)
+    assert result["m"][0] == pytest.approx(249.5, abs=5)
+    assert result["b"][0] == pytest.approx(-4_997_000, rel=0.01)
+    assert [note for note in result.notes if "bounds of m = (64, 512)" in note]
+    assert [note for note in result.notes if "bounds of b = (-8.38861e+06, -4.1943e+06)" in note]
 
 
 def test_bounds_of_whole_numbers_are_whole_and_apart(table):
     """All values 0: the powers of two next to it are 0 and 2^-20, and no whole number lies between."""
-    found = table.agg(m=dp.mean("zero", bounds="auto")).release(100)
-    assert "bounds of m = (0, 1)" in found.notes[-1]
-    assert found["m"][0] == pytest.approx(0, abs=0.1)
+    result = table.agg(m=dp.mean("zero", bounds="auto")).release(100)
+    assert "bounds of m = (0, 1)" in result.notes[-1]
+    assert result["m"][0] == pytest.approx(0, abs=0.1)
 
 
 def test_enough_groups_are_chosen(table):
-    found = table.group_by("town").agg(n=dp.people()).release(100, max_groups="auto")
-    assert "max_groups = 3" in found.notes[-1]
-    assert found["n"] == pytest.approx([2000] * 3, abs=20)
+    result = table.group_by("town").agg(n=dp.people()).release(100, max_groups="auto")
+    assert "max_groups = 3" in result.notes[-1]
+    assert result["n"] == pytest.approx([2000] * 3, abs=20)
 
 
 def test_a_row_is_in_one_group():
     """Without a unit there is nothing to choose, and nothing to pay for it."""
     with dp.open(ROWS, budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
-        made = table.group_by("town").agg(n=dp.count()).plan(1, max_groups="auto")
-        assert made.automatic is None
-        found = table.group_by("town").agg(s=dp.mean("x", bounds="auto")).release(50, max_groups="auto")
-        assert len([note for note in found.notes if "chosen privately" in note]) == 1
-        assert found["s"] == pytest.approx([248.5, 249.5, 250.5], abs=5)
+        plan = table.group_by("town").agg(n=dp.count()).plan(1, max_groups="auto")
+        assert plan.automatic is None
+        result = table.group_by("town").agg(s=dp.mean("x", bounds="auto")).release(50, max_groups="auto")
+        assert len([note for note in result.notes if "chosen privately" in note]) == 1
+        assert result["s"] == pytest.approx([248.5, 249.5, 250.5], abs=5)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
@@ -75,9 +75,9 @@ def test_the_choices_are_part_of_what_is_charged(delta, consistent):
     keys = {"town": ["t0", "t1", "t2"]}
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3) as table:
         question = table.group_by("town").agg(m=dp.mean("x", bounds="auto"), n=dp.count())
-        made = question.plan(1, delta=delta, max_groups="auto", consistent=consistent, noise="laplace")
-        assert made.guarantee == (PureDP(1) if delta is None else ApproxDP(1, delta))
-        assert made.automatic == Fraction(1, 20)
+        plan = question.plan(1, delta=delta, max_groups="auto", consistent=consistent, noise="laplace")
+        assert plan.guarantee == (PureDP(1) if delta is None else ApproxDP(1, delta))
+        assert plan.automatic == Fraction(1, 20)
         with glass() as seen:
             question.release(1, delta=delta, max_groups="auto", consistent=consistent, noise="laplace")
         assert sum(Fraction(mechanism.epsilon) for mechanism, _ in seen.added) <= 1
@@ -100,5 +100,5 @@ def test_bounds_of_an_expression_are_stated():
 
 def test_nothing_at_all_is_no_error():
     with dp.open(ROWS.slice(0, 0), unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
-        found = table.group_by("town").agg(m=dp.mean("x", bounds="auto")).release(1, max_groups="auto")
-        assert len(found) == 0
+        result = table.group_by("town").agg(m=dp.mean("x", bounds="auto")).release(1, max_groups="auto")
+        assert len(result) == 0

@@ -70,20 +70,20 @@ def frame(engine, card, query, keys, groups=2, limit=2) -> Frame:
 
 
 def lines(engine, sql: str) -> list[tuple]:
-    found = engine.run(sql)
-    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
+    result = engine.run(sql)
+    return sorted(zip(*(column.to_pylist() for column in result.columns), strict=True), key=repr)
 
 
 AMOUNT, TINY, AGE = Column("amount"), Column("tiny"), Column("age")
 
 
 def measures(limit: int) -> list[Measure]:
-    found = [Measure("count"), Measure("people"), Measure("values", Column("region"))]
+    result = [Measure("count"), Measure("people"), Measure("values", Column("region"))]
     for value, bounds, whole in ((AMOUNT, (-10.0, 100.0), False), (TINY, (0.0, 1e30), False), (AGE, (0, 120), True)):
         fine, coarse = grid(bounds, whole, 24, limit), grid(bounds, False, 12, limit)
-        found += [Measure(kind, value, bounds, fine) for kind in ("sum", "values", "center")]
-        found.append(Measure("square", value, bounds, coarse))
-    return found
+        result += [Measure(kind, value, bounds, fine) for kind in ("sum", "values", "center")]
+        result.append(Measure("square", value, bounds, coarse))
+    return result
 
 
 QUESTIONS = {
@@ -147,28 +147,28 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
     engines = {kind: engine(kind, rows, card) for kind in KINDS}
     for name, (query, keys) in QUESTIONS.items():
         expression = Call("*", (Call("+", (AMOUNT, AGE)), Call("case", (Column("ok"), AMOUNT, Literal(2)))))
-        found = {
+        result = {
             kind: [
-                lines(each, statements.sums(frame(each, card, query, keys), measures(limit))),
+                lines(item, statements.sums(frame(item, card, query, keys), measures(limit))),
                 lines(
-                    each,
-                    statements.bins(frame(each, card, query, keys), AMOUNT, tuple(i / 4 for i in range(401)), None),
+                    item,
+                    statements.bins(frame(item, card, query, keys), AMOUNT, tuple(i / 4 for i in range(401)), None),
                 ),
-                lines(each, statements.bins(frame(each, card, query, keys), AGE, (0, 10.5, 60, 121), None)),
-                lines(each, statements.bins(frame(each, card, query, keys), Column("region"), None, ("a", "🎲", "\\"))),
+                lines(item, statements.bins(frame(item, card, query, keys), AGE, (0, 10.5, 60, 121), None)),
+                lines(item, statements.bins(frame(item, card, query, keys), Column("region"), None, ("a", "🎲", "\\"))),
                 lines(
-                    each,
+                    item,
                     statements.sums(
-                        frame(each, card, query, keys),
+                        frame(item, card, query, keys),
                         [Measure("sum", expression, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, limit))],
                     ),
                 ),
-                lines(each, statements.spread(frame(each, card, query, keys), 64)) if unit and query.groups else None,
+                lines(item, statements.spread(frame(item, card, query, keys), 64)) if unit and query.groups else None,
             ]
-            for kind, each in engines.items()
+            for kind, item in engines.items()
         }
-        assert found["postgres"] == found["duckdb"], name
-        assert found["spark"] == found["duckdb"], name
+        assert result["postgres"] == result["duckdb"], name
+        assert result["spark"] == result["duckdb"], name
 
 
 def steps(value, bounds, how) -> int | None:
@@ -185,16 +185,16 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
     rows = table(400, 12)
     card = Card("t", "", COLUMNS, "who")
     query, keys = QUESTIONS["private text keys"]
-    each = engine("duckdb", rows, card)
+    item = engine("duckdb", rows, card)
     bounds, fine = (-10.0, 100.0), grid((-10.0, 100.0), False, 24, limit)
     wanted = [
         Measure("count"),
         Measure("people"),
         *(Measure(k, AMOUNT, bounds, fine) for k in ("sum", "values", "center")),
     ]
-    found = {
+    result = {
         key: tuple(told)
-        for key, *told in lines(each, statements.sums(frame(each, card, query, keys, groups, limit), wanted))
+        for key, *told in lines(item, statements.sums(frame(item, card, query, keys, groups, limit), wanted))
     }
 
     pairs = defaultdict(list)
@@ -205,10 +205,10 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
     for who, region in pairs:
         kept[who].add(region)
     # whichever groups of a person are kept, there are as many as allowed, and totals follow from all persons' choices
-    totals = [sum(told[i] for told in found.values()) for i in range(len(wanted))]
+    totals = [sum(told[i] for told in result.values()) for i in range(len(wanted))]
     assert totals[1] == sum(min(len(regions), groups) for regions in kept.values())
     if groups == 100:
-        for region, told in found.items():
+        for region, told in result.items():
             mine = [values for (_, other), values in pairs.items() if other == region]
             given = [[v for v in values if v is not None] for values in mine]
             assert told[0] == sum(min(len(values), limit) for values in mine)
@@ -239,16 +239,16 @@ def test_one_person_moves_no_sum_by_more_than_its_bound(engine, kind, limit):
         rows = table(300, 6)
         whole = dict(
             lines(
-                each := engine("duckdb", rows, card),
-                statements.sums(frame(each, card, query, keys, groups, limit), [measure]),
+                item := engine("duckdb", rows, card),
+                statements.sums(frame(item, card, query, keys, groups, limit), [measure]),
             )
         )
         for who in range(-6, 6):
             mask = pa.array([other != who for other in rows["who"].to_pylist()])
             less = dict(
                 lines(
-                    each := engine("duckdb", rows.filter(mask), card),
-                    statements.sums(frame(each, card, query, keys, groups, limit), [measure]),
+                    item := engine("duckdb", rows.filter(mask), card),
+                    statements.sums(frame(item, card, query, keys, groups, limit), [measure]),
                 )
             )
             moved = {key: abs(whole.get(key, 0) - less.get(key, 0)) for key in {*whole, *less}}
@@ -265,15 +265,15 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
     rows = pa.table({"who": [i // 4 for i in range(4 * people)], "region": [f"r{i % 4}" for i in range(4 * people)]})
     card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
     query = Query({}, (Group("region", Column("region")),))
-    each = engine("duckdb", rows, card)
+    item = engine("duckdb", rows, card)
     for keys in ((None,), (("r0", "r1", "r2", "r3"),)):
         seen = set()
         for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
             told = statements.sums(
-                Frame(query, card, keys, 2, 1, secret, Phrases("duckdb"), {"": each.table.sql("duckdb")}),
+                Frame(query, card, keys, 2, 1, secret, Phrases("duckdb"), {"": item.table.sql("duckdb")}),
                 [Measure("people")],
             )
-            counts = [line[1] for line in lines(each, told)]
+            counts = [line[1] for line in lines(item, told)]
             assert sum(counts) == 2 * people
             seen.add(tuple(counts))
         assert len(seen) > 15
@@ -286,10 +286,10 @@ def test_groups_are_chosen_as_if_at_random_within_one_release(engine, private):
     rows = pa.table({"who": [who for who in range(people) for _ in names], "region": names * people})
     card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
     query, keys = Query({}, (Group("region", Column("region")),)), (None if private else tuple(names),)
-    each, share = engine("duckdb", rows, card), most / len(names)
+    item, share = engine("duckdb", rows, card), most / len(names)
     for secret in (random.SystemRandom().getrandbits(128) for _ in range(3)):
-        one = Frame(query, card, keys, most, 1, secret, Phrases("duckdb"), {"": each.table.sql("duckdb")})
-        kept = [line[1] for line in lines(each, statements.sums(one, [Measure("people")]))]
+        one = Frame(query, card, keys, most, 1, secret, Phrases("duckdb"), {"": item.table.sql("duckdb")})
+        kept = [line[1] for line in lines(item, statements.sums(one, [Measure("people")]))]
         assert max(abs(count - people * share) for count in kept) < 7 * math.sqrt(people * share * (1 - share))
 
 
@@ -314,12 +314,12 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
         joins=(Join("districts", Column("region"), "code", left),),
     )
     rows = table(400, 10)
-    found = {}
+    result = {}
     for kind in KINDS:
-        each = engine(kind, rows, card)
-        found[kind] = lines(each, statements.sums(frame(each, card, query, (None,)), measures(2)))
-    assert found["postgres"] == found["duckdb"] == found["spark"]
-    assert {line[0] for line in found["duckdb"]} <= {"north", "south", None}
+        item = engine(kind, rows, card)
+        result[kind] = lines(item, statements.sums(frame(item, card, query, (None,)), measures(2)))
+    assert result["postgres"] == result["duckdb"] == result["spark"]
+    assert {line[0] for line in result["duckdb"]} <= {"north", "south", None}
 
 
 def test_a_plan_reads_no_data_and_refuses_what_it_cannot_bound():

@@ -77,7 +77,7 @@ AGGREGATES = [
 ]
 
 
-@pytest.mark.parametrize(("aggregate", "expected"), AGGREGATES, ids=[each[1].kind for each in AGGREGATES])
+@pytest.mark.parametrize(("aggregate", "expected"), AGGREGATES, ids=[item[1].kind for item in AGGREGATES])
 def test_aggregates(aggregate, expected):
     assert aggregate == expected
     assert query(CARD, {"x": aggregate}).aggregates == {"x": expected}
@@ -120,21 +120,21 @@ def test_step_by_step():
 
 
 def test_what_the_question_states():
-    made = query(CARD, {"n": b.count()}, epsilon=0.5, delta=1e-6, max_groups="auto", max_rows=2)
-    assert (made.epsilon, made.delta, made.max_groups, made.max_rows) == (0.5, 1e-6, "auto", 2)
+    plan = query(CARD, {"n": b.count()}, epsilon=0.5, delta=1e-6, max_groups="auto", max_rows=2)
+    assert (plan.epsilon, plan.delta, plan.max_groups, plan.max_rows) == (0.5, 1e-6, "auto", 2)
 
 
 def test_public_keys():
-    made = query(CARD, {"n": b.count()}, groups=[among("region", ["north", None]), "age"])
-    assert made.groups == (Group("region", Column("region"), ("north", None)), Group("age", Column("age")))
+    plan = query(CARD, {"n": b.count()}, groups=[among("region", ["north", None]), "age"])
+    assert plan.groups == (Group("region", Column("region"), ("north", None)), Group("age", Column("age")))
     dated = query(CARD, {"n": b.count()}, groups={"m": among(col("day").trunc("month"), ["2024-01-01"])})
     assert dated.groups[0].keys == (date(2024, 1, 1),)
     assert query(CARD, {"m": b.mode("region")}).aggregates["m"].keys == ("north", "south")
 
 
 def test_a_histogram_is_shown_as_it_is():
-    made = query(CARD, {"h": b.histogram("age", [0, 50, 100])}, columns={"bars": "h"})
-    assert made.shape.columns == {"bars": Column("h")}
+    plan = query(CARD, {"h": b.histogram("age", [0, 50, 100])}, columns={"bars": "h"})
+    assert plan.shape.columns == {"bars": Column("h")}
     with pytest.raises(InvalidArgument, match="a histogram"):
         query(CARD, {"h": b.histogram("age", [0, 50, 100])}, having="h > 5")
 

@@ -28,7 +28,7 @@ def card(tmp_path, **more) -> Card:
 
 
 def state(tmp_path) -> dict[str, tuple[bytes, int]]:
-    return {each.name: (each.read_bytes(), each.stat().st_mtime_ns) for each in tmp_path.iterdir() if each.is_file()}
+    return {item.name: (item.read_bytes(), item.stat().st_mtime_ns) for item in tmp_path.iterdir() if item.is_file()}
 
 
 # -- the card and the ledger agree ----------------------------------------------------------------------------------
@@ -158,19 +158,19 @@ def test_a_ledger_that_went_back_is_refused(tmp_path, given, read_only):
     files = [tmp_path / f"ledger.sqlite{more}" for more in ("", "-wal", "-shm")]
     with dp.open(stated) as table:
         table.sql(COUNT).release(1)
-    old = {each: each.read_bytes() for each in files if each.exists()}
+    old = {item: item.read_bytes() for item in files if item.exists()}
     with dp.open(stated) as table:
         receipt = table.sql(COUNT).release(2).receipt
     how = {} if given == "card" else {"receipt": receipt if given == "text" else Receipt.read(receipt)}
     dp.open(stated, read_only=read_only, **how).close()
-    for each in files:
-        each.unlink(missing_ok=True)
-        if each in old:
-            each.write_bytes(old[each])
+    for item in files:
+        item.unlink(missing_ok=True)
+        if item in old:
+            item.write_bytes(old[item])
     with pytest.raises(LedgerError):
         dp.open(stated, read_only=read_only, **how)
-    for each in (*files, tmp_path / "ledger.sqlite.key"):
-        each.unlink(missing_ok=True)
+    for item in (*files, tmp_path / "ledger.sqlite.key"):
+        item.unlink(missing_ok=True)
     with pytest.raises(LedgerError):
         dp.open(stated, read_only=read_only, **how)
     assert not files[0].exists()

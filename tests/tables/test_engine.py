@@ -59,9 +59,9 @@ def test_csv_cells_are_read_as_the_card_says(tmp_path: Path) -> None:
         "99999999999999999999,nan,é😀,1,99999-01-01,2024-01-01\n",
     )
     types: dict[str, Type] = {"i": "integer", "x": "number", "t": "text", "b": "boolean", "d": "date", "s": "timestamp"}
-    found = rows(path, card(**types))
-    assert found[0] == {"i": 1, "x": 1.5, "t": "a", "b": True, "d": date(2024, 2, 29), "s": datetime(2024, 2, 29, 12)}
-    assert found[1] == {
+    result = rows(path, card(**types))
+    assert result[0] == {"i": 1, "x": 1.5, "t": "a", "b": True, "d": date(2024, 2, 29), "s": datetime(2024, 2, 29, 12)}
+    assert result[1] == {
         "i": -7,
         "x": 1000.0,
         "t": " a ",
@@ -69,10 +69,10 @@ def test_csv_cells_are_read_as_the_card_says(tmp_path: Path) -> None:
         "d": date(2024, 1, 1),
         "s": datetime(2023, 12, 31, 22),
     }
-    assert set(found[2].values()) == {None}
-    assert found[3] == {"i": None, "x": None, "t": "", "b": None, "d": None, "s": None}  # quoted: empty text
-    assert set(found[4].values()) == {None}
-    assert (found[5]["i"], found[5]["t"], found[5]["d"]) == (None, "é😀", None)
+    assert set(result[2].values()) == {None}
+    assert result[3] == {"i": None, "x": None, "t": "", "b": None, "d": None, "s": None}  # quoted: empty text
+    assert set(result[4].values()) == {None}
+    assert (result[5]["i"], result[5]["t"], result[5]["d"]) == (None, "é😀", None)
 
 
 def test_types_of_csv_files_are_never_guessed(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_a_duckdb_file(tmp_path: Path) -> None:
         own.execute('CREATE SCHEMA more; CREATE VIEW more."A view" AS SELECT a FROM visits')
     with connect(f"{path}::visits") as engine:
         assert engine.schema() == {"a": "integer", "h": "integer", "u": "text", "e": "text", "s": "timestamp"}
-        found = engine.run("SELECT a, h, e, s FROM dither_rows").to_pylist()
-        assert found == [{"a": 1, "h": None, "e": "x", "s": datetime(2023, 12, 31, 22)}]
+        result = engine.run("SELECT a, h, e, s FROM dither_rows").to_pylist()
+        assert result == [{"a": 1, "h": None, "e": "x", "s": datetime(2023, 12, 31, 22)}]
         with pytest.raises(DitherError):
             engine.run("INSERT INTO source.visits (a) VALUES (1)")
     assert rows(f'{path}::more."A view"') == [{"a": 1}]
@@ -364,8 +364,8 @@ def test_nothing_else_can_be_read_or_written(tmp_path: Path) -> None:
         settings = (
             "SELECT name, value FROM duckdb_settings() WHERE name = ANY(['autoinstall_known_extensions', 'TimeZone',"
         )
-        found = engine.run(settings + " 'autoload_known_extensions', 'enable_progress_bar', 'temp_file_encryption'])")
-        assert {row["name"]: row["value"] for row in found.to_pylist()} == {
+        result = engine.run(settings + " 'autoload_known_extensions', 'enable_progress_bar', 'temp_file_encryption'])")
+        assert {row["name"]: row["value"] for row in result.to_pylist()} == {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "enable_progress_bar": "false",

@@ -75,7 +75,7 @@ def test_a_cell_that_is_no_whole_number_is_null_and_not_rounded(tmp_path: Path) 
     card = Card("t", str(path), {"n": ColumnCard("integer"), "x": ColumnCard("integer")})
     engine = connect(str(path), card)
     try:
-        found = engine.run(f"SELECT x FROM {engine.table.sql('duckdb')} ORDER BY n")
-        assert found.column(0).to_pylist() == list(cells.values())
+        result = engine.run(f"SELECT x FROM {engine.table.sql('duckdb')} ORDER BY n")
+        assert result.column(0).to_pylist() == list(cells.values())
     finally:
         engine.close()

@@ -239,10 +239,10 @@ def test_a_numeric_that_no_whole_number_can_be_is_null(postgres: str) -> None:
         "(-7, -1e-340, '5874897-12-31', NULL, '294276-01-01')",
     )
     with connect(f"{postgres}::odd") as engine:
-        found = rows(engine)
-        assert [row["w"] for row in found] == [None, 7, -7]
-        assert [row["n"] for row in found][1:] == [math.inf, 0.0]
-        assert {row[name] for row in found for name in "dsz"} == {None}
+        result = rows(engine)
+        assert [row["w"] for row in result] == [None, 7, -7]
+        assert [row["n"] for row in result][1:] == [math.inf, 0.0]
+        assert {row[name] for row in result for name in "dsz"} == {None}
         make(postgres, "ALTER TABLE odd ALTER w TYPE numeric(17, 0)")
         with pytest.raises(InvalidData, match="open it again"):  # how it is read was settled by the type it had
             engine.check()
@@ -269,7 +269,7 @@ def test_a_text_too_long_for_its_functions_is_null(postgres: str) -> None:
     )
     try:
         with connect(f"{postgres}::long_texts") as engine:
-            found = {row["i"]: row["n"] for row in rows(engine, "i, LENGTH(TRANSLATE(s, 'A', 'a')) AS n")}
+            result = {row["i"]: row["n"] for row in rows(engine, "i, LENGTH(TRANSLATE(s, 'A', 'a')) AS n")}
             again = sqlglot.parse_one(f"SELECT i FROM {engine.table.sql('duckdb')} AS t WHERE s IS NULL", read="duckdb")
             assert sorted(row["i"] for row in engine.run(again).to_pylist()) == [2, 3]
             kept = engine._keep("dither_paying_0", engine.run("SELECT CAST(1 AS BIGINT) AS u"))
@@ -277,4 +277,4 @@ def test_a_text_too_long_for_its_functions_is_null(postgres: str) -> None:
             assert engine.run("SELECT to_regclass('pg_temp.dither_paying_0') IS NULL AS gone").to_pylist()[0]["gone"]
     finally:
         make(postgres, "DROP TABLE long_texts")
-    assert found == {1: MAX_TEXT_BYTES, 2: None, 3: None, 4: 1}
+    assert result == {1: MAX_TEXT_BYTES, 2: None, 3: None, 4: 1}

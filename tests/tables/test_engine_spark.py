@@ -156,6 +156,6 @@ def test_text_of_a_file_that_is_not_utf8_is_null(spark: Any, tmp_path: Path) -> 
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     pq.write_table(pa.table({"t": text}), tmp_path / "t.parquet")
     with connect(f"spark::{tmp_path}/t.parquet", Card("t", "…", {"t": ColumnCard("text")})) as engine:
-        found = engine.run("SELECT t, LOWER(t) AS low, MD5(t) AS m FROM dither_rows").to_pylist()
-        assert [row["t"] for row in found] == ["ok", None, None, None, "é"]
+        result = engine.run("SELECT t, LOWER(t) AS low, MD5(t) AS m FROM dither_rows").to_pylist()
+        assert [row["t"] for row in result] == ["ok", None, None, None, "é"]
         assert engine.run("SELECT t, COUNT(*) AS n FROM dither_rows GROUP BY t").num_rows == 3

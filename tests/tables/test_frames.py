@@ -96,8 +96,8 @@ def test_one_cell_changes_neither_other_rows_nor_the_outcome(kind: str, type: Ty
             continue
         if kind in ("polars loose", "arrow", "polars") and not _same_family(frame, type):
             continue  # the library made another column of it, with another schema: nothing was guessed here
-        found = rows(frame, type)
-        assert found[:2] + found[3:] == values[:2] + values[3:], cell if type != "text" else "…"
+        result = rows(frame, type)
+        assert result[:2] + result[3:] == values[:2] + values[3:], cell if type != "text" else "…"
         tried += 1
     assert tried >= (1 if kind in ("polars loose", "arrow", "polars") else 25)
 
@@ -175,8 +175,8 @@ def test_text_in_arrow_that_is_not_utf8_is_null() -> None:
     forms = [text, text.cast(pa.large_string()), text.dictionary_encode(), pa.chunked_array([text[:2], text[2:]])]
     for form in forms:
         with connect(pa.table({"x": form}), Card("t", "", {"x": ColumnCard("text")})) as engine:
-            found = engine.run("SELECT x, LOWER(x) AS low FROM dither_rows").to_pylist()
-            assert [row["x"] for row in found] == ["ok", None, None, None, None, "x"]
+            result = engine.run("SELECT x, LOWER(x) AS low FROM dither_rows").to_pylist()
+            assert [row["x"] for row in result] == ["ok", None, None, None, None, "x"]
             assert engine.run("SELECT x, COUNT(*) AS n FROM dither_rows GROUP BY x").num_rows == 3
     with dp.open(pa.table({"x": text}), budget=dp.PureDP(1)) as table:
         table.sql("SELECT COUNT(*) n FROM data WHERE LOWER(x) = 'ok'").release(0.5)
@@ -188,10 +188,10 @@ def test_times_beyond_every_calendar_are_null(zone: str | None) -> None:
     units = ("s", "ms", "us", "ns")
     table = pa.table({unit: pa.array(values, pa.timestamp(unit, zone)) for unit in units})
     with connect(table, Card("t", "", {unit: ColumnCard("timestamp") for unit in units})) as engine:
-        found = engine.run("SELECT * FROM dither_rows").to_pydict()
+        result = engine.run("SELECT * FROM dither_rows").to_pydict()
     for unit in ("s", "ms", "us"):
-        assert found[unit] == [None, datetime(1970, 1, 1), None, None, None, None]
-    assert found["ns"][1] == datetime(1970, 1, 1)
+        assert result[unit] == [None, datetime(1970, 1, 1), None, None, None, None]
+    assert result["ns"][1] == datetime(1970, 1, 1)
 
 
 def test_columns_that_no_type_fits_are_left_out() -> None:

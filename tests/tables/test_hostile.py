@@ -27,10 +27,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 def evaluated(engine, sql: list[str], where: str = "") -> list[list[str]]:
     """Each expression on every row, all in one statement."""
-    listed = ", ".join(f"{each} AS y{i}" for i, each in enumerate(sql))
+    listed = ", ".join(f"{item} AS y{i}" for i, item in enumerate(sql))
     told = f"SELECT {listed} FROM {engine.table.sql('duckdb')} AS t{where} ORDER BY t.i"
-    found = engine.run(Phrases(engine.dialect).render(told))
-    return [list(map(_shown, column.to_pylist())) for column in found.columns]
+    result = engine.run(Phrases(engine.dialect).render(told))
+    return [list(map(_shown, column.to_pylist())) for column in result.columns]
 
 
 def _shown(value: object) -> str:
@@ -46,13 +46,13 @@ def load(engine, kind, unit=None):
 @pytest.mark.parametrize(("kind", "count"), [("postgres", 4), pytest.param("spark", 1, marks=pytest.mark.slow)])
 def test_every_operation_is_total(engine, kind, count):
     duck, other = load(engine, kind)
-    found = hostile.expressions(count)
-    assert {op: len(each) for op, each in found.items()} == dict.fromkeys(OPERATIONS, 2 * count)
-    every = [each for listed in found.values() for each in listed]
+    result = hostile.expressions(count)
+    assert {op: len(item) for op, item in result.items()} == dict.fromkeys(OPERATIONS, 2 * count)
+    every = [item for listed in result.values() for item in listed]
     for some in (every[i : i + 60] for i in range(0, len(every), 60)):
-        sql = [hostile.compiled(each).sql for each in some]
-        for each, here, there in zip(some, evaluated(duck, sql), evaluated(other, sql), strict=True):
-            assert here == there, each
+        sql = [hostile.compiled(item).sql for item in some]
+        for item, here, there in zip(some, evaluated(duck, sql), evaluated(other, sql), strict=True):
+            assert here == there, item
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_every_statement_is_total(engine, kind, count):
 def statements(made, frame):
     if made.measures:
         yield bounding.sums(frame, list(made.measures))
-    for each in (*made.choices, *made.quantiles, *made.counts):
-        yield bounding.bins(frame, each.aggregate.value, each.aggregate.edges, each.aggregate.keys)
+    for item in (*made.choices, *made.quantiles, *made.counts):
+        yield bounding.bins(frame, item.aggregate.value, item.aggregate.edges, item.aggregate.keys)
 
 
 KINDS = ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.slow)]
@@ -104,13 +104,13 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
     loaded = engine(kind, pa.table({"i": pa.array(range(len(edges))), "code": pa.array(edges, pa.int64())}))
     for op in sorted(COMPARISONS):
         sql = [expressions.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
-        for edge, found in zip(edges, evaluated(loaded, sql), strict=True):
-            assert found == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
+        for edge, result in zip(edges, evaluated(loaded, sql), strict=True):
+            assert result == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
     within = [
         expressions.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges
     ]
-    for edge, found in zip(edges, evaluated(loaded, within), strict=True):
-        assert found == [repr(value in (edge, 0)) for value in edges]
+    for edge, result in zip(edges, evaluated(loaded, within), strict=True):
+        assert result == [repr(value in (edge, 0)) for value in edges]
 
 
 def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
@@ -119,8 +119,8 @@ def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
         Query({}, (Group("g", Column(column)),)), card, (keys,), groups, 1, 7, Phrases(engine.dialect),
         {"": engine.table.sql("duckdb")},
     )  # fmt: skip
-    found = engine.run(bounding.sums(frame, [Measure("people")]))
-    return dict(zip(*(each.to_pylist() for each in found.columns), strict=True))
+    result = engine.run(bounding.sums(frame, [Measure("people")]))
+    return dict(zip(*(item.to_pylist() for item in result.columns), strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,8 +138,8 @@ def test_a_row_is_in_one_group_whatever_the_keys(engine, kind):
         ),
     )
     around = tuple(sorted({*edges, *((1 << 62) + step for step in range(-200, 200))}))
-    found = counted(loaded, around, "code")
-    assert {around[place]: n for place, n in found.items() if n} == dict.fromkeys(edges, 1)
+    result = counted(loaded, around, "code")
+    assert {around[place]: n for place, n in result.items() if n} == dict.fromkeys(edges, 1)
     assert counted(loaded, (*edges, *edges, *edges), "code") == dict.fromkeys(range(len(edges)), 1)
     assert counted(loaded, (True, 1, "yes", "t", False), "ok") == {0: len(edges)}  # each of them is true
     assert counted(loaded, ("é", "é", "e\u0301", None, None), "name") == {0: len(edges)}

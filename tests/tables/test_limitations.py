@@ -27,14 +27,14 @@ def opened(unit: str | None):
 
 @pytest.fixture(scope="module")
 def table():
-    with opened("who") as found:
-        yield found
+    with opened("who") as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
 def rows_are_people():
-    with opened(None) as found:
-        yield found
+    with opened(None) as result:
+        yield result
 
 
 CASES = {

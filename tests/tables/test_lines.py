@@ -34,8 +34,8 @@ def read(path: Path, format: CsvFormat = FORMAT) -> list[dict[str, Any]]:
     import pyarrow as pa
 
     table = CsvTable((str(path),), format, format.header)
-    found: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(table).read_all().to_pylist()
-    return found
+    result: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(table).read_all().to_pylist()
+    return result
 
 
 def others(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,12 +44,12 @@ def others(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def file_with(cell: bytes, before: int = 3, after: int = 4) -> bytes:
     """A file in which one cell of one row is these bytes, among quoted and plain rows of other people."""
-    made = [b"id,name,n"]
-    made += [b'other%d,"a, ""b""",%d' % (i, i) for i in range(before)]
-    made += [b"mine," + cell + b",1"]
-    made += [b"other%d,c,%d" % (before + i, i) for i in range(after - 1)]
-    made += [b'"other%d","",' % (before + after)]
-    return b"\n".join(made) + b"\n"
+    plan = [b"id,name,n"]
+    plan += [b'other%d,"a, ""b""",%d' % (i, i) for i in range(before)]
+    plan += [b"mine," + cell + b",1"]
+    plan += [b"other%d,c,%d" % (before + i, i) for i in range(after - 1)]
+    plan += [b'"other%d","",' % (before + after)]
+    return b"\n".join(plan) + b"\n"
 
 
 EXPECTED = [
@@ -180,9 +180,9 @@ def test_a_file_that_changes_while_it_is_scanned_is_refused(tmp_path: Path, monk
     kept = lines.malformed
 
     def replaced(*given: Any) -> Any:
-        found = list(kept(*given))
+        result = list(kept(*given))
         path.write_bytes(file_with(b'"'))
-        return found
+        return result
 
     monkeypatch.setattr(lines, "malformed", replaced)
     with pytest.raises(InvalidData, match="stay as they are"):
@@ -220,5 +220,5 @@ def test_what_the_standard_library_writes_is_read_back(
         with path.open("w", newline="", encoding="utf-8") as out:
             csv.writer(out, quoting=quoting).writerows([["id", "name", "n"], *cells])
         assert not list(malformed_lines(str(path)))
-        found = [["" if value is None else value for value in row.values()] for row in read(path)]
-        assert found == cells
+        result = [["" if value is None else value for value in row.values()] for row in read(path)]
+        assert result == cells

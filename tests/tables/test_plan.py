@@ -62,7 +62,7 @@ def depth(rank):
     st.sampled_from([1e-12, 1e-6, 0.01]),
 )
 def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, limit, epsilon, delta):
-    query = Query({f"a{i}": each for i, each in enumerate(asked)}, BY[by])
+    query = Query({f"a{i}": item for i, item in enumerate(asked)}, BY[by])
     how = {more: True} if more else {}
     try:
         made = plan.make(
@@ -77,9 +77,9 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
         assert len({node.mechanism.epsilon for node in ranked.rank}) == 1
         spent += made.groups * depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
     spent += sum((Fraction(count.mechanism.epsilon) for count in made.counts), Fraction(0))
-    for each, measure in [*((n, m) for m, n in made.measures.items()), *((n, m) for m, n in made.totals.items())]:
-        if isinstance(each, Laplace):
-            assert each.sensitivity == made.groups * measure.bound(made.limit)
+    for item, measure in [*((n, m) for m, n in made.measures.items()), *((n, m) for m, n in made.totals.items())]:
+        if isinstance(item, Laplace):
+            assert item.sensitivity == made.groups * measure.bound(made.limit)
     for count in made.counts:
         assert count.mechanism.sensitivity == made.groups * made.limit
     normal = {m: n for m, n in made.measures.items() if isinstance(n, Gaussian)}
@@ -91,8 +91,8 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
         left = Fraction(str(epsilon)) - spent
         with mp.workdps(80):
             r, e = 1 / mp.sqrt(mp.mpf(loss.numerator) / loss.denominator), mp.mpf(left.numerator) / left.denominator
-            found = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
-            assert found <= mp.mpf(share.numerator) / share.denominator
+            result = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
+            assert result <= mp.mpf(share.numerator) / share.denominator
     else:
         assert spent <= Fraction(str(epsilon))
         assert spent >= Fraction(str(epsilon)) * Fraction(79, 100)

@@ -26,9 +26,9 @@ class Ask(Exception):
 
 def law(rank, counts):
     """Every outcome with its probability, by trying every place at every choice."""
-    found: dict[tuple, float] = {}
+    result: dict[tuple, float] = {}
 
-    def follow(path, chance):
+    def follow(path, delta):
         asked = iter(path)
 
         def select(self, scores, **_):
@@ -43,12 +43,12 @@ def law(rank, counts):
         except Ask as ask:
             weights = ask.args[0] / ask.args[0].sum()
             for place, weight in enumerate(weights):
-                follow([*path, place], chance * weight)
+                follow([*path, place], delta * weight)
         else:
-            found[told] = found.get(told, 0.0) + chance
+            result[told] = result.get(told, 0.0) + delta
 
     follow([], 1.0)
-    return found
+    return result
 
 
 def loss(rank, one, other):
@@ -125,17 +125,17 @@ def test_without_noise_they_are_the_quantiles(counts, data):
     counts = [n * 8 for n in counts]
     counts[data.draw(st.integers(0, len(counts) - 1))] += 8
     rank = quantiles.ranks(QUARTILES, 1e5, 1)
-    found = quantiles.choose(rank, np.array(counts, dtype=np.int64))
+    result = quantiles.choose(rank, np.array(counts, dtype=np.int64))
     up_to, total, off = np.cumsum(counts), sum(counts), max(counts) / (2 * quantiles.PARTS)
-    for share, bin in found.items():
+    for share, bin in result.items():
         assert up_to[bin] - counts[bin] - off <= share * total <= up_to[bin] + off
 
 
 def test_one_value_for_all():
-    found = quantiles.choose(
+    result = quantiles.choose(
         quantiles.ranks(QUARTILES, 10.0, 1), np.array([0] * 50 + [1000] + [0] * 50, dtype=np.int64)
     )
-    assert found == dict.fromkeys(QUARTILES, 50)
+    assert result == dict.fromkeys(QUARTILES, 50)
 
 
 def test_quartiles_of_a_table_are_in_order_and_cost_two_levels():

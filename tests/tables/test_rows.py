@@ -28,7 +28,7 @@ def find(column):
 
 
 def op(name, *args):
-    return Call(name, tuple(each if isinstance(each, (Call, Column, Literal)) else Literal(each) for each in args))
+    return Call(name, tuple(item if isinstance(item, (Call, Column, Literal)) else Literal(item) for item in args))
 
 
 A, X, WIDE, FREE, T, D, S, B = (Column(name) for name in CARDS)

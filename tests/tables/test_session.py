@@ -414,9 +414,9 @@ def test_a_frame_needs_what_a_card_would_say(how, match):
 
 def test_a_frame_is_asked_like_a_file():
     with frame(keys={"region": ["north", "south", "nowhere"]}, max_groups=3, max_rows=5) as table:
-        found = table.group_by("region").agg(n=dp.count(), m=dp.mean("amount")).release(900)
-        assert found["region"] == ["north", "south", "nowhere"]
-        assert found["n"] == [667, 667, 0]
+        result = table.group_by("region").agg(n=dp.count(), m=dp.mean("amount")).release(900)
+        assert result["region"] == ["north", "south", "nowhere"]
+        assert result["n"] == [667, 667, 0]
         assert repr(table) == "Table('data', 4 columns, unit='who')"
         assert "north" not in repr(table.group_by("region"))
 
@@ -460,10 +460,10 @@ def test_a_csv_file_with_a_header_only(tmp_path):
 @pytest.mark.parametrize("error", [0.5, 3, 20, 1000, 12_345.6])
 @pytest.mark.parametrize("sql", [COUNT, "SELECT COUNT(*) AS n, SUM(amount) AS s, AVG(age) AS a FROM visits"])
 def test_an_error_is_reached_and_not_by_much(visits, error, sql):
-    made = visits.sql(sql).plan(error=error)
-    widths = calibrate.widths(made)
+    plan = visits.sql(sql).plan(error=error)
+    widths = calibrate.widths(plan)
     assert max(widths) <= error
-    spent = float(made.guarantee._numbers[0])
+    spent = float(plan.guarantee._numbers[0])
     if error >= 100:
         assert max(widths) >= 0.99 * error
     less = visits.sql(sql).plan(spent * 0.98)
@@ -492,10 +492,10 @@ def test_having_order_and_limit_are_of_the_noisy_table(tmp_path):
 
 
 def test_counts_can_be_made_whole_and_not_negative(visits):
-    found = visits.sql("SELECT COUNT(*) AS n, SUM(amount) AS s FROM visits WHERE age > 1000").release(
+    result = visits.sql("SELECT COUNT(*) AS n, SUM(amount) AS s FROM visits WHERE age > 1000").release(
         0.1, nonnegative=True, integer=True
     )
-    assert all(isinstance(value, int) and value >= 0 for value in found.rows[0])
+    assert all(isinstance(value, int) and value >= 0 for value in result.rows[0])
 
 
 def test_a_group_of_each_person_is_not_shown(visits):
@@ -503,10 +503,10 @@ def test_a_group_of_each_person_is_not_shown(visits):
 
 
 def nested(depth: int):
-    found = dp.col("amount")
+    result = dp.col("amount")
     for _ in range(depth):
-        found = abs(found)
-    return found
+        result = abs(result)
+    return result
 
 
 def test_what_cannot_be_compiled_is_refused_before_it_is_paid_for(visits, monkeypatch):

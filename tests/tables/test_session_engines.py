@@ -69,16 +69,16 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("kind", ["postgres", "spark"])
 def test_the_same_session(kind, request, tmp_path):
-    found = {}
-    for each in ("duckdb", kind):
-        (tmp_path / each).mkdir()
-        told = card(each, request, tmp_path / each, budget=dp.ApproxDP(4600, 0.1))
+    result = {}
+    for item in ("duckdb", kind):
+        (tmp_path / item).mkdir()
+        told = card(item, request, tmp_path / item, budget=dp.ApproxDP(4600, 0.1))
         with dp.open(told) as table:
             answers = [table.sql(sql).release(900, max_groups=12) for sql in QUESTIONS]
             assert [table.sql(sql).release(900, max_groups=12) for sql in QUESTIONS] == answers
             assert str(table.left).startswith("(ε, δ) = (100,")
-            found[each] = answers
-    for mine, theirs in zip(found[kind], found["duckdb"], strict=True):
+            result[item] = answers
+    for mine, theirs in zip(result[kind], result["duckdb"], strict=True):
         assert mine.columns == theirs.columns
         assert mine.types == theirs.types
         for row, other in zip(mine.rows, theirs.rows, strict=True):

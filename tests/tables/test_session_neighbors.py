@@ -175,7 +175,7 @@ def test_whose_groups_are_kept_depends_on_nobody_else_even_where_hashes_agree(ke
         mixed = random.SystemRandom().sample([*told, (-1, 5)], len(told) + 1)
         both = [
             bounded(made, table([{"person": who, "code": code, "vip": True} for who, code in told]))
-            for told in (mixed, [each for each in mixed if each[0] != -1])
+            for told in (mixed, [item for item in mixed if item[0] != -1])
         ]
         assert losses(made, *both)[0] <= 1 + 1e-9
 
@@ -203,5 +203,5 @@ def test_the_bound_of_a_person_with_very_many_rows(limit, dialect):
     told.append(Measure("square", Column("x"), (-7, 5), statements.grid((-7, 5), False, 12, limit)))
     with connect(data, one) as engine:
         frame = Frame(Query({}), one, (), 1, limit, 3, Phrases(dialect), {"": engine.table.sql("duckdb")})
-        found = engine.run(statements.sums(frame, told)).to_pylist()[0]
-    assert [abs(found[f"m{i}"]) <= measure.bound(limit) for i, measure in enumerate(told)] == [True] * 5
+        result = engine.run(statements.sums(frame, told)).to_pylist()[0]
+    assert [abs(result[f"m{i}"]) <= measure.bound(limit) for i, measure in enumerate(told)] == [True] * 5

@@ -43,8 +43,8 @@ def in_duckdb(expression: Expression) -> str:
     if isinstance(expression, Call):
         inside = [Column(f"\1{i}") for i in range(len(expression.args))]
         written = sql(Call(expression.op, tuple(inside)))
-        for i, each in enumerate(expression.args):
-            written = written.replace(f'"\1{i}"', in_duckdb(each))
+        for i, item in enumerate(expression.args):
+            written = written.replace(f'"\1{i}"', in_duckdb(item))
         return written
     return sql(expression)
 
@@ -72,14 +72,14 @@ truths = conditions(3, ("n", "s"), ("word",), dated=False).map(halved)
     limit=st.none() | st.integers(0, 9),
 )
 def test_as_duckdb_does(engine, rows, shown, having, order, limit):
-    columns = {f"c{i}": each for i, each in enumerate(shown)}
-    shape = Shape(columns, having, tuple(Order(*each) for each in order), limit)
-    found = [tuple(row.values()) for row in apply(shape, NAMES, rows)]
+    columns = {f"c{i}": item for i, item in enumerate(shown)}
+    shape = Shape(columns, having, tuple(Order(*item) for item in order), limit)
+    result = [tuple(row.values()) for row in apply(shape, NAMES, rows)]
 
     engine.execute("DELETE FROM noisy")
     for place, row in enumerate(rows):
         engine.execute("INSERT INTO noisy VALUES (?, ?, ?, ?)", [place, row["word"], row["n"], row["s"]])
-    query = f"SELECT {', '.join(in_duckdb(each) for each in shown)} FROM noisy"
+    query = f"SELECT {', '.join(in_duckdb(item) for item in shown)} FROM noisy"
     if having is not None:
         query += f" WHERE {in_duckdb(having)}"
     keys = [f"{in_duckdb(value)} {'DESC' if falling else 'ASC'} NULLS LAST" for value, falling in order]
@@ -87,7 +87,7 @@ def test_as_duckdb_does(engine, rows, shown, having, order, limit):
     if limit is not None:
         query += f" LIMIT {limit}"
     expected = engine.execute(query).fetchall()
-    assert [tuple(map(plain, row)) for row in found] == [tuple(map(plain, row)) for row in expected]
+    assert [tuple(map(plain, row)) for row in result] == [tuple(map(plain, row)) for row in expected]
 
 
 def plain(value):
@@ -168,9 +168,9 @@ VALUES = [
 
 @pytest.mark.parametrize(("expression", "row", "expected"), VALUES, ids=str)
 def test_values(expression, row, expected):
-    found = evaluate(expression, row)
-    assert found == expected
-    assert type(found) is type(expected)
+    result = evaluate(expression, row)
+    assert result == expected
+    assert type(result) is type(expected)
 
 
 def test_order_is_stable_and_nulls_come_last():

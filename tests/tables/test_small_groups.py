@@ -23,8 +23,8 @@ SIZES = (0, 1, 5, 10, 20, 40)
 @pytest.fixture(scope="module")
 def table():
     rows = pa.table({"x": [0]})
-    with dp.open(rows, bounds={"x": (LOW, HIGH)}, budget=dp.PureDP(1)) as found:
-        yield found
+    with dp.open(rows, bounds={"x": (LOW, HIGH)}, budget=dp.PureDP(1)) as result:
+        yield result
 
 
 def released(table, what: str, values: list[int], epsilon: float):

@@ -26,9 +26,9 @@ def asked(query: str, card=CARD) -> Query:
 
 
 def where(condition: str) -> Expression:
-    found = asked(f"SELECT COUNT(*) FROM visits WHERE {condition}").where
-    assert found is not None
-    return found
+    result = asked(f"SELECT COUNT(*) FROM visits WHERE {condition}").where
+    assert result is not None
+    return result
 
 
 CONDITIONS = [
@@ -91,12 +91,12 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "expected"), CONDITIONS, ids=[each[0] for each in CONDITIONS])
+@pytest.mark.parametrize(("condition", "expected"), CONDITIONS, ids=[item[0] for item in CONDITIONS])
 def test_condition(condition, expected):
-    found = where(condition)
-    assert found == expected
+    result = where(condition)
+    assert result == expected
     # True == 1 == 1.0 in Python, but not in SQL
-    assert repr(found) == repr(expected)
+    assert repr(result) == repr(expected)
 
 
 AGGREGATES = [
@@ -142,10 +142,10 @@ AGGREGATES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "name", "expected"), AGGREGATES, ids=[each[0] for each in AGGREGATES])
+@pytest.mark.parametrize(("written", "name", "expected"), AGGREGATES, ids=[item[0] for item in AGGREGATES])
 def test_aggregate(written, name, expected):
-    found = asked(f"SELECT {written} FROM visits")
-    assert found == Query({name: expected}, shape=Shape({name: Column(name)}))
+    result = asked(f"SELECT {written} FROM visits")
+    assert result == Query({name: expected}, shape=Shape({name: Column(name)}))
 
 
 QUERIES = [
@@ -337,16 +337,16 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "expected"), QUERIES, ids=[each[0][:60] for each in QUERIES])
+@pytest.mark.parametrize(("written", "expected"), QUERIES, ids=[item[0][:60] for item in QUERIES])
 def test_query(written, expected):
-    found = asked(written)
-    assert found == expected
-    assert list(found.shape.columns) == list(expected.shape.columns)
+    result = asked(written)
+    assert result == expected
+    assert list(result.shape.columns) == list(expected.shape.columns)
 
 
 def test_several_rows_and_count_bounds():
-    found = asked("SELECT COUNT(*, contribution_bounds_per_group => (0, 5)) FROM visits")
-    assert found.max_rows == 5
+    result = asked("SELECT COUNT(*, contribution_bounds_per_group => (0, 5)) FROM visits")
+    assert result.max_rows == 5
     several = replace(CARD, max_rows=3)
     assert asked("SELECT SUM(age, contribution_bounds_per_row => (0, 5)) FROM visits", several).max_rows is None
     with pytest.raises(InvalidArgument, match="one row per person"):
@@ -380,10 +380,10 @@ def test_conditions_come_back(condition):
 def test_aggregates_come_back(kind, value, grouped):
     name = {"mean": "AVG", "var": "VARIANCE", "std": "STDDEV"}.get(kind, kind)
     tail = f"GROUP BY {sql(value)}, region" if grouped else ""
-    found = asked(f"SELECT {name}({sql(value)}) AS x FROM visits {tail}")
-    assert repr(found.aggregates) == repr({"x": Aggregate(kind, value)})
+    result = asked(f"SELECT {name}({sql(value)}) AS x FROM visits {tail}")
+    assert repr(result.aggregates) == repr({"x": Aggregate(kind, value)})
     if grouped:
-        assert [each.value for each in found.groups if each.name != "region"] == [value]
+        assert [item.value for item in result.groups if item.name != "region"] == [value]
 
 
 @settings(max_examples=200)
@@ -392,10 +392,10 @@ def test_shapes_come_back(shown, having):
     query = "SELECT region, COUNT(*) n, SUM(age) s, {} AS x FROM visits GROUP BY region HAVING {} ORDER BY {}"
     # names of the answer stand in HAVING and ORDER BY; in SELECT the aggregates themselves do
     direct = sql(shown).replace('"n"', "COUNT(*)").replace('"s"', "SUM(age)")
-    found = asked(query.format(direct, sql(having), sql(shown))).shape
-    assert repr(found.columns["x"]) == repr(shown)
-    assert repr(found.having) == repr(having)
-    assert repr(found.order) == repr((Order(shown),))
+    result = asked(query.format(direct, sql(having), sql(shown))).shape
+    assert repr(result.columns["x"]) == repr(shown)
+    assert repr(result.having) == repr(having)
+    assert repr(result.order) == repr((Order(shown),))
 
 
 def test_nothing_loads_sqlglot_before_a_question():

@@ -249,7 +249,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("written", "fragment"), REFUSED, ids=[each[0][:50] or "nothing" for each in REFUSED])
+@pytest.mark.parametrize(("written", "fragment"), REFUSED, ids=[item[0][:50] or "nothing" for item in REFUSED])
 def test_refused(written, fragment):
     with pytest.raises(InvalidArgument) as refused:
         parse(written, CARD)
@@ -322,7 +322,7 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("inside", DEEP, ids=[each[:20] for each in DEEP])
+@pytest.mark.parametrize("inside", DEEP, ids=[item[:20] for item in DEEP])
 def test_hostile_texts_are_refused_soon(inside):
     start = time.perf_counter()
     for written in (f"SELECT COUNT(*) FROM visits WHERE {inside}", f"SELECT {inside} FROM visits", inside):
@@ -343,8 +343,8 @@ def test_expressions_do_not_grow_without_end():
 
 def test_a_long_list_is_no_deep_question():
     listed = ", ".join(map(str, range(10_000)))
-    found = parse(f"SELECT COUNT(*) FROM visits WHERE age IN ({listed})", CARD)
-    assert len(found.where.args) == 10_001
+    result = parse(f"SELECT COUNT(*) FROM visits WHERE age IN ({listed})", CARD)
+    assert len(result.where.args) == 10_001
 
 
 SOUP = [
@@ -490,8 +490,8 @@ WHOLE = [
 
 
 def test_questions_to_change_are_questions():
-    for each in WHOLE:
-        assert parse(each, CARD).aggregates
+    for item in WHOLE:
+        assert parse(item, CARD).aggregates
 
 
 @settings(max_examples=1500)

@@ -60,11 +60,11 @@ def test_a_product_of_many_counts_is_shown():
 
 
 def nested(op: str, depth: int) -> Expression:
-    found: Expression = Column("x")
+    result: Expression = Column("x")
     for i in range(depth):
         cut = Literal(float(i))
-        found = Call(op, (Call(">", (Column("x"), cut)), cut, found) if op == "case" else (found, cut))
-    return found
+        result = Call(op, (Call(">", (Column("x"), cut)), cut, result) if op == "case" else (result, cut))
+    return result
 
 
 @pytest.mark.parametrize("op", ["case", "coalesce"])
@@ -90,8 +90,8 @@ def test_a_text_beyond_the_limit_is_null():
     texts = pa.table({"s": ["a" * MAX_TEXT_BYTES, "a" * (MAX_TEXT_BYTES + 1), "é" * (MAX_TEXT_BYTES // 2 + 1), "b"]})
     card = Card("d", "", {"s": ColumnCard("text")})
     with connect(texts, card) as engine:
-        found = engine.run(f"SELECT LENGTH(s) AS n FROM {engine.table.sql('duckdb')} AS t").column("n").to_pylist()
-    assert found == [MAX_TEXT_BYTES, None, None, 1]
+        result = engine.run(f"SELECT LENGTH(s) AS n FROM {engine.table.sql('duckdb')} AS t").column("n").to_pylist()
+    assert result == [MAX_TEXT_BYTES, None, None, 1]
 
 
 @pytest.mark.parametrize("how", [{"min_epsilon": 1e-9}, {"max_incidents": 4}])

@@ -175,8 +175,8 @@ class Zcdp(Accountant):
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ZCDP | ApproxDP:
         """rho-zCDP; (epsilon, delta)-DP if a delta is given."""
-        found = ZCDP(self._checked(event).fold(lambda leaf: leaf.zcdp or Fraction(0), _sum, max))
-        return found if delta is None else ApproxDP(found._loss_at(_delta(delta)), _delta(delta))
+        result = ZCDP(self._checked(event).fold(lambda leaf: leaf.zcdp or Fraction(0), _sum, max))
+        return result if delta is None else ApproxDP(result._loss_at(_delta(delta)), _delta(delta))
 
 
 class Renyi(Accountant):
@@ -204,16 +204,16 @@ class Renyi(Accountant):
 
     def _epsilon(self, event: Event, exact: Fraction) -> Fraction:
         def leaf(one: Event) -> Floats:
-            found = one.renyi(_ORDERS)
-            if found is None:
+            result = one.renyi(_ORDERS)
+            if result is None:
                 raise unknown(one, self.needs)
-            return found
+            return result
 
         def add(parts: list[tuple[Floats, int]]) -> Floats:
             total: Floats = np.sum([divergence * count for divergence, count in parts], axis=0)
             return total
 
-        total = check(event).fold(leaf, add, lambda found: np.max(found, axis=0))
+        total = check(event).fold(leaf, add, lambda result: np.max(result, axis=0))
         inverse = math.log(exact.denominator) - math.log(exact.numerator)
         slope = (inverse + _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)) / (_ORDERS - 1)
         # the sum of n terms and the logarithms are right to far more than this
@@ -281,8 +281,8 @@ def best_of(
     said: list[tuple[str, Guarantee | str]] = []
     best: tuple[Fraction, str, Guarantee] | None = None
     if delta is None:
-        found = basic.guarantee(tree)
-        return Best(found, basic.name, ((basic.name, found),))
+        result = basic.guarantee(tree)
+        return Best(result, basic.name, ((basic.name, result),))
     wanted = _delta(delta)
     for accountant in accountants:
         try:

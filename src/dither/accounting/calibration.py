@@ -69,9 +69,9 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
     factor = _exact_factor(lighter, total)
     if factor is None:
         factor = _least_factor(lambda t: judge(Sequential(*scaled(t)))[0])
-    found = scaled(factor)
-    _, guarantee, accountant = judge(Sequential(*found))
-    return Calibration(found, guarantee, accountant, factor)
+    result = scaled(factor)
+    _, guarantee, accountant = judge(Sequential(*result))
+    return Calibration(result, guarantee, accountant, factor)
 
 
 def epsilon_for_error(make: Callable[[float], HasError], error: float, confidence: float = 0.95) -> float:
@@ -131,8 +131,8 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
         if isinstance(whole, ApproxDP):
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
-            found = best_of(event, whole._numbers[1], useful)
-            loss, promised, who = found.guarantee._loss_at(whole._numbers[1]), found.guarantee, found.accountant
+            result = best_of(event, whole._numbers[1], useful)
+            loss, promised, who = result.guarantee._loss_at(whole._numbers[1]), result.guarantee, result.accountant
         else:
             accountant = zcdp if isinstance(whole, ZCDP) else basic
             promised, who = accountant.guarantee(event), accountant.name

@@ -35,7 +35,7 @@ def privacy_loss(event: Event, delta: Fraction) -> Fraction:
     worst = Fraction(0)
     for losses, square in _directions(event):
         if not losses:
-            found = gaussian_epsilon(_ratio(square), delta)
+            result = gaussian_epsilon(_ratio(square), delta)
         else:
             fast = compose(losses, _deviation(square), delta=float(delta)).epsilon(float(delta) * (1 - 2.0**-50))
             if fast > float(arguments.MAX_EPSILON):
@@ -47,8 +47,8 @@ def privacy_loss(event: Event, delta: Fraction) -> Fraction:
                         "add noise, or pass a delta above the sum of the events' own",
                     )
                 )
-            found = Fraction(fast)
-        worst = max(worst, found)
+            result = Fraction(fast)
+        worst = max(worst, result)
     return worst
 
 
@@ -69,10 +69,10 @@ def _curve_at(event: Event, at: Fraction) -> float:
     worst = 0.0
     for losses, square in _directions(event):
         if not losses:
-            found = gaussian_delta(at, _ratio(square))
+            result = gaussian_delta(at, _ratio(square))
         else:
-            found = _delta_at(losses, _deviation(square), float(at) * (1 - 2.0**-50))
-        worst = max(worst, found)
+            result = _delta_at(losses, _deviation(square), float(at) * (1 - 2.0**-50))
+        worst = max(worst, result)
     return worst
 
 
@@ -108,11 +108,11 @@ def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:
     best = compose(losses, deviation, epsilon=epsilon).delta(epsilon)
     guess = min(best, 1e-3)
     for _ in range(12):
-        found = compose(losses, deviation, delta=max(guess, 1e-300)).delta(epsilon) if guess > 0 else 0.0
-        best = min(best, found)
-        if found > guess / 2:
+        result = compose(losses, deviation, delta=max(guess, 1e-300)).delta(epsilon) if guess > 0 else 0.0
+        best = min(best, result)
+        if result > guess / 2:
             break
-        guess = found
+        guess = result
     return best
 
 

@@ -174,11 +174,11 @@ def _transformed(
         spectrum *= _power(np.fft.rfft(mass, size), count)
     weights = np.roll(np.fft.irfft(spectrum, size), (least - left) % size)
     total = sum(times)
-    each = (total * (8 * math.log2(size) + 4) + 8 * math.log2(size)) * UNIT
+    item = (total * (8 * math.log2(size) + 4) + 8 * math.log2(size)) * UNIT
     farthest = max(abs(start) + mass.size for start, mass in zip(first, masses, strict=True)) * h
     masses_error = total * (64 + 4 * tilt * farthest) * UNIT
     peak = math.exp(-tilt * math.log1p(1 / tilt)) / (tilt + 1) if tilt else 1.0
-    error = peak * (math.sqrt(size) * each + masses_error + 2 * math.exp(-_FAR))
+    error = peak * (math.sqrt(size) * item + masses_error + 2 * math.exp(-_FAR))
     error += 2.0**-40 * (1.0 if deviation else peak)
     places = np.arange(left, left + size, dtype=np.float64) * h
     square = deviation * deviation
@@ -293,15 +293,15 @@ def _excess(x: Floats, s: float, t: float) -> Floats:
 
 def _scaled_tail(z: Floats, shift: Floats) -> Floats:
     """``exp(shift) P(N > z)`` without overflow: from 12 on by the series of Mills' ratio."""
-    found, high = np.empty(z.size), z >= 12
-    found[~high] = np.exp(shift[~high]) * normal_tail(z[~high])
+    result, high = np.empty(z.size), z >= 12
+    result[~high] = np.exp(shift[~high]) * normal_tail(z[~high])
     y = z[high]
     series = np.ones(y.size)
     for k in range(19, 0, -2):
         series = 1 - k * series / (y * y)
     with np.errstate(over="ignore", under="ignore"):
-        found[high] = np.exp(np.minimum(shift[high] - y * y / 2, 1.0)) * series / (y * math.sqrt(2 * math.pi))
-    return found
+        result[high] = np.exp(np.minimum(shift[high] - y * y / 2, 1.0)) * series / (y * math.sqrt(2 * math.pi))
+    return result
 
 
 def _power(spectrum: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:

@@ -151,9 +151,9 @@ class Sequential(Event):
 
     @classmethod
     def _of(cls, parts: dict[Event, int]) -> Sequential:
-        found = cls.__new__(cls)
-        found._freeze(parts=tuple(_gathered(parts.items()).items()))
-        return found
+        result = cls.__new__(cls)
+        result._freeze(parts=tuple(_gathered(parts.items()).items()))
+        return result
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequential) and dict(self.parts) == dict(other.parts)
@@ -217,8 +217,8 @@ class Parallel(Event):
         """The same for either direction."""
         both = [event.pairs for event in self.groups]
         if all(pairs is not None and pairs[0] is pairs[1] for pairs in both):
-            found = _envelope([pairs and pairs[0] for pairs in both])
-            return None if found is None else (found, found)
+            result = _envelope([pairs and pairs[0] for pairs in both])
+            return None if result is None else (result, result)
         removed, added = (_envelope([pairs and pairs[side] for pairs in both]) for side in (0, 1))
         return None if removed is None or added is None else (removed, added)
 
@@ -283,9 +283,9 @@ def _some(events: Sequence[Event]) -> Sequence[Event]:
 
 def _gathered(parts: Iterable[tuple[Event, int]]) -> dict[Event, int]:
     """Sequences within sequences opened, equal events counted together."""
-    found: dict[Event, int] = {}
+    result: dict[Event, int] = {}
     for event, count in parts:
         inner = event.parts if isinstance(event, Sequential) else ((event, 1),)
         for part, times in inner:
-            found[part] = found.get(part, 0) + times * count
-    return found
+            result[part] = result.get(part, 0) + times * count
+    return result

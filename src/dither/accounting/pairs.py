@@ -73,11 +73,11 @@ class Pair:
             a = p[:-1] - p[1:] + error
             b = np.exp(np.log(np.maximum(q[:-1] - q[1:], 0.0)) + grid[:-1])
             upper = np.clip((a - b + error) / -np.expm1(grid[:-1] - grid[1:]), 0.0, a)
-        found = np.zeros(grid.size)
-        found[1:] = upper
-        found[:-1] += a - upper
-        found[0] += max(0.0, 1 - self.infinite - float(p[0]))
-        return found * (1 + 8 * UNIT), float(p[-1]) * (1 + self.slack)
+        result = np.zeros(grid.size)
+        result[1:] = upper
+        result[:-1] += a - upper
+        result[0] += max(0.0, 1 - self.infinite - float(p[0]))
+        return result * (1 + 8 * UNIT), float(p[-1]) * (1 + self.slack)
 
 
 class LaplacePair(Pair):

@@ -81,10 +81,10 @@ class PoissonSampled(Event):
             return None if self.pure_loss is None else super().renyi(orders)
         if self.rate == 1:
             return self.event.renyi(orders)
-        found = np.full(orders.size, np.inf)
+        result = np.full(orders.size, np.inf)
         for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MOST_ORDER)):
-            found[place] = self._gaussian(int(orders[place]))
-        return found
+            result[place] = self._gaussian(int(orders[place]))
+        return result
 
     def _gaussian(self, order: int) -> float:
         k = np.arange(order + 1)
@@ -118,6 +118,6 @@ def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
     return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
-def _most(found: list[Fraction | None]) -> Fraction | None:
-    known = [loss for loss in found if loss is not None]
-    return max(known) if len(known) == len(found) else None
+def _most(result: list[Fraction | None]) -> Fraction | None:
+    known = [loss for loss in result if loss is not None]
+    return max(known) if len(known) == len(result) else None

@@ -125,11 +125,11 @@ def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
         return up(Fraction(log(worst + root, _BITS)[1], _ONE))
     pieces, width = 256, float(beta)
     cuts = [width * (2 * i / pieces - 1) for i in range(pieces + 1)]
-    found = max(
+    result = max(
         b2 + power * math.log(_largest_ratio(b1, math.exp(2 * min(b2, 0.0)) / float(s) ** 2))
         for b1, b2 in itertools.pairwise(cuts)
     )
-    return found * (1 + 1e-12) + 1e-13
+    return result * (1 + 1e-12) + 1e-13
 
 
 def _largest_ratio(b: float, d2: float) -> float:

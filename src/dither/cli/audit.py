@@ -46,10 +46,10 @@ def run(
     with _outputs(out, page, force) as outputs:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(chosen))
-            found = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
-        _show(found)
-        _write(found, outputs, out, page)
-    wrong = [row.name for row in found.rows if row.refuted != (row.kind == "broken")]
+            result = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
+        _show(result)
+        _write(result, outputs, out, page)
+    wrong = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
     if wrong:
         echo("not as it should be: " + "; ".join(wrong))
         raise typer.Exit(1)
@@ -70,10 +70,10 @@ def own(
     force: bool = False,
 ) -> None:
     """Audit one function of a file."""
-    function, made = _load(target, pairs)
+    function, plan = _load(target, pairs)
     if neighbors not in RELATIONS:
         raise InvalidArgument(message("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them"))
-    if made is None and bounds is None:
+    if plan is None and bounds is None:
         raise InvalidArgument(
             message(
                 "--bounds",
@@ -85,62 +85,64 @@ def own(
     claim: Guarantee | None = None
     if epsilon is not None:
         claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    if made is not None:
-        triples = _called("--pairs", lambda: [tuple(each) for each in made()])
+    if plan is not None:
+        triples = _called("--pairs", lambda: [tuple(item) for item in plan()])
     else:
-        triples = [tuple(each) for each in catalogue(bounds, RELATIONS[neighbors])]  # type: ignore[arg-type]
+        triples = [tuple(item) for item in catalogue(bounds, RELATIONS[neighbors])]  # type: ignore[arg-type]
     with _outputs(out, page, force, target.rpartition(":")[0]) as outputs:
-        found = search(function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True)
-        notes = {each.measured.note for each in found.tried if each.measured is not None}
+        result = search(
+            function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True
+        )
+        notes = {item.measured.note for item in result.tried if item.measured is not None}
         if "" not in notes:
             raise InvalidArgument(
                 message("target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs")
             )
-        echo(found)
+        echo(result)
         leaks = _replayed(function, triples, claim)
         for name, findings in leaks.items():
             echo(f"replay, {name}: {'; '.join(findings)}")
-        row = _row(target, found, claim, leaks)
-        _write(Audit((row,), found.confidence, row.seconds), outputs, out, page)
+        row = _row(target, result, claim, leaks)
+        _write(Audit((row,), result.confidence, row.seconds), outputs, out, page)
     if row.refuted:
         raise typer.Exit(1)
 
 
 def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
     """What goes round the mechanisms; of code that uses none of ours nothing can be said this way."""
-    found = {}
+    result = {}
     for name, x, neighbor in triples:
         seen = replay(function, x, neighbor, claim=claim)
         if seen.recorded and not seen.passed:
-            found[name] = list(seen.findings)
-    return found
+            result[name] = list(seen.findings)
+    return result
 
 
-def _row(target: str, found: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
+def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
     numbers = [] if claim is None else [float(number) for number in claim._numbers]
     findings = [f"{name}: {finding}" for name, told in leaks.items() for finding in told]
-    measured = {**found.worst.to_dict(), "confidence": found.confidence, "pair": found.name}
+    measured = {**result.worst.to_dict(), "confidence": result.confidence, "pair": result.name}
     return Row(
         target,
         "function",
         "none" if claim is None else str(claim),
-        numbers[0] if numbers else found.worst.epsilon,
+        numbers[0] if numbers else result.worst.epsilon,
         numbers[1] if len(numbers) > 1 else 0.0,
         None,
         measured,
         {"passed": not findings, "findings": findings, "releases": []},
-        "REFUTED" if found.refuted or findings else "not refuted",
+        "REFUTED" if result.refuted or findings else "not refuted",
         0.0,
     )
 
 
-def _show(found: Audit) -> None:
-    printing.table(COLUMNS, [cells(row) for row in found.rows])
-    for row in found.rows:
+def _show(result: Audit) -> None:
+    printing.table(COLUMNS, [cells(row) for row in result.rows])
+    for row in result.rows:
         for finding in (row.replayed or {}).get("findings", ()):
             echo(f"{row.name}: {finding}")
-    refuted = sum(row.refuted for row in found.rows)
-    echo(f"{len(found.rows)} subjects in {found.seconds:.0f} s; {refuted or 'none'} refuted")
+    refuted = sum(row.refuted for row in result.rows)
+    echo(f"{len(result.rows)} subjects in {result.seconds:.0f} s; {refuted or 'none'} refuted")
 
 
 def _outputs(out: str | None, page: str | None, force: bool, target: str | None = None) -> Outputs:
@@ -155,10 +157,10 @@ def _outputs(out: str | None, page: str | None, force: bool, target: str | None 
     return outputs
 
 
-def _write(found: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
-    text = json.dumps(found.to_dict(), indent=1) + "\n"
+def _write(result: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
+    text = json.dumps(result.to_dict(), indent=1) + "\n"
     outputs.write("--json", lambda room: Path(room).write_text(text, encoding="utf-8"))
-    outputs.write("--html", lambda room: write_audit(room, found))
+    outputs.write("--html", lambda room: write_audit(room, result))
     for what, path in (("findings", out), ("page", page)):
         if path is not None:
             echo(f"{what} written to {path}")
@@ -170,12 +172,12 @@ def _wanted(subject: Subject, only: str | None) -> bool:
 
 def _known_broken() -> list[Subject]:
     """Each broken mechanism, then its repair."""
-    found = []
+    result = []
     for case in CASES:
         named = f"{case.name}, broken"
         bad = Subject(named, "broken", case.claim, case.one, case.other, case.broken, replayed=case.glue)
-        found += [bad, replace(bad, name=f"{case.name}, repaired", kind="repaired", draw=case.repaired)]
-    return found
+        result += [bad, replace(bad, name=f"{case.name}, repaired", kind="repaired", draw=case.repaired)]
+    return result
 
 
 def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
@@ -195,8 +197,8 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
     sys.path.append(str(path.resolve().parent))  # what lies beside it, but nothing in the place of a library
     run_it = spec.loader.exec_module
     _called("target", lambda: run_it(module))
-    function, made = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
-    for which, given, thing, told in (("target", name, function, ("x",)), ("--pairs", pairs, made, ())):
+    function, plan = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
+    for which, given, thing, told in (("target", name, function, ("x",)), ("--pairs", pairs, plan, ())):
         if given and not callable(thing):
             raise InvalidArgument(
                 message(which, "the name of a function in the file", repr(given), "check its spelling")
@@ -205,7 +207,7 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
             wanted = "a function of the data and nothing else" if told else "a function without arguments"
             raise InvalidArgument(message(which, wanted, repr(given), "give its other arguments defaults"))
     assert function is not None
-    return function, made
+    return function, plan
 
 
 def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:

@@ -97,9 +97,9 @@ def _show(ledger: Ledger, where: Place, wanted: Wanted, outputs: Outputs) -> Non
     if wanted.history:
         _history(ledger, dataset, accounts)
     if wanted.verify:
-        found = ledger.verify()
-        people = "" if found.people else "; people's accounts not, without their secret"
-        echo(f"verified: {found.entries} entries, every account{people}")
+        result = ledger.verify()
+        people = "" if result.people else "; people's accounts not, without their secret"
+        echo(f"verified: {result.entries} entries, every account{people}")
     outputs.write("--export", lambda room: ledger.export(room, dataset))
     if wanted.export is not None:
         echo(f"history written to {wanted.export}")
@@ -185,10 +185,10 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Change, force: bool) -> None:
     """Refuse a limit that no card could state, and, without --force, one under which nothing could be asked again."""
-    found = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
-    whole, people = found["dataset", ""], found.get(("people", ""))
+    result = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
+    whole, people = result["dataset", ""], result.get(("people", ""))
     if change.analyst is not None:
-        account = found.get(("analyst", change.analyst))
+        account = result.get(("analyst", change.analyst))
     elif change.each_person:
         account = people
         if people is None:
@@ -254,8 +254,8 @@ def _limit(text: str) -> Guarantee:
     kind: Any = kinds.get(tuple(sorted(said)))
     if kind is None:
         raise _not_a_limit()
-    found: Guarantee = kind(**said)
-    return found
+    result: Guarantee = kind(**said)
+    return result
 
 
 def _not_a_limit() -> InvalidArgument:
@@ -278,9 +278,9 @@ def _incidents(accounts: list[Account], where: Place) -> None:
             echo(f"{account.owner}: {account.incidents} incident(s) while rows were read; closed at {most}")
 
 
-def _accounts(found: list[Account]) -> None:
+def _accounts(result: list[Account]) -> None:
     rows = []
-    for account in found:
+    for account in result:
         share = account.share
         private = account.kind == "people"
         rows.append(

@@ -180,7 +180,7 @@ def _clear(place: Path) -> None:
     own = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
     try:
         place.mkdir(parents=True, exist_ok=True)
-        there = {each.name for each in place.iterdir()}
+        there = {item.name for item in place.iterdir()}
         if there and (MARKER not in there or there - own):
             raise InvalidArgument(
                 message(
@@ -247,8 +247,8 @@ def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """What the question would say without any privacy: names and rows."""
     with duckdb.connect() as engine:
         engine.register("visits", visits)
-        found = engine.execute(sql)
-        return [each[0] for each in found.description or ()], found.fetchall()
+        result = engine.execute(sql)
+        return [item[0] for item in result.description or ()], result.fetchall()
 
 
 def _number(value: Any) -> str:

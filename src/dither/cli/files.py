@@ -37,12 +37,12 @@ def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
 
 def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
     """What belongs to a card and is never written over: itself, its sources, its ledger with its key, its receipt."""
-    found = {Path(path), receipt_file(path, card)}
+    result = {Path(path), receipt_file(path, card)}
     for source in (card.source, *(public.source for public in card.public.values())):
-        found |= source_files(source)
+        result |= source_files(source)
     if card.ledger is not None and "://" not in card.ledger:
-        found |= {Path(card.ledger + ending) for ending in LEDGER_ENDINGS}
-    return found | ({Path(card.incident_log)} if card.incident_log else set())
+        result |= {Path(card.ledger + ending) for ending in LEDGER_ENDINGS}
+    return result | ({Path(card.incident_log)} if card.incident_log else set())
 
 
 def source_files(source: str) -> set[Path]:
@@ -132,7 +132,7 @@ class Outputs:
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
         """What makes a file one that is never written over; nothing for any other."""
-        if any(_same(target, each) for each in (*self._protected, *_of_cards_beside(target))):
+        if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target))):
             named = "a source, card, ledger, key or receipt"
             return f"the name of {named}" if about is None else f"one that exists and is {named}"
         if about is None or not stat.S_ISREG(about.st_mode):
@@ -151,12 +151,12 @@ class Outputs:
 
 def _of_cards_beside(target: Path) -> set[Path]:
     """What the cards in the folder of a file are about."""
-    found: set[Path] = set()
+    result: set[Path] = set()
     for path in sorted(target.absolute().parent.glob("*.toml"))[:_MOST_CARDS]:
         card = _card_in(path)
         if card is not None:
-            found |= of_card(path, card)
-    return found
+            result |= of_card(path, card)
+    return result
 
 
 def _card_in(path: Path) -> Card | None:

@@ -52,10 +52,10 @@ def as_options(text: str) -> str:
     >>> as_options("epsilon: expected one, got none. Fix: pass epsilon=0.5, or error=50.")
     'epsilon: expected one, got none. Fix: pass --epsilon 0.5, or --error 50.'
     """
-    said, found, fix = text.rpartition("Fix: ")
+    said, result, fix = text.rpartition("Fix: ")
     for call, command in _CALLS.items():
         fix = fix.replace(call, command)
-    return said + found + _ARGUMENT.sub(_option, fix)
+    return said + result + _ARGUMENT.sub(_option, fix)
 
 
 def _option(argument: re.Match[str]) -> str:
@@ -66,9 +66,9 @@ def _option(argument: re.Match[str]) -> str:
 def run(command: Callable[[], object]) -> int:
     """Run a command; the status to exit with."""
     try:
-        found = command()
+        result = command()
         sys.stdout.flush()
-        return found if isinstance(found, int) else 0
+        return result if isinstance(result, int) else 0
     except SystemExit as stopped:
         return stopped.code if isinstance(stopped.code, int) else 0 if stopped.code is None else 2
     except BrokenPipeError:  # whoever was reading has seen enough
@@ -108,9 +108,9 @@ def explained(error: BaseException) -> tuple[str, int]:
 def interrupted(error: BaseException) -> bool:
     """Whether Ctrl-C is behind it, also where a library has made another error of it."""
     return any(
-        isinstance(each, (KeyboardInterrupt, typer.Abort))
-        or (isinstance(each, RuntimeError) and str(each) == "Query interrupted")  # what DuckDB makes of it
-        for each in _chain(error)
+        isinstance(item, (KeyboardInterrupt, typer.Abort))
+        or (isinstance(item, RuntimeError) and str(item) == "Query interrupted")  # what DuckDB makes of it
+        for item in _chain(error)
     )
 
 

@@ -27,8 +27,8 @@ def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Intege
     >>> noisy_counts(np.array([5, 7]), Laplace(sensitivity=2, epsilon=1), SeededSource(1)).shape
     (2,)
     """
-    found: Any = covered(mechanism.release)(counts.ravel(), source=source)
-    return np.asarray(found).reshape(counts.shape)
+    result: Any = covered(mechanism.release)(counts.ravel(), source=source)
+    return np.asarray(result).reshape(counts.shape)
 
 
 def perturbed(noisy: Integers) -> Floats:

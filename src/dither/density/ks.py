@@ -185,30 +185,30 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
         if threshold == n or (best > -math.inf and beyond < best - 6) or problem.everything() - total(threshold) < 0.2:
             break
         threshold = 2 * threshold
-    found = [make(start, end) for start, end in itertools.pairwise(ends)] + [make(ends[-1], None)]
-    while len(found) < _MOST_BLOCKS:
-        upper = _log_sum([block.upper for block in found])
-        lower = _log_sum([block.lower for block in found])
+    result = [make(start, end) for start, end in itertools.pairwise(ends)] + [make(ends[-1], None)]
+    while len(result) < _MOST_BLOCKS:
+        upper = _log_sum([block.upper for block in result])
+        lower = _log_sum([block.lower for block in result])
         if upper - lower < math.log(_GOOD_ENOUGH):
             break
         gains = [
             math.exp(b.upper - upper) - math.exp(b.lower - upper)
             if b.inner is not None and b.inner.threshold - b.start > 1
             else -1.0
-            for b in found
+            for b in result
         ]
         if max(gains) <= 1e-3:
             break
         i = int(np.argmax(gains))
-        start, end = found[i].start, found[i].inner.threshold  # type: ignore[union-attr]
+        start, end = result[i].start, result[i].inner.threshold  # type: ignore[union-attr]
         middle = (start + end) // 2
-        found[i : i + 1] = [make(start, middle), make(middle, end)]
-    return [block for block in found if block.upper > -math.inf]
+        result[i : i + 1] = [make(start, middle), make(middle, end)]
+    return [block for block in result if block.upper > -math.inf]
 
 
 def _log_sum(logs: list[float]) -> float:
     top = max(logs)
-    return top if top == -math.inf else top + math.log(math.fsum(math.exp(each - top) for each in logs))
+    return top if top == -math.inf else top + math.log(math.fsum(math.exp(item - top) for item in logs))
 
 
 def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
@@ -260,10 +260,10 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
             )
         )
     rate = float(loss) / 2 * (1 - 2.0**-50)
-    found = blocks(problem, rate, weights)
-    uppers = np.array([block.upper for block in found])
+    result = blocks(problem, rate, weights)
+    uppers = np.array([block.upper for block in result])
     while True:
-        block = found[first_to_ring(uppers, source)]
+        block = result[first_to_ring(uppers, source)]
         if block.inner is None:
             threshold = block.start + 1 + int(geometric(1 / rate, 1, source)[0])
             counts = np.bincount(

@@ -156,7 +156,7 @@ def _sizes(
     if bins is None:
         shape = (cells,) if dimensions == 1 else (max(2, int(cells ** (1 / dimensions))),) * dimensions
     elif isinstance(bins, (Sequence, np.ndarray)):
-        shape = tuple(arguments.whole(each, "bins") for each in bins)
+        shape = tuple(arguments.whole(item, "bins") for item in bins)
         if len(shape) != dimensions:
             raise InvalidArgument(
                 message(
@@ -178,8 +178,8 @@ def _sizes(
 def _cells(
     columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    found = [
+    result = [
         np.clip(np.searchsorted(line, column, side="right") - 1, 0, line.size - 2)
         for column, line in zip(columns, edges, strict=True)
     ]
-    return np.ravel_multi_index(tuple(found), shape)
+    return np.ravel_multi_index(tuple(result), shape)

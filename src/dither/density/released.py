@@ -58,8 +58,8 @@ class Density:
         array([0., 1.])
         """
         edges, total = self._line("cdf")
-        found = np.interp(np.asarray(t, dtype=np.float64), edges, total, left=0.0, right=1.0)
-        return float(found) if np.ndim(t) == 0 else found
+        result = np.interp(np.asarray(t, dtype=np.float64), edges, total, left=0.0, right=1.0)
+        return float(result) if np.ndim(t) == 0 else result
 
     def quantile(self, q: Any) -> Any:
         """The smallest value with probability q of not being exceeded.
@@ -75,8 +75,8 @@ class Density:
         right = np.clip(np.searchsorted(total, wanted, side="left"), 1, total.size - 1)
         rise = total[right] - total[right - 1]
         inside = np.where(rise > 0, (wanted - total[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
-        found = edges[right - 1] + inside * (edges[right] - edges[right - 1])
-        return float(found) if np.ndim(q) == 0 else found
+        result = edges[right - 1] + inside * (edges[right] - edges[right - 1])
+        return float(result) if np.ndim(q) == 0 else result
 
     def density(self) -> Floats:
         """The probability of each bin divided by its size.
@@ -85,12 +85,12 @@ class Density:
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).density().shape
         (2,)
         """
-        found = self.weights
+        result = self.weights
         for axis, edges in enumerate(self.edges):
             shape = [1] * self.dimensions
             shape[axis] = -1
-            found = found / np.diff(edges).reshape(shape)
-        return found
+            result = result / np.diff(edges).reshape(shape)
+        return result
 
     def sample(self, count: int, *, source: Source | None = None) -> Floats:
         """Independent draws from the released distribution; with several dimensions one row each.
@@ -129,8 +129,8 @@ class Density:
 
 
 def _unit(size: int, source: Source) -> Floats:
-    found: Floats = (source.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
-    return found
+    result: Floats = (source.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
+    return result
 
 
 def on_simplex(values: Floats) -> Floats:
@@ -143,6 +143,6 @@ def on_simplex(values: Floats) -> Floats:
     falling = np.sort(values.ravel())[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
     kept = int(np.flatnonzero(falling > excess)[-1])
-    found: Floats = np.maximum(values - excess[kept], 0.0)
-    found /= found.sum()
-    return found
+    result: Floats = np.maximum(values - excess[kept], 0.0)
+    result /= result.sum()
+    return result

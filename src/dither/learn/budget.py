@@ -319,8 +319,8 @@ def noisy_moments(
         return np.asarray(whole.sum(axis=0))
 
     total, steps = _summed(places, both), steps_to_one(2 * columns, norm, VECTOR_BITS)
-    found = budget.release([(total, 1 << VECTOR_BITS)], share)[0] / (steps * count)
-    return found[:columns], found[columns:] + 0.5, norm * budget.ratio(share) / count
+    result = budget.release([(total, 1 << VECTOR_BITS)], share)[0] / (steps * count)
+    return result[:columns], result[columns:] + 0.5, norm * budget.ratio(share) / count
 
 
 def noisy_ceiling(

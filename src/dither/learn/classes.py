@@ -57,10 +57,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         """The classes in order."""
         fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
         if self._by_observation():
-            found = inputs.observed(y)
-            if len(found) < 2:
+            result = inputs.observed(y)
+            if len(result) < 2:
                 raise InvalidData(message("y", "labels of at least two classes", "one class", "pass classes=[...]"))
-            return found
+            return result
         if self.classes is None:
             raise InvalidArgument(message("classes", "the public list of labels", "none", fix))
         if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
@@ -68,15 +68,15 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         if len({isinstance(one, str) for one in self.classes}) == 2:  # an array would make text of all
             raise InvalidArgument(message("classes", "text or numbers", "both", fix))
         try:
-            found = np.unique(np.asarray(self.classes))
+            result = np.unique(np.asarray(self.classes))
         except TypeError:
             raise WrongType(message("classes", "labels that have an order", "others", fix)) from None
-        if len(found) < 2 or len(found) != len(self.classes):
+        if len(result) < 2 or len(result) != len(self.classes):
             raise InvalidArgument(message("classes", "at least two labels, all different", "others", fix))
         # one missing label makes floats of a column of integers: up to here that changes none of them
-        if found.dtype.kind not in "biufUS" or (found.dtype.kind in "iuf" and not np.all(np.abs(found) < _LARGEST)):
+        if result.dtype.kind not in "biufUS" or (result.dtype.kind in "iuf" and not np.all(np.abs(result) < _LARGEST)):
             raise InvalidArgument(message("classes", "text, or numbers below 2^53", "others", fix))
-        return np.asarray(found)
+        return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
         """The place of each label among the classes, -1 if it is none of them; and the classes."""

@@ -168,15 +168,15 @@ def compare(
     arrays = [X] if y is None else [X, y]
     stratify = y if y is not None and is_classifier(estimator) else None
     score = None if scoring is None else check_scoring(estimator, scoring)
-    found = np.empty((len(models), count))
+    result = np.empty((len(models), count))
     with total_spent():  # a study, whose cost is no question
         for j in range(count):
             parts = train_test_split(*arrays, test_size=test_size, random_state=seed + j, stratify=stratify)
             train, test = parts[0::2], parts[1::2]
             for i, model in enumerate(models):
                 fitted = clone(model).fit(*train)
-                found[i, j] = fitted.score(*test) if score is None else score(fitted, *test)
-    return Comparison(type(estimator).__name__, losses, found[: len(losses)], found[-1] if twin is not None else None)
+                result[i, j] = fitted.score(*test) if score is None else score(fitted, *test)
+    return Comparison(type(estimator).__name__, losses, result[: len(losses)], result[-1] if twin is not None else None)
 
 
 __all__ = ["Comparison", "compare"]

@@ -87,9 +87,9 @@ class Factors:
         array([7.])
         """
         scale = self.lengths / self.unit
-        found = whole_product(self.directions, GRADIENT_BITS, beta)
-        found *= scale if beta.ndim == 1 else scale[:, np.newaxis]
-        return found
+        result = whole_product(self.directions, GRADIENT_BITS, beta)
+        result *= scale if beta.ndim == 1 else scale[:, np.newaxis]
+        return result
 
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
         """The sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.

@@ -68,16 +68,16 @@ def typical_length(
     return noisy_ceiling(lengths(rows, budget.order), longest, kept, count, budget, share)
 
 
-def without_noise(found: Floats, noise: Floats | float) -> Floats:
+def without_noise(result: Floats, noise: Floats | float) -> Floats:
     """Rows with noise of these deviations, or one row, each moved toward 0 as far as the noise explains its length.
 
     >>> without_noise(np.array([[1.0, 1.0], [0.1, 0.1]]), np.array([0.5, 0.5]))
     array([[0.75, 0.75],
            [0.  , 0.  ]])
     """
-    square = (found * found).mean(axis=-1)
+    square = (result * result).mean(axis=-1)
     kept = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
-    return np.asarray(kept[..., np.newaxis] * found)
+    return np.asarray(kept[..., np.newaxis] * result)
 
 
 def deviation(budget: Budget, share: float | Fraction, *, aligned: bool = False) -> float:

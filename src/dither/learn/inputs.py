@@ -60,8 +60,8 @@ def filled(rows: Floats, missing: Floats | float) -> Floats:
     >>> filled(np.array([[np.nan, np.inf]]), 0.5)
     array([[5.e-001, 1.e+100]])
     """
-    found = np.clip(rows, -LARGEST, LARGEST)
-    return np.asarray(np.where(np.isnan(found), missing, found))
+    result = np.clip(rows, -LARGEST, LARGEST)
+    return np.asarray(np.where(np.isnan(result), missing, result))
 
 
 def numbers(y: Any) -> Floats:
@@ -87,13 +87,13 @@ def observed(y: Any) -> NDArray[Any]:
     """The sorted labels that occur, for data where that is public: text, or whole numbers."""
     given = labels(y)
     distinct = {one for one in given.tolist() if one is not None and one == one}
-    found = np.asarray(sorted(distinct, key=str))
-    if len({isinstance(one, str) for one in distinct}) > 1 or found.dtype.kind not in "biufU":
+    result = np.asarray(sorted(distinct, key=str))
+    if len({isinstance(one, str) for one in distinct}) > 1 or result.dtype.kind not in "biufU":
         raise InvalidData(message("y", "text or numbers", "others", "pass classes=[...]"))
-    if found.dtype.kind == "f" and np.any(found != np.trunc(found)):
+    if result.dtype.kind == "f" and np.any(result != np.trunc(result)):
         got = "fractions (Unknown label type: continuous)"
         raise InvalidData(message("y", "labels of classes", got, "pass classes=[...], or use a regression"))
-    return np.unique(found.astype(given.dtype) if given.dtype.kind in _NUMERIC else found)
+    return np.unique(result.astype(given.dtype) if given.dtype.kind in _NUMERIC else result)
 
 
 def labels(y: Any) -> NDArray[Any]:
@@ -229,9 +229,9 @@ def _names(X: Any) -> list[Any]:
 def _as_row(row: Any) -> NDArray[Any]:
     cells = shown(row if _is_row(row) else [row])
     text = any(isinstance(cell, str) for cell in cells)
-    found = np.empty(len(cells), dtype=object if text else np.float64)
-    found[:] = cells
-    return found[np.newaxis] if _is_row(row) else found
+    result = np.empty(len(cells), dtype=object if text else np.float64)
+    result[:] = cells
+    return result[np.newaxis] if _is_row(row) else result
 
 
 def _declared_column(column: Any) -> NDArray[Any]:

@@ -155,11 +155,11 @@ def squared_distances(rows: Floats, centres: Floats) -> Floats:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]))
     array([[25.,  1.]])
     """
-    found = np.zeros((len(rows), len(centres)))
+    result = np.zeros((len(rows), len(centres)))
     for column in range(rows.shape[1]):
         difference = rows[:, column, np.newaxis] - centres[:, column]
-        found += difference * difference
-    return found
+        result += difference * difference
+    return result
 
 
 def private_centres(places: Floats, size: int, budget: Budget) -> tuple[Floats, int]:
@@ -200,9 +200,9 @@ def _mean(places: Floats, longest: float, count: float, weakness: float, budget:
     mean being some 0.3 from there usually."""
     share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
     norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
-    found, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
+    result, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
     known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
-    return np.asarray(np.clip(known * without_noise(found, noise), -1.0, 1.0))
+    return np.asarray(np.clip(known * without_noise(result, noise), -1.0, 1.0))
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: Budget) -> tuple[Floats, Floats]:

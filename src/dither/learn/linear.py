@@ -142,7 +142,7 @@ def _likely_mean(v: Floats, count: float, budget: Budget) -> float:
     return known * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
 
 
-def _likely_weights(found: Floats, strength: float, steps: int) -> Floats:
+def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     """The weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
 
     If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
@@ -152,12 +152,12 @@ def _likely_weights(found: Floats, strength: float, steps: int) -> Floats:
     that these weights tell, and with 0.3 if that is less, and at most 1.
     """
     free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
-    noise = free / math.hypot(1.0, free * strength / (len(found) + 1) ** 0.25)
+    noise = free / math.hypot(1.0, free * strength / (len(result) + 1) ** 0.25)
     gone = 1 / (1 + _TO_GO / strength)
-    square = float(np.mean(found * found))
+    square = float(np.mean(result * result))
     told = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
     usual = (gone * _USUAL) ** 2 / ((gone * _USUAL) ** 2 + noise * noise)
-    return found * min(min(told, usual) / gone, 1.0)
+    return result * min(min(told, usual) / gone, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
@@ -201,8 +201,8 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
             residuals = sums.residuals(beta) if again else residuals
             move = sums.gradient(residuals, clip, left * part / (parts * steps)) / count
             beta = beta + move - ridge_here @ beta
-    found = whitening @ beta
-    return float(found[0] - np.sum(found[1:] * mean / scale)), found[1:] / scale
+    result = whitening @ beta
+    return float(result[0] - np.sum(result[1:] * mean / scale)), result[1:] / scale
 
 
 class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -242,9 +242,9 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
         low, high = self._label_limits()
-        found = inputs.filled(inputs.numbers(y), (low + high) / 2)
-        inputs.check_lengths(len(found), rows)
-        return (np.clip(found, low, high),)
+        result = inputs.filled(inputs.numbers(y), (low + high) / 2)
+        inputs.check_lengths(len(result), rows)
+        return (np.clip(result, low, high),)
 
     def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         return rows, *self._labels(y, len(rows))

@@ -152,9 +152,9 @@ def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floa
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
         reach = norm * math.sqrt(columns)
-        found = noisy_sum(values, reach, budget, share) / size
-        common = float(found.mean())  # toward which the features are shrunk as far as the noise in them asks for
-        return common + without_noise(found - common, reach * budget.ratio(share) / size)
+        result = noisy_sum(values, reach, budget, share) / size
+        common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
+        return common + without_noise(result - common, reach * budget.ratio(share) / size)
 
     middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
     squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))

@@ -145,8 +145,8 @@ class Squared(Loss):
         gram = 2 * self.weight * X.T @ X / len(X)
         ridge = np.full(X.shape[1], self.penalty)
         ridge[: self.free] = 0
-        found = np.linalg.lstsq(gram + np.diag(ridge), 2 * self.weight * X.T @ y / len(X), rcond=None)[0]
-        return np.asarray(found, dtype=np.float64)
+        result = np.linalg.lstsq(gram + np.diag(ridge), 2 * self.weight * X.T @ y / len(X), rcond=None)[0]
+        return np.asarray(result, dtype=np.float64)
 
 
 def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:

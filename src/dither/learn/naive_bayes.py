@@ -99,11 +99,11 @@ class GaussianNB(PrivateClassifier):
     def _joint(self, X: Any) -> Floats:
         """The logarithm of prior times likelihood, but for what all classes share."""
         rows = self._rows(X)
-        found = [
+        result = [
             math.log(prior) - 0.5 * (np.log(spread).sum() + ((rows - mean) ** 2 / spread).sum(axis=1))
             for prior, mean, spread in zip(self.class_prior_, self.theta_, self.var_, strict=True)
         ]
-        return np.column_stack(found)
+        return np.column_stack(result)
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of ``classes_``."""

@@ -30,12 +30,12 @@ def lengths(rows: Floats, order: int = 2) -> Floats:
     >>> lengths(np.array([[3.0, 4.0], [1.0, -1.0]])), lengths(np.array([[3.0, -4.0]]), order=1)
     (array([5.        , 1.41421356]), array([7.]))
     """
-    found = np.zeros(len(rows))
+    result = np.zeros(len(rows))
     for start in range(0, len(rows), _ROWS):
-        total = found[start : start + _ROWS]
+        total = result[start : start + _ROWS]
         for column in rows[start : start + _ROWS].T:
             total += np.abs(column) if order == 1 else column * column
-    return found if order == 1 else np.sqrt(found, out=found)
+    return result if order == 1 else np.sqrt(result, out=result)
 
 
 def across(values: Floats) -> Floats:
@@ -44,10 +44,10 @@ def across(values: Floats) -> Floats:
     >>> across(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([3., 7.])
     """
-    found = np.zeros(len(values))
+    result = np.zeros(len(values))
     for column in values.T:
-        found += column
-    return found
+        result += column
+    return result
 
 
 def turned(rows: Floats, matrix: Floats, largest: float) -> Floats:
@@ -69,9 +69,9 @@ def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
     room = 52 - bits - len(matrix).bit_length()
     unit = 2.0 ** (room - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
-    found: Floats = whole @ np.rint(matrix * unit)
-    found /= unit
-    return found
+    result: Floats = whole @ np.rint(matrix * unit)
+    result /= unit
+    return result
 
 
 __all__ = ["across", "lengths", "turned", "whole_product"]

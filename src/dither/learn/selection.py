@@ -173,8 +173,8 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
         if any(one is None or len(one) != len(labels) for one in predicted):
             raise InvalidData(message("candidates", "one prediction for each row", "others", "leave together out"))
         return [
-            sum(_steps(one, label, width) for one, label in zip(found or [], labels, strict=True))
-            for found in predicted
+            sum(_steps(one, label, width) for one, label in zip(result or [], labels, strict=True))
+            for result in predicted
         ]
     scores = [0] * len(models)
     for i, label in enumerate(labels):
@@ -186,8 +186,8 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
 
 def _predicted(model: Any, row: Any) -> Any:
     """The prediction for one row shown by itself."""
-    [found] = model.predict(row)
-    return found
+    [result] = model.predict(row)
+    return result
 
 
 def _steps(predicted: Any, label: Any, width: float | None) -> int:

@@ -47,8 +47,8 @@ class Account:
     @property
     def filter(self) -> Filter:
         """How the promise is kept; see :mod:`dither.ledger.units`."""
-        found: Filter = self._told["filter"]
-        return found
+        result: Filter = self._told["filter"]
+        return result
 
     @property
     def _told(self) -> dict[str, Any]:
@@ -91,11 +91,11 @@ class Account:
 
     def charged(self, price: Price) -> Amount:
         """What a release costs this account, if it has that left. Without a limit, the count ends when it is full."""
-        found = cost(price, self.unit)
+        result = cost(price, self.unit)
         if self.room is None:
             rest = _FULL - self.used
-            return Amount(min(found.loss, rest.loss), min(found.delta, rest.delta))
-        if not (self.used + found).within(self.room):
+            return Amount(min(result.loss, rest.loss), min(result.delta, rest.delta))
+        if not (self.used + result).within(self.room):
             raise BudgetExceeded(
                 message(
                     "cost",
@@ -104,7 +104,7 @@ class Account:
                     "ask for less, or have the limit raised and signed off",
                 )
             )
-        return found
+        return result
 
     def __str__(self) -> str:
         return {
@@ -154,12 +154,12 @@ def opened(
     unit: Unit = "epsilon",
 ) -> Account:
     """A new account. Without a limit of its own it still adds up what is spent, in the unit given."""
-    found = None if limit is None else Limit.of(limit, filter)
+    result = None if limit is None else Limit.of(limit, filter)
     return Account(
         *place,
         canonical(state(limit, filter)),
-        unit if found is None else found.unit,
-        None if found is None else found.amount,
+        unit if result is None else result.unit,
+        None if result is None else result.amount,
         Amount(0, 0),
         population,
     )
@@ -195,10 +195,10 @@ def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Ac
 
 def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
     """An account that has to be there."""
-    found = find(store, owner, kind, name)
-    if found is None:
+    result = find(store, owner, kind, name)
+    if result is None:
         raise unknown(kind)
-    return found
+    return result
 
 
 def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:

@@ -87,8 +87,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        found = {str(key): _plain(item) for key, item in value.items()}
-        return _tagged("dict", items=found) if _TAG in found else found
+        result = {str(key): _plain(item) for key, item in value.items()}
+        return _tagged("dict", items=result) if _TAG in result else result
     if isinstance(value, bytes):
         return _tagged("bytes", data=base64.b64encode(value).decode())
     if type(value) is np.ndarray and _storable(value.dtype):

@@ -176,9 +176,9 @@ def checked(store: Store, seq: int) -> Entry:
     rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
     if len(rows) < min(seq, 2):
         raise broken(seq, "it, or the one before, is missing")
-    found = entry_of(rows[-1])
-    check(store, found, START if seq == 1 else held(rows[0][-1], seq - 1))
-    return found
+    result = entry_of(rows[-1])
+    check(store, result, START if seq == 1 else held(rows[0][-1], seq - 1))
+    return result
 
 
 def check_last(store: Store) -> None:
@@ -195,8 +195,8 @@ def check_receipt(store: Store, receipt: Receipt) -> None:
     if receipt == Receipt(0, START.hex()):  # given before the first entry
         return
     with store.snapshot():
-        found = ask(store, receipt)
-        rows = found.fetchall() if found else []
+        result = ask(store, receipt)
+        rows = result.fetchall() if result else []
     if not rows or entry_of(rows[0]).receipt != receipt:
         raise _elsewhere()
 
@@ -210,8 +210,8 @@ def ask(store: Store, receipt: Receipt) -> Any:
 def check_charge(asked: Any, charge: Any) -> None:
     """Refuse a charge that was not made in this ledger: an answer to it would answer something else."""
     for row in asked.fetchall() if asked else []:
-        found = entry_of(row)
-        told = (found.receipt, found.kind, found.dataset, found.key)
+        result = entry_of(row)
+        told = (result.receipt, result.kind, result.dataset, result.key)
         if told == (charge.receipt, "charge", charge.dataset, charge.key):
             return
     raise _elsewhere()

@@ -59,8 +59,8 @@ def earlier(store: Store, dataset: str, key: str, paid: Guarantee, request: str)
     answers = store.rows(schema.ANSWER, {"dataset": dataset, "key": key})
     if not answers:
         return None
-    found = chain.checked(store, answers[0][0])
-    return Charge(dataset, key, paid, found.receipt, answer=found.answer)
+    result = chain.checked(store, answers[0][0])
+    return Charge(dataset, key, paid, result.receipt, answer=result.answer)
 
 
 def check(store: Store, dataset: str, price: Price, analyst: str | None, most_incidents: int, people: bool) -> str:

@@ -44,9 +44,9 @@ def journal_file(path: Path) -> Path:
 def prepared(path: Path, outside: Secret | None, create: bool) -> tuple[Secret, bool]:
     """The secret of the ledger at a path, and whether the ledger was made for it just now."""
     try:
-        made = not os.path.lexists(path) and _make(path, outside, create)
+        plan = not os.path.lexists(path) and _make(path, outside, create)
         check(path)
-        return outside or _secret.in_file(key_file(path)), made
+        return outside or _secret.in_file(key_file(path)), plan
     except (OSError, sqlite3.Error):
         raise _refused("a file that can be opened", "one that cannot", "check its name and its folder") from None
 
@@ -159,8 +159,8 @@ def _waits_for(part: Path, secret: Secret) -> bool:
     if not part.exists():
         return False
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True)) as connection:
-        found = dict(connection.execute("SELECT name, value FROM dither_about").fetchall())
-        return found == {"version": str(schema.VERSION), "secret": secret.fingerprint}
+        result = dict(connection.execute("SELECT name, value FROM dither_about").fetchall())
+        return result == {"version": str(schema.VERSION), "secret": secret.fingerprint}
 
 
 def _lost() -> LedgerError:

@@ -205,24 +205,24 @@ class Ledger:
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
         self._reached("asked")
-        found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
-        if found is not None:
-            return found
+        result = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
+        if result is not None:
+            return result
         contributors, unread = None, False
         if people is not None:
             population = charging.check(self._store, name, price, who, most, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
-            found = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
-            if found is None:
+            result = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
+            if result is None:
                 body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                found = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)
+                result = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)
                 if unread:
-                    _incidents.record(self._store, found)
+                    _incidents.record(self._store, result)
         self._reached("charged")
-        if unread and found.answer is None:
+        if unread and result.answer is None:
             raise DataIncident
-        return found
+        return result
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
         """Whom a release touches; and whether a function failed to say so, which must not be told from its error."""
@@ -311,9 +311,9 @@ class Ledger:
         )
         if paid.answer is None:
             with paying(Allowance(paid)):
-                found = compute() if paid.kept is None else compute(paid.kept)
+                result = compute() if paid.kept is None else compute(paid.kept)
             self._reached("computed")
-            return self.record(paid, encode(found))
+            return self.record(paid, encode(result))
         return self.record(paid, paid.answer)
 
     def scope(
@@ -343,13 +343,13 @@ class Ledger:
     def accounts(self, dataset: str | None = None) -> list[Account]:
         """Every account: what it may spend, has spent and has left. Of people, only the limit."""
         # of people's accounts not even the checksum, which would tell whether the same people paid twice
-        found = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
+        result = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
         if dataset is None:
-            return found
-        whole = [account for account in found if account.owner == dataset and account.kind == "dataset"]
+            return result
+        whole = [account for account in result if account.owner == dataset and account.kind == "dataset"]
         if not whole:
             raise accounts.unknown("dataset")
-        return [a for a in found if a.owner == (whole[0].population if a.kind == "people" else dataset)]
+        return [a for a in result if a.owner == (whole[0].population if a.kind == "people" else dataset)]
 
     def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
         """What a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no limit."""
@@ -429,9 +429,9 @@ def _population(value: str | None) -> str | None:
 
 def _canonical(request: Any) -> str:
     try:
-        found = canonical(request)
-        found.encode()
-        return found
+        result = canonical(request)
+        result.encode()
+        return result
     except (TypeError, ValueError, RecursionError):
         raise WrongType(
             message(

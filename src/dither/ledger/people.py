@@ -50,8 +50,8 @@ class Contributors:
 
     def rows(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """A mask of the column's rows from a mask of its people; rows without a key belong to nobody."""
-        found = np.append(kept, False)
-        rows: NDArray[np.bool_] = found[self.place]
+        result = np.append(kept, False)
+        rows: NDArray[np.bool_] = result[self.place]
         return rows
 
 
@@ -95,10 +95,10 @@ def _column(people: Any) -> Any:
             message("people", "a column of person keys", type(people).__name__, "pass the column, or a list of keys")
         )
     if hasattr(people, "to_numpy"):
-        found = people.to_numpy()
+        result = people.to_numpy()
         # missing keys make floats of whole numbers, and large ones would then be somebody else
-        whole = found.dtype.kind in "iu" or found.ndim != 1
-        people = found if whole or not hasattr(people, "to_list") else people.to_list()
+        whole = result.dtype.kind in "iu" or result.ndim != 1
+        people = result if whole or not hasattr(people, "to_list") else people.to_list()
     if isinstance(people, np.ma.MaskedArray):
         people = people.tolist()
     if not isinstance(people, np.ndarray):
@@ -112,10 +112,10 @@ def _column(people: Any) -> Any:
 
 
 def _only(columns: Any) -> Any:
-    found = list(columns)
-    if len(found) != 1:
-        raise WrongType(message("people", "one column", f"{len(found)} columns", "pass the column of person keys"))
-    return found[0]
+    result = list(columns)
+    if len(result) != 1:
+        raise WrongType(message("people", "one column", f"{len(result)} columns", "pass the column of person keys"))
+    return result[0]
 
 
 def canonical_key(key: Any) -> bytes | None:
@@ -228,24 +228,24 @@ def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
 
 def total(store: Store, secret: bytes, population: str) -> int:
     """The checksum of everybody's account as it is stored."""
-    found, after = 0, b""
+    result, after = 0, b""
     while True:
         rows = store.run(schema.PEOPLE, {"population": population, "after": after, "most": _BATCH}).fetchall()
         if rows:
-            who, loss, delta = zip(*rows, strict=True)
+            who, epsilon, delta = zip(*rows, strict=True)
             names = b"".join(map(bytes, who)) if all(isinstance(one, (bytes, memoryview)) for one in who) else b""
-            numbers = np.array([loss, delta])
+            numbers = np.array([epsilon, delta])
             if len(names) != WIDTH * len(rows) or numbers.dtype.kind != "i" or numbers.min() < 0:
                 raise LedgerError(
                     message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
                 )
-            found += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
+            result += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
             after = names[-WIDTH:]
         if len(rows) < _BATCH:
-            return found % PRIME
+            return result % PRIME
 
 
-def seal(secret: bytes, population: str, seq: int, found: int) -> str:
+def seal(secret: bytes, population: str, seq: int, result: int) -> str:
     """What the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
-    told = f"{population}\0{seq}\0{found}".encode()
+    told = f"{population}\0{seq}\0{result}".encode()
     return hmac.digest(secret, told, "sha256").hex()[:32]

@@ -61,9 +61,9 @@ def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
             told = line(entry)
             body = told.pop("body")
             first = [told[name] for name in COLUMNS[:6]]
-            for *place, loss, delta in body.pop("charged", [["", "", "", "", ""]]):
+            for *place, epsilon, delta in body.pop("charged", [["", "", "", "", ""]]):
                 account = "/".join(str(part) for part in place if part)
-                row = [*first, account, loss, delta, canonical(body), told["hash"]]
+                row = [*first, account, epsilon, delta, canonical(body), told["hash"]]
                 table.writerow([safe(cell) for cell in row])
 
 
@@ -114,9 +114,9 @@ def spending(entries: Iterable[Entry], account: Account) -> tuple[list[int], lis
     totals: list[float] = []
     total = 0
     for entry in entries:
-        for *place, loss, _ in entry.body.get("charged", []) if entry.kind == "charge" else []:
+        for *place, epsilon, _ in entry.body.get("charged", []) if entry.kind == "charge" else []:
             if tuple(place) == account.place:
-                total += loss
+                total += epsilon
                 numbers.append(entry.seq)
                 times.append(entry.at)
                 totals.append(total / LOSS_UNIT)

@@ -120,16 +120,16 @@ def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]
     from sqlalchemy.dialects import postgresql, sqlite
 
     speaks: sa.Dialect = (sqlite if dialect == "sqlite" else postgresql).dialect()
-    made: list[str] = []
+    plan: list[str] = []
     for table in _metadata.sorted_tables:
-        made.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))
+        plan.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))
         indices = sorted(table.indexes, key=lambda index: str(index.name))
-        made += [str(sa.schema.CreateIndex(index).compile(dialect=speaks)) for index in indices]
-    made += _SQLITE_TRIGGERS if dialect == "sqlite" else _POSTGRESQL_TRIGGERS
+        plan += [str(sa.schema.CreateIndex(index).compile(dialect=speaks)) for index in indices]
+    plan += _SQLITE_TRIGGERS if dialect == "sqlite" else _POSTGRESQL_TRIGGERS
     mark = "?" if dialect == "sqlite" else "%s"
     insert = f"INSERT INTO dither_about (name, value) VALUES ({mark}, {mark})"
     values = (("version", str(VERSION)), ("secret", fingerprint))
-    return [*((statement, ()) for statement in made), *((insert, pair) for pair in values)]
+    return [*((statement, ()) for statement in plan), *((insert, pair) for pair in values)]
 
 
 # everything that can change what a statement does
@@ -163,14 +163,14 @@ def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
                 connection.execute(statement, values)
             return sorted(connection.execute(shape(dialect)).fetchall(), key=repr)
     before_change, before_truncate = "27", "34"  # pg_trigger.tgtype: row, before, delete, update; before, truncate
-    found: list[tuple[Any, ...]] = [
+    result: list[tuple[Any, ...]] = [
         ("trigger", "dither_entry", "dither_append_only", "O", before_change, "true", _FUNCTION),
         ("trigger", "dither_entry", "dither_no_truncate", "O", before_truncate, "true", _FUNCTION),
     ]
     for table in _metadata.tables.values():
         unique = {f"{table.name}_pkey": True, **{str(index.name): bool(index.unique) for index in table.indexes}}
-        found += [("index", table.name, name, str(yes).lower(), "", "", "") for name, yes in unique.items()]
-    return sorted(found, key=repr)
+        result += [("index", table.name, name, str(yes).lower(), "", "", "") for name, yes in unique.items()]
+    return sorted(result, key=repr)
 
 
 def _p(name: str) -> sa.BindParameter[object]:

@@ -53,10 +53,10 @@ class Scope(Stateful):
         )
         if paid.answer is not None:
             return self._ledger.record(paid, paid.answer).value
-        found = compute()
+        result = compute()
         if self._key is None:
-            return found
-        return self._ledger.record(paid, encode(found)).value
+            return result
+        return self._ledger.record(paid, encode(result)).value
 
 
 class Allowance(Stateful):
@@ -83,10 +83,10 @@ class Allowance(Stateful):
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
         """What is left in a unit after one release."""
         try:
-            loss, delta = exact_cost(price, unit)
+            epsilon, delta = exact_cost(price, unit)
         except NotPrivate:  # it has no cost in this unit
-            loss, delta = self._left[unit][0] + 1, Fraction(0)
-        rest = self._left[unit][0] - loss, self._left[unit][1] - delta
+            epsilon, delta = self._left[unit][0] + 1, Fraction(0)
+        rest = self._left[unit][0] - epsilon, self._left[unit][1] - delta
         if min(rest) < 0:
             raise BudgetExceeded(
                 message(

@@ -99,9 +99,9 @@ def other() -> LedgerError:
 
 def _read(text: str, where: str) -> Secret:
     try:
-        found = bytes.fromhex(text.strip())
+        result = bytes.fromhex(text.strip())
     except ValueError:
-        found = b""
-    if len(found) != 32:
+        result = b""
+    if len(result) != 32:
         raise InvalidArgument(message("secret", f"64 hexadecimal digits in {where}", "something else", "put it back"))
-    return Secret(found)
+    return Secret(result)

@@ -147,13 +147,13 @@ class Store:
 
     def run(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> Any:
         """Execute one statement; rows are fetched from what it returns."""
-        found = self._compiled.get(id(statement))
-        if found is None:
+        result = self._compiled.get(id(statement))
+        if result is None:
             compiled = statement.compile(dialect=self.engine.dialect)  # type: ignore[attr-defined]
             names = list(compiled.positiontup) if compiled.positional else None
             fixed = {name: value for name, value in compiled.params.items() if value is not None}
-            found = self._compiled[id(statement)] = ((statement, fixed), compiled.string, names)
-        (_, fixed), text, names = found
+            result = self._compiled[id(statement)] = ((statement, fixed), compiled.string, names)
+        (_, fixed), text, names = result
         given: Mapping[str, object] = {**fixed, **values} if fixed and values else values or fixed
         cursor = self._driver().cursor()
         cursor.execute(text, given if names is None else [given[name] for name in names])
@@ -168,8 +168,8 @@ class Store:
     def rows(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> list[Any]:
         """All rows of a query, read by itself."""
         with self._lock, self._translated():
-            found: list[Any] = self.run(statement, values).fetchall()
-            return found
+            result: list[Any] = self.run(statement, values).fetchall()
+            return result
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of it or nothing, and on disk when it ends; nobody else writes meanwhile."""

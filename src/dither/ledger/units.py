@@ -93,10 +93,10 @@ class Limit:
                     )
                 )
             return cls("rho", _advanced(guarantee))
-        unit, loss, delta = "epsilon", *_parts(guarantee)
+        unit, epsilon, delta = "epsilon", *_parts(guarantee)
         if isinstance(guarantee, ZCDP):
             unit = "rho"
-        amount = Amount(int(loss * LOSS_UNIT), int(delta * DELTA_UNIT))
+        amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
         if not amount.loss + amount.delta > 0 or amount.loss > MOST:
             raise InvalidArgument(
                 message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
@@ -173,9 +173,9 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:
         return known, Fraction(0)
-    loss, delta = _parts(guarantee)
+    epsilon, delta = _parts(guarantee)
     if unit == "rho" and not isinstance(guarantee, ZCDP):
-        loss = PureDP(loss).to_zcdp()._numbers[0] if loss else loss
+        epsilon = PureDP(epsilon).to_zcdp()._numbers[0] if epsilon else epsilon
     elif unit == "epsilon" and isinstance(guarantee, ZCDP):
         raise NotPrivate(
             message(
@@ -185,7 +185,7 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
                 "convert it with to_approx(delta), or give the account a limit in rho",
             )
         )
-    return loss, delta
+    return epsilon, delta
 
 
 def cost(price: Guarantee | Price, unit: Unit) -> Amount:
@@ -196,8 +196,8 @@ def cost(price: Guarantee | Price, unit: Unit) -> Amount:
     >>> cost(ZCDP(0.5), "rho")
     Amount(loss=500000000000000, delta=0)
     """
-    loss, delta = exact_cost(price, unit)
-    return Amount(_up(loss, LOSS_UNIT), _up(delta, DELTA_UNIT))
+    epsilon, delta = exact_cost(price, unit)
+    return Amount(_up(epsilon, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
 def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
@@ -206,12 +206,12 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     >>> guarantee_of(Amount(LOSS_UNIT, 0), "epsilon")
     PureDP(1)
     """
-    loss, delta = amount.numbers()
+    epsilon, delta = amount.numbers()
     if unit == "rho":
-        return ZCDP(loss) if loss else None
+        return ZCDP(epsilon) if epsilon else None
     if delta:  # a count that is full stands for anything from there on
-        return ApproxDP(loss, min(delta, MAX_DELTA))
-    return PureDP(loss) if loss else None
+        return ApproxDP(epsilon, min(delta, MAX_DELTA))
+    return PureDP(epsilon) if epsilon else None
 
 
 __all__ = [

@@ -15,20 +15,20 @@ from dither.ledger.units import Amount, Limit
 def verify(store: Store) -> tuple[int, Receipt]:
     """Walk the whole history once, adding up; then compare. In the transaction that is under way."""
     store.intact()
-    books = _Books()
+    ledger = _Books()
     before, seq = chain.START, 0
     for entry in chain.entries(store):
         if entry.seq != seq + 1:
             raise chain.broken(seq + 1, "it is missing")
         chain.check(store, entry, before)
         try:
-            books.add(entry)
+            ledger.add(entry)
         except (KeyError, IndexError, TypeError, ValueError):
             raise chain.broken(entry.seq, "it cannot be read") from None
         before, seq = entry.hash, entry.seq
-    found = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
-    books.compare(found)
-    _check_people(store, books, {account.owner: account for account in found if account.kind == "people"})
+    result = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
+    ledger.compare(result)
+    _check_people(store, ledger, {account.owner: account for account in result if account.kind == "people"})
     store.check_shape()
     return seq, Receipt(seq, before.hex())
 
@@ -52,13 +52,13 @@ class _Books:
                 self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"], stated, unit, 0]
         elif entry.kind == "limit":
             limit = accounts.promised(body["limit"])
-            found = self.sums[tuple(body["account"])]
-            found[0], found[3] = Limit.of(limit, body["limit"]["filter"]).amount, canonical(body["limit"])
+            result = self.sums[tuple(body["account"])]
+            result[0], result[3] = Limit.of(limit, body["limit"]["filter"]).amount, canonical(body["limit"])
         elif entry.kind == "charge":
             self.charges.add(entry.seq)
-            for *place, loss, delta in body["charged"]:
-                found = self.sums[place[0], place[1], place[2]]
-                found[1] = found[1] + Amount(loss, delta)
+            for *place, epsilon, delta in body["charged"]:
+                result = self.sums[place[0], place[1], place[2]]
+                result[1] = result[1] + Amount(epsilon, delta)
             if "people" in body:
                 population, seal, before = body["people"]
                 if before != self.seals.get(population, (0, ""))[0]:
@@ -71,10 +71,10 @@ class _Books:
         elif entry.kind != "answer" or entry.charge not in self.charges:
             raise chain.broken(entry.seq, "it answers no charge")
 
-    def compare(self, found: list[accounts.Account]) -> None:
+    def compare(self, result: list[accounts.Account]) -> None:
         """Refuse accounts that are not what the history adds up to."""
-        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in found}
-        plain = all((a.checksum, a.sealed) == (0, 0) for a in found if a.kind != "people")
+        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
+        plain = all((a.checksum, a.sealed) == (0, 0) for a in result if a.kind != "people")
         if told != self.sums or not plain:
             wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {
                 str(place[1]) for place in told if told[place] != self.sums[place]
@@ -89,11 +89,11 @@ class _Books:
             )
 
 
-def _check_people(store: Store, books: _Books, found: dict[str, accounts.Account]) -> None:
+def _check_people(store: Store, ledger: _Books, result: dict[str, accounts.Account]) -> None:
     key = store.secret.people
-    for population, (seq, seal) in books.seals.items():
+    for population, (seq, seal) in ledger.seals.items():
         total = people.total(store, key, population)
-        account = found[population]
+        account = result[population]
         same = (account.sealed, account.checksum) == (seq, total)
         if not same or people.seal(key, population, seq, total) != seal:
             raise LedgerError(

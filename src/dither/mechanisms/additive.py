@@ -178,14 +178,14 @@ class Additive:
         if count > _MOST_COORDINATES:
             raise InvalidArgument(message("coordinates", "at most 10**15", "more", "pass the length of the vector"))
         tail = -math.expm1(math.log(level) / count)
-        found = []
+        result = []
         for i, (law, scale) in enumerate(zip(self._laws, self._scales, strict=True)):
             z, slack = law.quantile_one(tail)
             width = scale * (max(z, 0.0) + (slack if math.isfinite(slack) else 1e-9 * max(z, 1.0))) * (1 + 2.0**-50)
             real, needed = width + self._steps[i] / 2, self._integer_error(i, width, tail)
             both = max(real, needed) if self._parts[i] >= 1 else real
-            found.append(both if integer is None else needed if integer else real)
-        return _one_or_all(found)
+            result.append(both if integer is None else needed if integer else real)
+        return _one_or_all(result)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
         """``P(release(value) >= threshold)`` for integers, from above, to about ``2**-bits``.
@@ -205,8 +205,8 @@ class Additive:
         return max(0.0, float(math.ceil(width - 0.5))) if step == 1 else width + step / 2
 
 
-def _one_or_all(found: Sequence[float]) -> float | tuple[float, ...]:
-    return found[0] if len(found) == 1 else tuple(found)
+def _one_or_all(result: Sequence[float]) -> float | tuple[float, ...]:
+    return result[0] if len(result) == 1 else tuple(result)
 
 
 def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, ...]:

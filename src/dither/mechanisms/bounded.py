@@ -275,8 +275,8 @@ def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
         return s / b + math.log(top / -math.expm1(-w / b))
 
     start = smallest(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
-    found, more = Fraction(start), Fraction(1, 1 << 50)
-    while _loss(part, width, found) > loss:
-        found *= 1 + more
+    result, more = Fraction(start), Fraction(1, 1 << 50)
+    while _loss(part, width, result) > loss:
+        result *= 1 + more
         more *= 2
-    return up(found)
+    return up(result)

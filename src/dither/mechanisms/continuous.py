@@ -170,10 +170,10 @@ class _Cell:
         return cls(a, b - a, max(cell.score(t) for t in places), coefficients)
 
     def score(self, t: Fraction) -> Fraction:
-        found = Fraction(0)
+        result = Fraction(0)
         for coefficient in reversed(self.coefficients):
-            found = found * t + coefficient
-        return found
+            result = result * t + coefficient
+        return result
 
 
 def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[Piece]:

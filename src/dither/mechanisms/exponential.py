@@ -185,10 +185,10 @@ class Exponential(Selection):
         width = max(up(1 / (self.rate * fall)), MIN_SCALE)
         while True:
             step = discrete_laplace_one(width, words)
-            found = _scored(score, middle + step)
+            result = _scored(score, middle + step)
             # the proposal's own exponent is 1/width, a little below rate * slope
-            spare = (top - found) * self.rate - abs(step) / exactly(width)
-            if (top - found) < fall * abs(step):
+            spare = (top - result) * self.rate - abs(step) / exactly(width)
+            if (top - result) < fall * abs(step):
                 raise NotPrivate(
                     message(
                         "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"

@@ -105,8 +105,8 @@ class MixedNoise:
         gaussian = Gaussian.for_error(error, sensitivity=sensitivity, delta=delta, confidence=confidence)
         assert gaussian.epsilon is not None
         small, large = sorted((laplace.epsilon, gaussian.epsilon))
-        found = cls(sensitivity, small, delta)
-        return found if found.error(confidence, integer=False) <= error else cls(sensitivity, large, delta)
+        result = cls(sensitivity, small, delta)
+        return result if result.error(confidence, integer=False) <= error else cls(sensitivity, large, delta)
 
     @property
     def chosen(self) -> str:
@@ -116,9 +116,9 @@ class MixedNoise:
     @property
     def guarantee(self) -> PureDP | ApproxDP:
         """epsilon-DP with Laplace noise, (epsilon, delta)-DP with Gaussian noise."""
-        found = self.mechanism.guarantee
-        assert isinstance(found, (PureDP, ApproxDP))
-        return found
+        result = self.mechanism.guarantee
+        assert isinstance(result, (PureDP, ApproxDP))
+        return result
 
     @property
     def event(self) -> Event:

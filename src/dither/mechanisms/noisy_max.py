@@ -160,11 +160,11 @@ def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
     else:
         knots, nodes = np.concatenate([[0.0], 0.5 ** np.arange(math.ceil(math.log2(p.size)), -1, -1)]), 40
     t, weights = _rule(knots, nodes)
-    found = np.zeros(p.size)
+    result = np.zeros(p.size)
     for part in _parts(t.size, p.size):
         logs = np.log1p(-np.multiply.outer(t[part], p).clip(max=1 - 1e-16))
-        found += weights[part] @ np.exp(logs.sum(axis=1)[:, None] - logs)
-    return p * found
+        result += weights[part] @ np.exp(logs.sum(axis=1)[:, None] - logs)
+    return p * result
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -180,9 +180,9 @@ def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
         below = np.where(shift < 0, 0.5 * np.exp(np.minimum(shift, 0)), 1 - 0.5 * np.exp(-np.maximum(shift, 0)))
         logs = np.log(np.maximum(below, 1e-300))
         sums += weights[part] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
-    found = np.zeros(rates.size)
-    found[alive] = sums
-    return found
+    result = np.zeros(rates.size)
+    result[alive] = sums
+    return result
 
 
 def _rule(knots: NDArray[np.float64], nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -38,27 +38,27 @@ def read_scores(scores: Any) -> Scores:
     array([-0., -3.])
     """
     try:
-        found = np.asanyarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
+        result = np.asanyarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
     except (TypeError, ValueError, OverflowError):
         raise WrongType(message("scores", "numbers", type(scores).__name__, _FIX)) from None
-    if found.ndim != 1:
-        raise InvalidArgument(message("scores", "one dimension", f"{found.ndim} dimensions", _FIX))
-    if found.size == 0:
+    if result.ndim != 1:
+        raise InvalidArgument(message("scores", "one dimension", f"{result.ndim} dimensions", _FIX))
+    if result.size == 0:
         raise InvalidArgument(message("scores", "at least one candidate", "none", _FIX))
-    if isinstance(found, np.ma.MaskedArray):
-        if np.any(np.ma.getmaskarray(found)):
+    if isinstance(result, np.ma.MaskedArray):
+        if np.any(np.ma.getmaskarray(result)):
             raise InvalidData(message("scores", "no masked values", "some", "pass -inf for them"))
-        found = found.data
-    kind = found.dtype.kind
+        result = result.data
+    kind = result.dtype.kind
     if kind in "fO" and isinstance(scores, (list, tuple)) and any(_large(item) for item in scores):
         return _from_integers(scores)
     if kind in "biu":
-        whole = found.astype(np.uint64) if kind == "u" else found.astype(np.int64).view(np.uint64)
-        behind = (whole[int(np.argmax(found))] - whole).astype(np.uint64)
+        whole = result.astype(np.uint64) if kind == "u" else result.astype(np.int64).view(np.uint64)
+        behind = (whole[int(np.argmax(result))] - whole).astype(np.uint64)
         return Scores(-behind.astype(np.float64), lambda i: Fraction(-int(behind[i])))
-    if kind != "f" or found.dtype.itemsize > 8:
-        raise WrongType(message("scores", "real numbers of at most 64 bits", f"dtype {found.dtype}", _FIX))
-    floats = found.astype(np.float64, copy=False)
+    if kind != "f" or result.dtype.itemsize > 8:
+        raise WrongType(message("scores", "real numbers of at most 64 bits", f"dtype {result.dtype}", _FIX))
+    floats = result.astype(np.float64, copy=False)
     top = floats.max()
     if not -math.inf < top < math.inf:  # NaN fails as well
         raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))

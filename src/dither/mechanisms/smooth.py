@@ -155,7 +155,7 @@ class SmoothNoise:
         >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
         """
-        found = cls(kind, epsilon, delta)
+        result = cls(kind, epsilon, delta)
         own = exactly(arguments.positive(beta, "beta"))
         most = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
         if not 2.0**-40 < own <= most:
@@ -167,13 +167,13 @@ class SmoothNoise:
                     "a smaller beta needs less noise for each unit of sensitivity",
                 )
             )
-        object.__setattr__(found, "beta", float(own))
+        object.__setattr__(result, "beta", float(own))
         object.__setattr__(
-            found,
+            result,
             "scale",
             up(smooth_scale(kind, arguments.epsilon(epsilon), arguments.delta(delta) if delta else Fraction(0), own)),
         )
-        return found
+        return result
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:

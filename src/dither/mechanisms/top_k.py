@@ -99,8 +99,8 @@ class TopK:
             )
         if int((read.floats > -math.inf).sum()) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
-        found = largest_keys(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
-        indices: list[int] = mark(found, words)
+        result = largest_keys(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
+        indices: list[int] = mark(result, words)
         return indices
 
     @spends

@@ -56,9 +56,9 @@ def uniform_integer(high: int, source: Source) -> int:
     """
     mask = (1 << (high - 1).bit_length()) - 1
     while True:
-        found = source.word() & mask
-        if found < high:
-            return found
+        result = source.word() & mask
+        if result < high:
+            return result
 
 
 def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:

@@ -293,7 +293,7 @@ class Student:
 
     def quantile(self, u: Floats) -> Floats:
         """Guesses, without a bound."""
-        u[:] = [self.quantile_one(each)[0] for each in u.tolist()]
+        u[:] = [self.quantile_one(item)[0] for item in u.tolist()]
         return np.full(u.size, math.inf)
 
     def quantile_one(self, u: float) -> tuple[float, float]:

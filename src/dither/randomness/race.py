@@ -106,8 +106,8 @@ def first_to_ring(
     if counts is not None or exact_score is not None or not 0 < scores.size <= CHUNK:
         return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
     words = source.words(scores.size)
-    found = _clear_winner(scores, words, factor, law)
-    return largest_keys(scores, 1, source, factor, law=law, words=words)[0] if found is None else found
+    result = _clear_winner(scores, words, factor, law)
+    return largest_keys(scores, 1, source, factor, law=law, words=words)[0] if result is None else result
 
 
 @_QUIET
@@ -180,8 +180,8 @@ def largest_keys(
         best = np.maximum(best, known.max()) if k == 1 else _largest(np.concatenate([best, _largest(known, k)]), k)
         bar = float(best.min()) - 2 * slack
         if keys.max() >= bar:
-            found = np.flatnonzero((keys >= bar) & (keys > -np.inf))
-            chosen.append((keys[found], start + found, drawn[found]))
+            result = np.flatnonzero((keys >= bar) & (keys > -np.inf))
+            chosen.append((keys[result], start + result, drawn[result]))
     bar = float(best.min()) - 2 * slack
     left: list[tuple[int, int]] = []
     for keys, places, kept in chosen:

@@ -51,10 +51,10 @@ def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
         )
         parts.append("for luck.</p>\n")
         parts += [trade_off(row) for row in drawn]
-    found = [(row.name, finding) for row in audit.rows for finding in (row.replayed or {}).get("findings", ())]
-    if found:
+    result = [(row.name, finding) for row in audit.rows for finding in (row.replayed or {}).get("findings", ())]
+    if result:
         parts.append("<h2>Leaks</h2>\n<ul>\n")
-        parts += [f"<li>{escaped(name)}: {escaped(finding)}</li>\n" for name, finding in found]
+        parts += [f"<li>{escaped(name)}: {escaped(finding)}</li>\n" for name, finding in result]
         parts.append("</ul>\n")
     return "".join([*parts, FOOT])
 
@@ -81,20 +81,20 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _certified(found: dict[str, Any] | None) -> str:
-    if found is None:
+def _certified(result: dict[str, Any] | None) -> str:
+    if result is None:
         return ""
-    if found["rho"] is not None and "rho" in found["claim"]:
-        return f"ρ ≤ {found['rho']:.6g}"
-    if found["pure"] and "delta" not in found["claim"]:
-        return f"ε ≤ {found['epsilon']:.6g}"
-    return f"δ({found['at']:g}) ≤ {found['delta']:.3g}"
+    if result["rho"] is not None and "rho" in result["claim"]:
+        return f"ρ ≤ {result['rho']:.6g}"
+    if result["pure"] and "delta" not in result["claim"]:
+        return f"ε ≤ {result['epsilon']:.6g}"
+    return f"δ({result['at']:g}) ≤ {result['delta']:.3g}"
 
 
-def _replayed(found: dict[str, Any]) -> str:
-    if not found["passed"]:
-        return f"{len(found['findings'])} leak(s)"
-    far = max((release["moved"] for release in found["releases"]), default=0.0)
+def _replayed(result: dict[str, Any]) -> str:
+    if not result["passed"]:
+        return f"{len(result['findings'])} leak(s)"
+    far = max((release["moved"] for release in result["releases"]), default=0.0)
     return f"{far:.3g} Δ"
 
 

@@ -16,8 +16,8 @@ def factor(cost: str) -> str | None:
     >>> factor("ε = 0.5"), factor("(ε, δ) = (1, 1e-07)"), factor("ρ = 0.1 (zCDP)")
     ('1.65', '2.72', None)
     """
-    found = _LOSS.match(cost)
-    loss = float(found[1]) if found else math.inf
+    result = _LOSS.match(cost)
+    loss = float(result[1]) if result else math.inf
     if loss > 20:
         return None
     return f"{math.ceil(math.exp(loss) * 100 - 1e-9) / 100:.2f}"
@@ -30,7 +30,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
     times = factor(answer.cost)
     change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
     exception = ", but for a chance of at most δ" if "δ" in answer.cost else ""
-    found = [
+    result = [
         f"Add or remove {whose}: every conclusion drawn from this page would {change}{exception}. This holds against "
         "anybody, whatever they know already, for the cost stated above.",
         "Further answers about the same people add up. The ledger keeps the sum, and refuses what would exceed the "
@@ -41,13 +41,13 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
         "close to the bounded one with 95 % confidence.",
     ]
     if any("fewer than about" in note for note in answer.notes):
-        found.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
-    return found
+        result.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
+    return result
 
 
 def not_guaranteed(answer: Answer) -> list[str]:
     """What a reader could wrongly believe."""
-    found = [
+    result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
         "What is left out by the bounds and by the limits on one person's rows is not in the ±. Where the "
         "lower bound is 0, it only makes counts and sums smaller.",
@@ -59,5 +59,5 @@ def not_guaranteed(answer: Answer) -> list[str]:
         "times less.",
     ]
     if any(told is None for errors in answer.errors.values() for told in errors):
-        found.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
-    return found
+        result.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
+    return result

@@ -108,10 +108,10 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
 
 def _difference(a: Floats, b: Floats) -> Floats:
     """a - b, rounded up: where it is exact, no more than that, so that a limit that is just met is not exceeded."""
-    found = a - b
-    back = found - a
-    lost = (a - (found - back)) - (b + back)  # the rounding error, exactly
-    rounded: Floats = np.where(lost > 0, np.nextafter(found, np.inf), found)
+    result = a - b
+    back = result - a
+    lost = (a - (result - back)) - (b + back)  # the rounding error, exactly
+    rounded: Floats = np.where(lost > 0, np.nextafter(result, np.inf), result)
     return rounded
 
 
@@ -278,12 +278,12 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
             )
         )
     padded, less = np.concatenate([[low], ordered, [high]]), _beta(beta)
-    found = []
+    result = []
     for cut in cuts:
         k = np.arange(cut + 1)
         spread = padded[n - cut + 1 + k] - padded[cut - k]
-        found.append(max(float((spread * np.exp(-less * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
-    return max(found) * _MORE
+        result.append(max(float((spread * np.exp(-less * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
+    return max(result) * _MORE
 
 
 def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:

@@ -59,16 +59,16 @@ def histogram(
 
 def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
     """The edges asked for, strictly increasing from the lower bound to the upper."""
-    found: NDArray[np.float64] = np.zeros(0)
+    result: NDArray[np.float64] = np.zeros(0)
     if max(abs(lower), abs(upper)) < 1 << 1000:
         if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, (str, bytes)):
             with contextlib.suppress(TypeError, ValueError, OverflowError):
-                found = np.asarray(bins, dtype=np.float64)
+                result = np.asarray(bins, dtype=np.float64)
         else:
             number = arguments.whole(bins, "bins")
-            found = np.linspace(float(lower), float(upper), number + 1) if number < 1 << 26 else found
-    ends = (float(lower), float(upper)) if found.size else ()
-    if found.ndim != 1 or found.size < 2 or not np.all(np.diff(found) > 0) or (found[0], found[-1]) != ends:
+            result = np.linspace(float(lower), float(upper), number + 1) if number < 1 << 26 else result
+    ends = (float(lower), float(upper)) if result.size else ()
+    if result.ndim != 1 or result.size < 2 or not np.all(np.diff(result) > 0) or (result[0], result[-1]) != ends:
         raise InvalidArgument(
             message(
                 "bins",
@@ -77,4 +77,4 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
                 "pass such edges, or fewer bins: there must be room for them between the bounds",
             )
         )
-    return found
+    return result

@@ -56,11 +56,11 @@ class Estimate:
         cls, value: Any, guarantee: Guarantee, neighbors: Neighbors, mechanism: str, interval: Interval, private: bool
     ) -> Self:
         """A number of the right kind with all that belongs to it."""
-        found = cls.__new__(cls, value)  # type: ignore[call-arg]
-        found.__dict__.update(
+        result = cls.__new__(cls, value)  # type: ignore[call-arg]
+        result.__dict__.update(
             guarantee=guarantee, neighbors=neighbors, mechanism=mechanism, seeded=not private, _interval=interval
         )
-        return found
+        return result
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Limits that hold the answer without noise with this confidence: that of the data clipped to the bounds

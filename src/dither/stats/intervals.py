@@ -89,7 +89,7 @@ class BernsteinInterval(Interval):
     width: float
 
     def _moments(self, sums: tuple[float, ...]) -> tuple[float, float, float]:
-        b0, b1, b2 = (max(each, 0.0) for each in sums)
+        b0, b1, b2 = (max(item, 0.0) for item in sums)
         everything = b0 + b1 + b2
         if everything <= 0:
             return 0.5, 0.5, 2.0
@@ -97,14 +97,14 @@ class BernsteinInterval(Interval):
 
     def point(self) -> float:
         """The estimate, kept between 0 and the largest variance there is."""
-        m1, m2, n = self._moments(tuple(float(each) for each in self.sums))
+        m1, m2, n = self._moments(tuple(float(item) for item in self.sums))
         return min(max(m2 - m1 * m1, 0.0), 0.25) * n / (n - 1) * self.width**2
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """The extremes over the corners of the box."""
         t = float(self.noise.error(confidence, coordinates=3, integer=True))
         corners = [
-            self._moments(tuple(each + s * t for each, s in zip(self.sums, signs, strict=True)))
+            self._moments(tuple(item + s * t for item, s in zip(self.sums, signs, strict=True)))
             for signs in itertools.product((-1, 1), repeat=3)
         ]
         first, second, sizes = zip(*corners, strict=True)

@@ -86,10 +86,10 @@ def count(
     mechanism, words = noise(1, epsilon, delta), resolve(source)
     column = listed(x)
     values = read(column, relation(neighbors), nan)
-    found = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
+    result = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
     interval = Around(mechanism, integer=True)
     return EstimateInt.of(
-        covered(mechanism.release)(found, source=words),
+        covered(mechanism.release)(result, source=words),
         mechanism.guarantee,
         neighbors,
         _name(mechanism),
@@ -150,10 +150,10 @@ def sum(
 
 
 def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
-    found = 0
+    result = 0
     for places in grid.places(values, lower, upper):
-        found += total(places)
-    return found
+        result += total(places)
+    return result
 
 
 @spends_arguments
@@ -272,7 +272,7 @@ def _variance_of_private_size(
     top, cross = second, 2 * (grid.span * first - second)
     sums = covered(mechanism.release)([n * grid.span**2 - cross - top, cross, top], source=source)
     interval = BernsteinInterval(
-        tuple(int(each) for each in sums), mechanism, float(grid.span), float(grid.span * grid.step)
+        tuple(int(item) for item in sums), mechanism, float(grid.span), float(grid.span * grid.step)
     )
     return EstimateFloat.of(
         interval.point(), mechanism.guarantee, AddRemove, _name(mechanism), interval, source.private

@@ -273,7 +273,7 @@ def quantiles(
         return _pair(column, shares, qs)
     levels = (len(shares)).bit_length()
     loss = column.epsilon / (levels * (1 if neighbors is AddRemove or len(shares) == 1 else 2))
-    found: dict[Fraction, Selected] = {}
+    result: dict[Fraction, Selected] = {}
 
     def split(inner: list[Fraction], values: Values, first: int, last: int, below: Fraction, above: Fraction) -> None:
         """Quantiles strictly between the shares ``below`` and ``above`` of all records, which these are."""
@@ -286,23 +286,23 @@ def quantiles(
         )
         part = Grid(column.grid.step, column.grid.first + first, column.grid.first + last)
         place = first + select_place(values, part, column.lower, column.upper, wanted, column.source)
-        found[q] = column.estimate(place, wanted.rate)
+        result[q] = column.estimate(place, wanted.rate)
         cut = _places(values, column.grid, column.lower, column.upper) <= place
         split(inner[: len(inner) // 2], values[cut], first, place, below, q)
         split(inner[len(inner) // 2 + 1 :], values[~cut], place, last, q, above)
 
     split(shares, column.values, 0, column.grid.span, Fraction(0), Fraction(1))
-    return [found[_share(q)] for q in qs]
+    return [result[_share(q)] for q in qs]
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
     """Two quantiles in order, each with half of epsilon: less than two levels cost where a record is replaced."""
     wanted = [_wanted(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
     places = sorted(
-        select_place(column.values, column.grid, column.lower, column.upper, each, column.source) for each in wanted
+        select_place(column.values, column.grid, column.lower, column.upper, item, column.source) for item in wanted
     )
-    found = {q: column.estimate(place, each.rate) for q, place, each in zip(shares, places, wanted, strict=True)}
-    return [found[_share(q)] for q in qs]
+    result = {q: column.estimate(place, item.rate) for q, place, item in zip(shares, places, wanted, strict=True)}
+    return [result[_share(q)] for q in qs]
 
 
 @spends_arguments

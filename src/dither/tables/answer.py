@@ -53,22 +53,22 @@ class Answer:
 
     def _error_names(self) -> dict[str, str]:
         """What the columns of errors are called: ``<name>_error``, unless a column of the answer is."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for name in self.errors:
-            found[name] = f"{name}_error"
-            while found[name] in self.columns:
-                found[name] += "_"
-        return found
+            result[name] = f"{name}_error"
+            while result[name] in self.columns:
+                result[name] += "_"
+        return result
 
     def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
         """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column."""
-        found = []
+        result = []
         for i, row in enumerate(self.rows):
             line = dict(zip(self.columns, row, strict=True))
             if errors:
                 line |= {other: self.errors[name][i] for name, other in self._error_names().items()}
-            found.append(line)
-        return found
+            result.append(line)
+        return result
 
     def to_arrow(self, errors: bool = True) -> Any:
         """An Arrow table."""

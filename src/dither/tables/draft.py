@@ -73,8 +73,8 @@ def _title(source: object) -> str:
         return "data"
     _, mark, table = os.fspath(source).rpartition("::")
     word = table.rpartition(".")[2] if mark and "/" not in table else Path(table).name.partition(".")[0]
-    found = re.sub(r"[^A-Za-z0-9_]+", "_", word).strip("_").lower()[:60]
-    return found if NAME.fullmatch(found) else f"data_{found}" if found else "data"
+    result = re.sub(r"[^A-Za-z0-9_]+", "_", word).strip("_").lower()[:60]
+    return result if NAME.fullmatch(result) else f"data_{result}" if result else "data"
 
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

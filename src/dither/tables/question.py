@@ -118,7 +118,7 @@ class Question:
             )
         made = self.plan(epsilon, error=error, **options)
         chosen = [] if made.automatic is None else automatic.wanted(self.query, self._many(options.get("max_groups")))
-        table, books = self.table, self.table.ledger
+        table, ledger = self.table, self.table.ledger
         table.engine.check()
         request = {
             "question": self.text or repr(self.query),
@@ -135,16 +135,16 @@ class Question:
             key = secrets.token_hex(16) if again else hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
         if table.card.receipt is not None:
             receipts.check_writable(table.card.receipt)
-        accounts = books.accounts(table.card.name)
+        accounts = ledger.accounts(table.card.name)
         first = table._first or any(account.kind == "dataset" and account.spent is None for account in accounts)
-        notes = [card_ledger.first_note(books, table.card, table._owned is not None)] if first else []
+        notes = [card_ledger.first_note(ledger, table.card, table._owned is not None)] if first else []
         frame = self._frame(made)
         answering.rehearse(made, frame, table.engine)  # what cannot be compiled fails before the charge
         people = any(account.kind == "people" for account in accounts)
         contributors = Contributors(table.engine, frame, table.incident_log) if people else None
         failed = False
         try:
-            paid = books.charge(
+            paid = ledger.charge(
                 table.card.name,
                 made.guarantee,
                 key=key,
@@ -165,18 +165,18 @@ class Question:
             finally:
                 if contributors is not None:
                     contributors.drop()
-            about_people = card_ledger.left_out(books, table.card, made.guarantee, paid=True)
+            about_people = card_ledger.left_out(ledger, table.card, made.guarantee, paid=True)
             return encode(replace(answer, notes=(*notes, *answer.notes, *about_people)).stored())
 
         stored = paid.answer
         if stored is None:
             subject = f"{table.card.name}: the question charged in entry {paid.receipt.seq} of the ledger"
-            stored = incidents.shielded(compute, table.incident_log, subject, lambda: books.incident(paid))
-        released = books.record(paid, stored)
+            stored = incidents.shielded(compute, table.incident_log, subject, lambda: ledger.incident(paid))
+        released = ledger.record(paid, stored)
         table._first = False
         if table.card.receipt is not None:
             receipts.keep(table.card.receipt, released.receipt)
-        left = card_ledger.left(books, table.card, analyst)
+        left = card_ledger.left(ledger, table.card, analyst)
         return Answer.restored(
             decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
         )
@@ -197,19 +197,19 @@ class Question:
         engine = self.table.engine
 
         def run(sql: str) -> list[tuple[Any, ...]]:
-            found = engine.run(sql)
-            return list(zip(*(column.to_pylist() for column in found.columns), strict=True)) if found.num_rows else []
+            result = engine.run(sql)
+            return list(zip(*(column.to_pylist() for column in result.columns), strict=True)) if result.num_rows else []
 
         if made.automatic is None:
             return shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
         many = self._many(options.get("max_groups"))
         settled, groups, notes = automatic.settle(self.query, frame, made.automatic, many, run)
-        loss, chance = made.guarantee._numbers[0], made.guarantee._numbers[1:]
+        epsilon, delta = made.guarantee._numbers[0], made.guarantee._numbers[1:]
         final = plan.make(
             settled,
             made.card,
-            epsilon=loss * (1 - automatic.SHARE * len(automatic.wanted(self.query, many))),
-            delta=chance[0] if chance else None,
+            epsilon=epsilon * (1 - automatic.SHARE * len(automatic.wanted(self.query, many))),
+            delta=delta[0] if delta else None,
             max_groups=groups,
             **{name: how for name, how in options.items() if name not in ("delta", "max_groups")},
         )

@@ -43,9 +43,9 @@ def shown(log: Path) -> dict[str, bytes]:
     if not log.exists():
         return {}
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    found = {key: stored.encode() for key, stored in lines}
-    assert all(found[key] == stored.encode() for key, stored in lines), "two answers under one key"
-    return found
+    result = {key: stored.encode() for key, stored in lines}
+    assert all(result[key] == stored.encode() for key, stored in lines), "two answers under one key"
+    return result
 
 
 def check(place: str, log: Path) -> int:

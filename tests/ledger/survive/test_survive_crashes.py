@@ -39,12 +39,12 @@ def test_killed_at_each_step(place: str, tmp_path: Path, step: str, charges: int
         assert len(before) == answers
         assert ledger.verify().entries == 1 + charges + answers
         masks: list[np.ndarray] = []
-        found = ledger.release("visits", dp.PureDP(COST), lambda kept: masks.append(kept), key="k", people=PEOPLE)
+        result = ledger.release("visits", dp.PureDP(COST), lambda kept: masks.append(kept), key="k", people=PEOPLE)
         assert spent(ledger) == (charges + 1 - answers) * COST
         if answers:
-            assert ({found.stored}, found.replayed, masks) == (before, True, [])
+            assert ({result.stored}, result.replayed, masks) == (before, True, [])
         else:
-            assert (found.stored, found.replayed, [mask.tolist() for mask in masks]) == (b"null", False, [[True] * 4])
+            assert (result.stored, result.replayed, [mask.tolist() for mask in masks]) == (b"null", False, [[True] * 4])
     assert check(place, log) == charges + 1 - answers
 
 

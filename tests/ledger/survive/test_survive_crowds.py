@@ -17,8 +17,8 @@ import dither as dp
 def test_sixteen_processes_on_one_account(place: str) -> None:
     with opened(place) as ledger:
         ledger.create("visits", limit=dp.PureDP(1))
-    found = together(16, "charge", place=place, times=200, costs=["1/1600"])
-    assert sum(map(sum, found)) == 1600
+    result = together(16, "charge", place=place, times=200, costs=["1/1600"])
+    assert sum(map(sum, result)) == 1600
     with opened(place) as ledger:
         assert spent(ledger) == 1
         assert ledger.left("visits") is None
@@ -32,11 +32,11 @@ def test_dataset_analysts_and_people_at_once(place: str) -> None:
         limits = {"limit": dp.PureDP(1), "each_analyst": dp.PureDP(Fraction(3, 8)), "each_person": dp.PureDP(0.5)}
         ledger.create("visits", **limits)
     costs = [Fraction(1, 200), Fraction(1, 100)]
-    found = together(8, "charge", place=place, times=40, costs=[str(c) for c in costs], people=True, analysts=4)
+    result = together(8, "charge", place=place, times=40, costs=[str(c) for c in costs], people=True, analysts=4)
     by_analyst = [Fraction(0)] * 4
     by_person = dict.fromkeys(PEOPLE, Fraction(0))
     refused: list[tuple[int, Fraction]] = []
-    for number, turns in enumerate(found):
+    for number, turns in enumerate(result):
         cost = costs[number % 2]
         for kept in turns:
             if kept is False:
@@ -73,9 +73,9 @@ def test_everybody_comes_first(place: str, given: bool) -> None:
     """Making the file, its secret, its tables and the accounts is one step: nobody is refused who fits."""
     if not given and "://" in place:
         given = True  # a server has no file for its secret
-    found = together(32, "first_use", place=place, given=given)
-    assert [paid for paid, _ in found] == [True] * 32
-    assert sum(created for _, created in found) == 1
+    result = together(32, "first_use", place=place, given=given)
+    assert [paid for paid, _ in result] == [True] * 32
+    assert sum(created for _, created in result) == 1
     with dp.ledger.open(place, secret=SECRET if given else None) as ledger:
         assert ledger.left("visits") is None
         assert ledger.verify().entries == 33
@@ -83,13 +83,13 @@ def test_everybody_comes_first(place: str, given: bool) -> None:
 
 def test_threads_share_one_object(ledger: dp.ledger.Ledger) -> None:
     ledger.create("visits", limit=dp.PureDP(1))
-    found: list[bool] = []
-    crowd = [threading.Thread(target=lambda: found.extend(charged(ledger, "visits", "1/80", 20))) for _ in range(8)]
+    result: list[bool] = []
+    crowd = [threading.Thread(target=lambda: result.extend(charged(ledger, "visits", "1/80", 20))) for _ in range(8)]
     for thread in crowd:
         thread.start()
     for thread in crowd:
         thread.join()
-    assert (sum(found), len(found)) == (80, 160)
+    assert (sum(result), len(result)) == (80, 160)
     assert spent(ledger) == 1
     assert ledger.verify().entries == 81
 
@@ -97,7 +97,7 @@ def test_threads_share_one_object(ledger: dp.ledger.Ledger) -> None:
 def test_one_thread_in_trouble_troubles_no_other(ledger: dp.ledger.Ledger) -> None:
     """A statement that fails drops the connection: not while another thread is using it."""
     ledger.create("visits", limit=dp.PureDP(1))
-    stop, found, errors = threading.Event(), [], []
+    stop, result, errors = threading.Event(), [], []
 
     def fail() -> None:
         while not stop.is_set():
@@ -106,7 +106,7 @@ def test_one_thread_in_trouble_troubles_no_other(ledger: dp.ledger.Ledger) -> No
 
     def work() -> None:
         try:
-            found.extend(charged(ledger, "visits", "1/200", 50))
+            result.extend(charged(ledger, "visits", "1/200", 50))
         except Exception as error:  # a thread must not fail in silence
             errors.append(error)
 
@@ -118,7 +118,7 @@ def test_one_thread_in_trouble_troubles_no_other(ledger: dp.ledger.Ledger) -> No
     stop.set()
     trouble.join()
     assert errors == []
-    assert sum(found) == 150
+    assert sum(result) == 150
     assert ledger.verify().entries == 151
 
 
@@ -135,11 +135,11 @@ def test_two_objects_in_one_process(place: str) -> None:
 def test_an_inherited_object(place: str, busy: bool) -> None:
     with opened(place) as ledger:
         ledger.create("visits", limit=dp.PureDP(1000))
-    (found,) = together(1, "fork", place=place, busy=busy)
-    assert found["children"] == [45] * 4
+    (result,) = together(1, "fork", place=place, busy=busy)
+    assert result["children"] == [45] * 4
     with opened(place) as ledger:
-        assert spent(ledger) == Fraction(found["all"], 1000)
-        assert ledger.verify().entries == 1 + found["all"]
+        assert spent(ledger) == Fraction(result["all"], 1000)
+        assert ledger.verify().entries == 1 + result["all"]
 
 
 @pytest.mark.slow

@@ -33,12 +33,12 @@ def can_mount() -> bool:
 @pytest.mark.parametrize("way", ["file size", "pages", *(["tmpfs"] if can_mount() else [])])
 def test_a_full_disk(tmp_path: Path, way: str) -> None:
     within = mounted(tmp_path) if way == "tmpfs" else ()
-    (found,) = together(1, "full_disk", place=str(tmp_path / "budget.sqlite"), way=way, within=within)
-    assert found["errors"], "the disk was never full"
+    (result,) = together(1, "full_disk", place=str(tmp_path / "budget.sqlite"), way=way, within=within)
+    assert result["errors"], "the disk was never full"
     expected = "a disk that fails" if way == "file size" else "a full disk"
-    assert all(f"got {expected}" in error for error in found["errors"])
-    assert found["readable"]
-    assert found["entries"] == 1 + found["paid"]
+    assert all(f"got {expected}" in error for error in result["errors"])
+    assert result["readable"]
+    assert result["entries"] == 1 + result["paid"]
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "both"])
@@ -49,10 +49,10 @@ def test_what_may_not_be_written(tmp_path: Path, what: str) -> None:
     with opened(place) as ledger:
         ledger.create("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
         ledger.charge("visits", dp.PureDP(COST), people=["ann"])
-    (found,) = together(1, "forbidden", place=place, what=what)
-    assert len(found["errors"]) >= 2
-    assert all("one that is read-only" in error or "cannot be opened" in error for error in found["errors"])
-    assert found["entries"] == 3
+    (result,) = together(1, "forbidden", place=place, what=what)
+    assert len(result["errors"]) >= 2
+    assert all("one that is read-only" in error or "cannot be opened" in error for error in result["errors"])
+    assert result["entries"] == 3
     with opened(place) as ledger:
         assert spent(ledger) == 2 * COST
 
@@ -71,9 +71,9 @@ def test_everything_is_read_where_nothing_may_be_written(tmp_path: Path, journal
     for file in folder.iterdir():
         file.chmod(0o444)
     folder.chmod(0o555)
-    (found,) = together(1, "read_only", place=str(place))
+    (result,) = together(1, "read_only", place=str(place))
     folder.chmod(0o755)
-    *read, errors = found
+    *read, errors = result
     assert read == [2, 2, True, False, False]
     assert len(errors) == 3
     assert all("read_only=True" in error for error in errors)
@@ -83,8 +83,8 @@ def test_everything_is_read_where_nothing_may_be_written(tmp_path: Path, journal
 def test_a_new_ledger_where_nothing_may_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    (found,) = together(1, "forbidden", place=str(folder / "budget.sqlite"), what="new")
-    assert len(found["errors"]) == 1
+    (result,) = together(1, "forbidden", place=str(folder / "budget.sqlite"), what="new")
+    assert len(result["errors"]) == 1
 
 
 def test_a_server_that_may_not_write(server: Server, postgresql: str) -> None:

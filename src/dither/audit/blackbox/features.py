@@ -134,13 +134,13 @@ def gather(outputs: Any) -> Outputs:
     for run, output in enumerate(every):
         for path, leaf in leaves(output):
             paths.setdefault(path, {})[run] = leaf
-    found: dict[str, Array] = {}
+    result: dict[str, Array] = {}
     fixed: dict[str, Any] = {}
     few = _few(paths, len(every))
     for path, column in paths.items():
         if path in few:
-            found.update(_as_columns(path, column, len(every), fixed))
-    return Outputs(len(every), found, fixed)
+            result.update(_as_columns(path, column, len(every), fixed))
+    return Outputs(len(every), result, fixed)
 
 
 def _fixed(output: Any) -> dict[str, Any]:

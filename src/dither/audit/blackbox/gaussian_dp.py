@@ -56,8 +56,8 @@ def wilson_mu(hits: Any, others: float, false_alarms: Any, trials: float, failur
         spread = np.sqrt(z2 * share * (1 - share) / total + (z2 / (2 * total)) ** 2)
         return (share + z2 / (2 * total) + spread) / (1 + z2 / total)
 
-    found = -ndtri(most(false_alarms, trials)) - ndtri(most(others - hits, others))
-    return np.where(np.isfinite(found), found, -np.inf)
+    result = -ndtri(most(false_alarms, trials)) - ndtri(most(others - hits, others))
+    return np.where(np.isfinite(result), result, -np.inf)
 
 
 def epsilon_of(mu: float, delta: float) -> float:
@@ -81,5 +81,5 @@ def estimated_mu(hits: int, others: int, false_alarms: int, trials: int) -> floa
     from scipy.special import ndtri
 
     level, power = (false_alarms + 0.5) / (trials + 1), (hits + 0.5) / (others + 1)
-    found = float(ndtri(power) - ndtri(level))
-    return found if math.isfinite(found) else 0.0
+    result = float(ndtri(power) - ndtri(level))
+    return result if math.isfinite(result) else 0.0

@@ -34,11 +34,11 @@ _TINY = 1e-12
 
 def matrix_of(outputs: Outputs, places: tuple[Place, ...]) -> Floats:
     """The numbers of several places as floats, one column each."""
-    found = np.empty((outputs.size, len(places)))
+    result = np.empty((outputs.size, len(places)))
     for at, (name, place) in enumerate(places):
         column = outputs.column(name)
-        found[:, at] = np.nan if column.dtype == object else coordinate(column, place)
-    return found
+        result[:, at] = np.nan if column.dtype == object else coordinate(column, place)
+    return result
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ class Parity:
 
     def __call__(self, outputs: Outputs) -> Array:
         """0 or 1 for each run."""
-        found = np.zeros(outputs.size, dtype=np.uint8)
+        result = np.zeros(outputs.size, dtype=np.uint8)
         for part in self.parts:
-            found ^= part(outputs)
-        return found.astype(np.float64)
+            result ^= part(outputs)
+        return result.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class Pattern:
 
     def __call__(self, outputs: Outputs) -> Array:
         """One number for each run."""
-        found = np.zeros(outputs.size)
+        result = np.zeros(outputs.size)
         for place, part in enumerate(self.parts):
-            found += part(outputs) * float(1 << place)
-        return found
+            result += part(outputs) * float(1 << place)
+        return result
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array
 
 def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int]]]:
     """The columns inside of each of the outermost parts of the output."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    result: dict[str, list[tuple[str, int]]] = {}
     for name, width in widths:
         for end in range(1, len(name)):
             if name[end] in "[.{ " and name[0] in "[.{":
-                found.setdefault(name[:end], []).append((name, width))
+                result.setdefault(name[:end], []).append((name, width))
                 break
-    return dict(list(found.items())[:16])
+    return dict(list(result.items())[:16])
 
 
 def _places(numeric: list[tuple[str, Array]]) -> Iterator[Place]:
@@ -238,16 +238,16 @@ def _parities(
     wanted += [Bit(name, place, number, True) for name, place in places[:8] for number in range(52)]
     used: list[Bit] = []
     table: list[Array] = []
-    for each in wanted[: 4 * _MOST_BITS]:
-        column = each(some)
+    for item in wanted[: 4 * _MOST_BITS]:
+        column = item(some)
         if column.min(initial=1) < column.max(initial=0):
-            used.append(each)
+            used.append(item)
             table.append(column)
         if len(used) == _MOST_BITS:
             break
     if len(used) < 2:
         return
     matrix = np.stack(table, axis=1)
-    for found in (bits.parities(matrix, chosen), bits.relations(matrix, chosen)):
-        yield from (Parity(tuple(used[place] for place in subset)) for subset in found if len(subset) > 1)
+    for result in (bits.parities(matrix, chosen), bits.relations(matrix, chosen)):
+        yield from (Parity(tuple(used[place] for place in subset)) for subset in result if len(subset) > 1)
     yield Pattern(tuple(used[:_PATTERN]))

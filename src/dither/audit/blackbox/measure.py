@@ -64,9 +64,14 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        kept = [each.name for each in fields(self) if each.name not in ("region", "points")]
-        found = {name: getattr(self, name) for name in kept}
-        return {**found, "region": self.region.words, "refuted": self.refuted, "points": [list(p) for p in self.points]}
+        kept = [item.name for item in fields(self) if item.name not in ("region", "points")]
+        result = {name: getattr(self, name) for name in kept}
+        return {
+            **result,
+            "region": self.region.words,
+            "refuted": self.refuted,
+            "points": [list(p) for p in self.points],
+        }
 
     def __str__(self) -> str:
         at = f" at delta = {self.delta:g}" if self.delta else ""
@@ -172,10 +177,10 @@ def measure(
         for stop, failure in zip(looks, spent, strict=True):
             more = sampler.rounds(2 * stop - (0 if runs is None else runs.labels.size))
             runs = more if runs is None else runs + more
-            found = _look(runs, stop, failure, level, allowed, claimed, mode)
+            result = _look(runs, stop, failure, level, allowed, claimed, mode)
             # a later look says more of the region; an earlier one may have had the larger bound
-            if best is None or found.epsilon >= best.epsilon:
-                best = found
+            if best is None or result.epsilon >= best.epsilon:
+                best = result
             if best.refuted:
                 break
     assert best is not None
@@ -198,11 +203,11 @@ def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None,
 
 def _looks(trials: int, early: bool) -> list[int]:
     """After how many runs a side to look: doubling, if it is worth stopping early, and at the end."""
-    found, stop = [], _FIRST_LOOK
+    result, stop = [], _FIRST_LOOK
     while early and stop <= 0.7 * trials:
-        found.append(stop)
+        result.append(stop)
         stop *= 2
-    return [*found, trials]
+    return [*result, trials]
 
 
 def _shares(failure: float, looks: int) -> list[float]:
@@ -230,7 +235,7 @@ def _look(
         _stated(region, fresh, trials, share, level, delta, claim, mode)
         for region, share in zip(regions, spent, strict=True)
     ]
-    return replace(max(stated, key=lambda each: each.epsilon), note=_note(runs.outputs))
+    return replace(max(stated, key=lambda item: item.epsilon), note=_note(runs.outputs))
 
 
 def _stated(

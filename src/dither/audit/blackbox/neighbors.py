@@ -56,10 +56,10 @@ def catalogue(
         low, high = float(low), float(high)
     count = arguments.whole(records, "records", 2)
     made = _added if relation(neighbors) is AddRemove else _replaced
-    found = list(made(low, high, count))
+    result = list(made(low, high, count))
     if unusual:
-        found += _strange(low, high, count, neighbors)
-    return found
+        result += _strange(low, high, count, neighbors)
+    return result
 
 
 def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:

@@ -57,9 +57,9 @@ class Region:
 
     def guesses(self, outputs: Outputs, scores: Floats | None = None) -> NDArray[np.int8]:
         """1 for the neighbour, -1 for x, 0 for neither."""
-        found = self.score(outputs) if scores is None else scores
+        result = self.score(outputs) if scores is None else scores
         with np.errstate(invalid="ignore"):
-            return (found >= self.high).astype(np.int8) - (found <= self.low).astype(np.int8)
+            return (result >= self.high).astype(np.int8) - (result <= self.low).astype(np.int8)
 
     @property
     def sides(self) -> int:
@@ -165,10 +165,10 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
         yield ratio, judged
         if bins.shared:
             yield from _atoms(view, column, labels, even)
-    ratios.sort(key=lambda found: -found[0])
-    chosen = [found for found in ratios if found[0] > 0][:_BLENDED]
+    ratios.sort(key=lambda result: -result[0])
+    chosen = [result for result in ratios if result[0] > 0][:_BLENDED]
     if len(chosen) > 1:
-        yield _blend([found[1] for found in chosen], np.stack([found[2] for found in chosen], axis=1), labels, even)
+        yield _blend([result[1] for result in chosen], np.stack([result[2] for result in chosen], axis=1), labels, even)
 
 
 def _atoms(view: Look, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:

@@ -100,8 +100,8 @@ def _released(mechanism: Any, x: Any, size: int) -> Any:
 
 def _once(fn: Callable[[Any], Any], x: Any) -> Any:
     try:
-        found = fn(x)
-        return [*islice(found, _MOST_MADE)] if isinstance(found, _ON_DEMAND) else found
+        result = fn(x)
+        return [*islice(result, _MOST_MADE)] if isinstance(result, _ON_DEMAND) else result
     except (Exception, SystemExit) as error:  # an error is an output too: whoever sees it learns from it
         return Raised.by(error)
 
@@ -121,22 +121,22 @@ def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
 
 def _refused(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> Raised:
     """The error, if that is what every run on x ends in; one run that fails now and then is not to speak for all."""
-    found = Raised.by(error)
+    result = Raised.by(error)
     for _ in range(_PROBE):
         try:
             fn(x, 1)
         except Exception as again:
-            if Raised.by(again).kind == found.kind:
+            if Raised.by(again).kind == result.kind:
                 continue
         raise InvalidArgument(
             message(
                 "fn",
                 "outputs of fn(x, size), or an error whatever the size",
-                f"{found.kind}, not every time",
+                f"{result.kind}, not every time",
                 "return None for a run that fails, or leave out batch=True",
             )
         ) from None
-    return found
+    return result
 
 
 class Sampler:
@@ -178,11 +178,11 @@ class Sampler:
         """So many rounds, in an order that says nothing."""
         labels = coin_flips(count)
         chosen = int(labels.sum())
-        found = [self._outputs(0, count - chosen), self._outputs(1, chosen)]
+        result = [self._outputs(0, count - chosen), self._outputs(1, chosen)]
         places = np.empty(count, dtype=np.intp)
         places[~labels] = np.arange(count - chosen)
         places[labels] = np.arange(count - chosen, count)
-        return Runs(join(found).where(places), labels)
+        return Runs(join(result).where(places), labels)
 
     def _outputs(self, side: int, count: int) -> Outputs:
         if not count:

@@ -56,14 +56,14 @@ class Search:
         """A row for each pair; ``epsilon`` is None where only the few runs of the screening were made."""
         return [
             {
-                "pair": each.name,
-                "screened": each.screened,
-                "epsilon": each.measured.epsilon if each.measured else None,
-                "estimate": each.measured.estimate if each.measured else None,
-                "trials": each.measured.trials if each.measured else None,
-                "refuted": bool(each.measured and each.measured.refuted),
+                "pair": item.name,
+                "screened": item.screened,
+                "epsilon": item.measured.epsilon if item.measured else None,
+                "estimate": item.measured.estimate if item.measured else None,
+                "trials": item.measured.trials if item.measured else None,
+                "refuted": bool(item.measured and item.measured.refuted),
             }
-            for each in self.tried
+            for item in self.tried
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Search:
         return {"pair": self.name, "worst": worst, "refuted": self.refuted, "tried": self.table()}
 
     def __str__(self) -> str:
-        count = sum(each.measured is not None for each in self.tried)
+        count = sum(item.measured is not None for item in self.tried)
         return (
             f"worst of {len(self.tried)} pairs, {count} of them measured: {self.name}\n"
             f"{self.worst}\n(all of them together hold with {100 * self.confidence:.12g} % confidence)"
@@ -132,17 +132,17 @@ def search(
         suspects.append((first.epsilon, first.estimate, name, x, neighbor))
     suspects.sort(key=lambda suspect: suspect[:2], reverse=True)
     chosen = min(most, len(suspects))
-    each = 1 - (1 - level) / chosen
+    item = 1 - (1 - level) / chosen
     tried: list[Tried] = []
     for place, (screened, _, name, x, neighbor) in enumerate(suspects):
-        done = any(found.measured and found.measured.refuted for found in tried)
+        done = any(result.measured and result.measured.refuted for result in tried)
         measured = None
         if place < chosen and not done:
             measured = measure(
-                fn, x, neighbor, trials=count, confidence=each, claim=claim, progress=progress, **options
+                fn, x, neighbor, trials=count, confidence=item, claim=claim, progress=progress, **options
             )
         tried.append(Tried(name, screened, measured))
-    worst = max((found for found in tried if found.measured), key=lambda found: found.measured.epsilon)  # type: ignore[union-attr]
+    worst = max((result for result in tried if result.measured), key=lambda result: result.measured.epsilon)  # type: ignore[union-attr]
     assert worst.measured is not None
     return Search(worst.name, worst.measured, tuple(tried), level)
 
@@ -160,14 +160,14 @@ def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: b
                 message(missing, "given, or make_pairs", "none", "pass bounds=(0, 1), neighbors=dither.ReplaceOne")
             )
         make_pairs = catalogue(bounds, neighbors, unusual=unusual)
-    found = []
+    result = []
     for triple in make_pairs() if callable(make_pairs) else make_pairs:
         parts = tuple(triple)
         if len(parts) != 3:
             raise WrongType(
                 message("make_pairs", "triples (name, x, x_neighbor)", f"{len(parts)} parts", "name each pair")
             )
-        found.append((str(parts[0]), parts[1], parts[2]))
-    if not found:
+        result.append((str(parts[0]), parts[1], parts[2]))
+    if not result:
         raise InvalidArgument(message("make_pairs", "at least one pair", "none", "give one (name, x, x_neighbor)"))
-    return found
+    return result

@@ -68,9 +68,9 @@ def kind(values: Array) -> Floats:
     zero = np.where(np.signbit(numbers), 5.0, 4.0)
     endless = np.where(numbers > 0, 2.0, 3.0)
     with np.errstate(invalid="ignore"):
-        found = np.where(numbers == np.rint(numbers), 6.0, 0.0)
-    found = np.where(numbers == 0, zero, found)
-    return np.where(np.isnan(numbers), 1.0, np.where(np.isinf(numbers), endless, found))
+        result = np.where(numbers == np.rint(numbers), 6.0, 0.0)
+    result = np.where(numbers == 0, zero, result)
+    return np.where(np.isnan(numbers), 1.0, np.where(np.isinf(numbers), endless, result))
 
 
 def _quietly(summary: Callable[[Array], Array]) -> Callable[[Array], Floats]:

@@ -90,20 +90,20 @@ def _letter(column: Array, number: int) -> Array:
 
 
 def _word(column: Array, number: int) -> Array:
-    found = np.empty(column.size, dtype=object)
+    result = np.empty(column.size, dtype=object)
     for place, text in enumerate(column):
         words = _TOKEN.findall(text)
-        found[place] = words[number] if number < len(words) else ""
-    return found
+        result[place] = words[number] if number < len(words) else ""
+    return result
 
 
 def _number_in(column: Array, number: int) -> Array:
-    found = np.full(column.size, np.nan)
+    result = np.full(column.size, np.nan)
     for place, text in enumerate(column):
         written = _NUMBER.findall(text)
         if number < len(written):
-            found[place] = float(written[number])
-    return found
+            result[place] = float(written[number])
+    return result
 
 
 _TEXT = {"letter": _letter, "word": _word, "number in the text": _number_in}
@@ -168,7 +168,7 @@ def _mean(rows: Array) -> Floats:
 def _fine(name: str, column: Array, labels: Labels, places: list[int | None]) -> Iterator[View]:
     """The bits and residues in which the two data sets are clearly apart, in a part of the runs."""
     rows = min(_SCREENED_ROWS, max(500, _SCREENED // max(1, len(places))))
-    found: list[tuple[float, View]] = []
+    result: list[tuple[float, View]] = []
     part, chosen = column[:rows], labels[:rows]
     for place in places:
         values = bits.coordinate(part, place)
@@ -176,13 +176,13 @@ def _fine(name: str, column: Array, labels: Labels, places: list[int | None]) ->
             if look == "bit" or values.dtype.kind == "f":
                 clear = bits.bits_apart(values, chosen, raw=raw)
                 best = np.argsort(-clear, kind="stable")[:3].tolist()
-                found += [(float(clear[at]), View(name, look, place, number=at)) for at in best]
+                result += [(float(clear[at]), View(name, look, place, number=at)) for at in best]
         for modulus in bits.MODULI:
             clear_by = bits.apart(bits.residues(values, modulus), chosen)
-            found.append((clear_by, View(name, "residue", place, number=modulus)))
-    found.sort(key=lambda each: -each[0])
+            result.append((clear_by, View(name, "residue", place, number=modulus)))
+    result.sort(key=lambda item: -item[0])
     for kind in ("stored bit", "bit", "residue"):
-        yield from [view for clear, view in found if clear > _CLEAR and view.look == kind][:3]
+        yield from [view for clear, view in result if clear > _CLEAR and view.look == kind][:3]
 
 
 def _of_texts(name: str, column: Array, labels: Labels) -> Iterator[View]:
@@ -191,20 +191,20 @@ def _of_texts(name: str, column: Array, labels: Labels) -> Iterator[View]:
     longest = min(_LETTERS, max(map(len, texts), default=0))
     if longest < 4 or len(set(texts)) < 3:
         return
-    found: list[tuple[float, View]] = []
+    result: list[tuple[float, View]] = []
     for sign in (1, -1):
         letters = np.array([text[:longest] if sign > 0 else text[: -longest - 1 : -1] for text in texts])
         codes = letters.view(np.uint32).reshape(len(texts), -1).astype(np.int64)
         for mix in (1, 0x2545F491):
             clear = bits.shares_apart((codes * mix >> (0 if mix == 1 else 13)) & 1, chosen)
             for at in np.argsort(-clear, kind="stable")[:2].tolist():
-                found.append((float(clear[at]), View(name, "letter", number=at if sign > 0 else -at - 1)))
+                result.append((float(clear[at]), View(name, "letter", number=at if sign > 0 else -at - 1)))
     words = [_TOKEN.findall(text) for text in texts]
     for at in range(min(_TOKENS, max(map(len, words), default=0))):
         codes = np.array([bits.hash_of(word[at]) & 31 if at < len(word) else 32 for word in words])
-        found.append((bits.apart(codes, chosen), View(name, "word", number=at)))
-    found.sort(key=lambda each: -each[0])
-    yield from [view for clear, view in found if clear > _CLEAR][:6]
+        result.append((bits.apart(codes, chosen), View(name, "word", number=at)))
+    result.sort(key=lambda item: -item[0])
+    yield from [view for clear, view in result if clear > _CLEAR][:6]
     count = max((len(_NUMBER.findall(text)) for text in texts[:50]), default=0)
     yield from (View(name, "number in the text", number=at) for at in range(min(4, count)))
 

@@ -101,7 +101,7 @@ def _(what: BoundedLaplace, one: Given, other: Given) -> Moved:
 @moved.register
 def _(what: RandomizedResponse, one: Given, other: Given) -> Moved:
     _same_container(one["value"], other["value"])
-    here, there = (np.atleast_1d(np.asarray(each["value"], dtype=object)) for each in (one, other))
+    here, there = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
     if here.shape != there.shape:
         raise Shape("as many reports")
     times = int(np.sum(here != there))
@@ -113,13 +113,13 @@ def _(what: RandomizedResponse, one: Given, other: Given) -> Moved:
 def _(what: Any, one: Given, other: Given) -> Moved:
     if "score" in one:  # over all integers
         near = range(min(one["center"], other["center"]) - _INTEGERS, max(one["center"], other["center"]) + _INTEGERS)
-        here, there = ([Fraction(each["score"](k)) for k in near] for each in (one, other))
+        here, there = ([Fraction(item["score"](k)) for k in near] for item in (one, other))
     elif isinstance(what, ContinuousExponential):
         return _selected(what, *_along(one["pieces"], other["pieces"]))
     else:
-        if difference(*(list(each.get("candidates", ())) for each in (one, other))) is not None:
+        if difference(*(list(item.get("candidates", ())) for item in (one, other))) is not None:
             raise Shape("the same candidates")
-        here, there = (np.asarray(each["scores"]).tolist() for each in (one, other))
+        here, there = (np.asarray(item["scores"]).tolist() for item in (one, other))
         if len(here) != len(there):
             raise Shape("as many candidates")
     steps = [
@@ -139,7 +139,7 @@ def _selected(what: Any, up: float, down: float) -> Moved:
 @moved.register
 def _(what: SmoothNoise, one: Given, other: Given) -> Moved:
     step = abs(_number(one["value"]) - _number(other["value"]))
-    sizes = sorted(_number(each["smooth_sensitivity"]) for each in (one, other))
+    sizes = sorted(_number(item["smooth_sensitivity"]) for item in (one, other))
     if one["width"] != other["width"]:
         raise Shape("the same public width")
     far = 0.0 if step == 0 else (float(step / sizes[0]) if sizes[0] else math.inf)
@@ -196,18 +196,18 @@ def _(what: Keys, one: Given, other: Given) -> Moved:
     epsilon = square = 0.0
     for i, noise in enumerate(noises.values()):
         pair = ([lines[key][i] for key in here if key in there] for lines in (here, there))
-        found = moved(noise, *({"value": values} for values in pair))
-        times, epsilon, square = max(times, found.times), epsilon + found.epsilon, square + found.square
+        result = moved(noise, *({"value": values} for values in pair))
+        times, epsilon, square = max(times, result.times), epsilon + result.epsilon, square + result.square
     return Moved(times, epsilon, square, float(what.delta) if alone else 0.0)
 
 
 @moved.register
 def _(what: Asked, one: Given, other: Given) -> Moved:
     """A function that releases from records: they must be neighbours."""
-    here, there = (_records(next(iter(each.values()))) for each in (one, other))
+    here, there = (_records(next(iter(item.values()))) for item in (one, other))
     apart, back = sum((Counter(here) - Counter(there)).values()), sum((Counter(there) - Counter(here)).values())
     times = max(apart, back)
-    if difference(*(dict(list(each.items())[1:]) for each in (one, other))) is not None:
+    if difference(*(dict(list(item.items())[1:]) for item in (one, other))) is not None:
         raise Shape("the same public arguments")
     return Moved(times, *_whole(what, times))
 
@@ -232,10 +232,10 @@ def _records(x: Any) -> list[Any]:
 
 
 def _number(value: Any) -> Fraction:
-    found = scalar(value)
-    if found is None:
+    result = scalar(value)
+    if result is None:
         raise Shape("one number")
-    return Fraction(found)
+    return Fraction(result)
 
 
 def _steps(one: Any, other: Any) -> list[Fraction]:
@@ -270,9 +270,9 @@ def _typed(value: Any) -> Any:
 def _same_container(one: Any, other: Any) -> None:
     """What comes back together with the noise: a list, an array, the index and the name of a Series."""
     here, there = (
-        [] if scalar(each) is not None or isinstance(each, (list, tuple))
-        else [type(each), np.asarray(each).dtype.kind == "f", getattr(each, "index", None), getattr(each, "name", None)]
-        for each in (one, other)
+        [] if scalar(item) is not None or isinstance(item, (list, tuple))
+        else [type(item), np.asarray(item).dtype.kind == "f", getattr(item, "index", None), getattr(item, "name", None)]
+        for item in (one, other)
     )  # fmt: skip
     if difference(here, there) is not None:
         raise Shape("the same container, with the same index and name,")

@@ -127,9 +127,9 @@ def replay(
     recorded, ended = 0, ""
     for turn in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if turn % 2 == 0 else (x_neighbor, x)
-        count, seen, found, ended = _pair(pipeline, one, other, claim)
+        count, seen, result, ended = _pair(pipeline, one, other, claim)
         releases, recorded = releases or seen, recorded or count
-        findings |= dict.fromkeys(found)
+        findings |= dict.fromkeys(result)
     return Replay(tuple(releases), tuple(findings), recorded, ended)
 
 
@@ -142,22 +142,22 @@ def _pair(
     first = _outcome(pipeline, one, recorder)
     player = _Player(_Coins(seed), recorder.log)
     second = _outcome(pipeline, other, player)
-    found = list(player.findings)
+    result = list(player.findings)
     if player.diverged:
-        return len(recorder.log), player.releases, found, ""
+        return len(recorder.log), player.releases, result, ""
     if len(player.releases) < len(recorder.log):
-        found.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
+        result.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
     elif (isinstance(first, _Raised), isinstance(second, _Raised)) in ((True, False), (False, True)):
-        found.append("an error is raised with one and not with the other")
+        result.append("an error is raised with one and not with the other")
     else:
         where = difference(first, second)
         if where is not None:
             what = "the error" if isinstance(first, _Raised) else "the result"
-            found.append(f"{what} differs{where}, though every release was the same")
-    if claim is not None and not found:
-        found += _overspent([release.moved for release in player.releases], claim)
+            result.append(f"{what} differs{where}, though every release was the same")
+    if claim is not None and not result:
+        result += _overspent([release.moved for release in player.releases], claim)
     ended = first.kind.__name__ if isinstance(first, _Raised) and isinstance(second, _Raised) else ""
-    return len(recorder.log), player.releases, found, ended
+    return len(recorder.log), player.releases, result, ended
 
 
 def _overspent(steps: list[Moved], claim: Guarantee) -> list[str]:
@@ -189,9 +189,9 @@ class _Raised:
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> Any:
     with watched_by(witness), drawn_from(witness.coins):
         try:
-            found = pipeline(_own(x))
+            result = pipeline(_own(x))
             # what is made on demand is made here, where its releases are seen
-            return [*islice(found, _MOST_MADE)] if isinstance(found, _ON_DEMAND) else found
+            return [*islice(result, _MOST_MADE)] if isinstance(result, _ON_DEMAND) else result
         except _Diverged:
             return None
         except (Exception, SystemExit) as error:
@@ -267,7 +267,7 @@ def _seed(given: Mapping[str, Any]) -> Any:
 
 
 def _place(sessions: list[Any], what: Any) -> int:
-    return next((place for place, each in enumerate(sessions) if each is what), -1)
+    return next((place for place, item in enumerate(sessions) if item is what), -1)
 
 
 class _Recorder:

@@ -119,7 +119,7 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
 
 def digest(output: Any) -> bytes:
     """A hash of the canonical form."""
-    found = blake2b(digest_size=16)
+    result = blake2b(digest_size=16)
     for path, leaf in leaves(output):
         value = leaf.value
         exact = (
@@ -130,8 +130,8 @@ def digest(output: Any) -> bytes:
             else repr(value).encode()
         )
         for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), exact):
-            found.update(len(part).to_bytes(8, "big") + part)
-    return found.digest()
+            result.update(len(part).to_bytes(8, "big") + part)
+    return result.digest()
 
 
 def name_of(key: Any) -> str:
@@ -145,9 +145,9 @@ def _parts(thing: Any) -> list[Child]:
     """A leaf, or what a thing consists of."""
     own = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
     for open_it in own:
-        found = open_it(thing)
-        if found is not None:
-            return found
+        result = open_it(thing)
+        if result is not None:
+            return result
     return _object(thing)
 
 
@@ -197,8 +197,8 @@ def _number(thing: Any) -> list[Child] | None:
     if isinstance(thing, Decimal):
         sign, digits, exponent = thing.as_tuple()
         real = np.nan if thing.is_nan() else _real(thing)
-        found: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
-        return [*found, (" coefficient", int("".join(map(str, digits)) or "0")), *_more(thing)]
+        result: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
+        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_more(thing)]
     if isinstance(thing, Fraction):
         parts = [(" numerator", thing.numerator), (" denominator", thing.denominator)]
         return [("", Leaf(kind, _real(thing))), *parts, *_more(thing)]
@@ -241,36 +241,36 @@ def _array(thing: Any) -> list[Child] | None:
     if not isinstance(thing, np.ndarray):
         return None
     what = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
-    found: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
+    result: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
     order = thing.flags.c_contiguous, thing.flags.f_contiguous
     if order != (True, True):
-        found.append((" order", Leaf(str(order))))
+        result.append((" order", Leaf(str(order))))
     if isinstance(thing, np.ma.MaskedArray):
-        return [*found, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
+        return [*result, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
     flat = np.asarray(thing).ravel()
     kind = flat.dtype.kind
     if kind == "b":
-        return [*found, ("", Leaf("ints", flat.astype(np.int64)))]
+        return [*result, ("", Leaf("ints", flat.astype(np.int64)))]
     if kind in "mM":
-        return [*found, ("", Leaf("ints", flat.astype(flat.dtype.newbyteorder("=")).view(np.int64)))]
+        return [*result, ("", Leaf("ints", flat.astype(flat.dtype.newbyteorder("=")).view(np.int64)))]
     if kind == "c":
-        return [*found, (" real", flat.real.copy()), (" imaginary", flat.imag.copy())]
+        return [*result, (" real", flat.real.copy()), (" imaginary", flat.imag.copy())]
     if kind == "u" and flat.dtype.itemsize == 8 and flat.size and int(flat.max()) >= 1 << 63:
         low = (flat & np.uint64(_WORD)).astype(np.int64)
-        return [*found, ("", Leaf("floats", flat.astype(np.float64))), (" low bits", Leaf("ints", low)),
+        return [*result, ("", Leaf("floats", flat.astype(np.float64))), (" low bits", Leaf("ints", low)),
                 (" high bits", Leaf("ints", (flat >> np.uint64(62)).astype(np.int64)))]  # fmt: skip
     if kind in "iu":
-        return [*found, ("", Leaf("ints", flat.astype(np.int64)))]
+        return [*result, ("", Leaf("ints", flat.astype(np.int64)))]
     if kind == "f" and flat.dtype.itemsize <= 8:
-        return [*found, ("", Leaf("floats", flat.astype(np.float64)))]
+        return [*result, ("", Leaf("floats", flat.astype(np.float64)))]
     if kind == "f":
         short = flat.astype(np.float64)
         with np.errstate(invalid="ignore"):
             rest = (flat - short).astype(np.float64)
-        return [*found, ("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
+        return [*result, ("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
     if flat.dtype.names:
-        return [*found, *((f".{name_of(name)}", flat[name]) for name in flat.dtype.names)]
-    return [*found, *((f"[{place}]", value) for place, value in enumerate(flat.tolist()))]
+        return [*result, *((f".{name_of(name)}", flat[name]) for name in flat.dtype.names)]
+    return [*result, *((f"[{place}]", value) for place, value in enumerate(flat.tolist()))]
 
 
 def _table(thing: Any) -> list[Child] | None:
@@ -294,8 +294,8 @@ def _container(thing: Any) -> list[Child] | None:
         return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values, *more]
     if isinstance(thing, Set):
         names = sorted(name_of(element) for element in thing)
-        found = [(f" has {name}", Leaf("present")) for name in names]
-        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *found, *more]
+        result = [(f" has {name}", Leaf("present")) for name in names]
+        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *result, *more]
     if isinstance(thing, (list, tuple, deque)):
         rows = _keyed(thing) if thing and isinstance(thing[0], Mapping) else []
         return [*_sequence(thing, kind), *rows, *more]

@@ -48,28 +48,28 @@ def _difference(one: Any, other: Any, where: str, seen: Seen) -> str | None:
         shown = [(view.format, view.shape, view.strides, view.readonly, view.tobytes()) for view in (one, other)]
         return None if shown[0] == shown[1] else told
     if isinstance(one, (int, str, bytes, bytearray, type)):
-        found = None if one == other else told
+        result = None if one == other else told
     elif isinstance(one, float):
-        found = None if _same_float(one, other) else told
+        result = None if _same_float(one, other) else told
     elif isinstance(one, complex):
-        found = None if _same_float(one.real, other.real) and _same_float(one.imag, other.imag) else told
+        result = None if _same_float(one.real, other.real) and _same_float(one.imag, other.imag) else told
     elif isinstance(one, (np.ndarray, np.generic)):
-        found = _arrays(one, other, where, seen)
+        result = _arrays(one, other, where, seen)
     elif isinstance(one, Set):
-        found = None if one == other and Counter(map(type, one)) == Counter(map(type, other)) else told
+        result = None if one == other and Counter(map(type, one)) == Counter(map(type, other)) else told
     elif isinstance(one, Mapping):
         if _difference([*one], [*other], "", seen) is not None:
             return f"{told} (in its keys)"
         pairs = enumerate(zip(one.values(), other.values(), strict=True), 1)
-        found = _first(((a, b, f"{where}[key {i}]") for i, (a, b) in pairs), seen)
+        result = _first(((a, b, f"{where}[key {i}]") for i, (a, b) in pairs), seen)
     elif isinstance(one, (list, tuple, deque)):
         if len(one) != len(other):
             return f"{told} (in its length)"
         pairs = enumerate(zip(one, other, strict=True))
-        found = _first(((a, b, f"{where}[{i}]") for i, (a, b) in pairs), seen)
+        result = _first(((a, b, f"{where}[{i}]") for i, (a, b) in pairs), seen)
     else:
         return _objects(one, other, where, seen)
-    return _attributes(one, other, where, seen) if found is None else found
+    return _attributes(one, other, where, seen) if result is None else result
 
 
 def _same_float(one: float, other: float) -> bool:
@@ -127,10 +127,10 @@ def _pandas(thing: Any) -> dict[str, Any]:
         return {"names": [*thing.names], "dtype": str(thing.dtype), "values": thing.tolist()}
     if not (hasattr(thing, "iloc") and hasattr(thing, "attrs")):
         return {}
-    found = {"index": thing.index, "attrs": thing.attrs}
+    result = {"index": thing.index, "attrs": thing.attrs}
     if thing.ndim == 1:
-        return {"name": thing.name, "dtype": thing.dtype, "values": thing.tolist(), **found}
-    return {"columns": thing.columns, "values": [thing.iloc[:, i] for i in range(thing.shape[1])], **found}
+        return {"name": thing.name, "dtype": thing.dtype, "values": thing.tolist(), **result}
+    return {"columns": thing.columns, "values": [thing.iloc[:, i] for i in range(thing.shape[1])], **result}
 
 
 def _arrow(thing: Any) -> dict[str, Any]:
@@ -168,29 +168,29 @@ def attributes(thing: Any) -> dict[str, Any]:
     """Everything that is stored with a thing: its slots and its dict, without what was computed once and kept."""
     if isinstance(thing, type):
         return {}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if isinstance(thing, BaseException):  # what a traceback shows
-        found = {name: getattr(thing, name) for name in ("args", "__cause__", "__context__", "__suppress_context__")}
+        result = {name: getattr(thing, name) for name in ("args", "__cause__", "__context__", "__suppress_context__")}
     for base in type(thing).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             own = f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
             if name not in ("__dict__", "__weakref__") and hasattr(thing, own):
-                found[own] = getattr(thing, own)
-    found |= getattr(thing, "__dict__", {})
+                result[own] = getattr(thing, own)
+    result |= getattr(thing, "__dict__", {})
     # what was computed once and kept says when it was asked for, not what the thing is
     return {
         name: value
-        for name, value in found.items()
+        for name, value in result.items()
         if not isinstance(getattr(type(thing), name, None), cached_property)
     }
 
 
 def _first(parts: Iterable[Part], seen: Seen) -> str | None:
     for one, other, where in parts:
-        found = _difference(one, other, where, seen)
-        if found is not None:
-            return found
+        result = _difference(one, other, where, seen)
+        if result is not None:
+            return result
     return None
 
 

@@ -79,13 +79,13 @@ def _laplace(parts: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -
 
 def _integers(parts: tuple[Fraction, ...], scales: tuple[float, ...]) -> Evidence:
     """Integers move by whole numbers; from scales of 2^56 on they get the real law, rounded."""
-    found = [
+    result = [
         integer_laplace_shift(math.floor(part), max(scale, MIN_SCALE))
         if scale <= MAX_SCALE
         else shifted(Exponential(symmetric=True), part, scale)
         for part, scale in zip(parts, scales, strict=True)
     ]
-    return found[0] if len(found) == 1 else together(*found, pair=_SEVERAL, method=found[0].method)
+    return result[0] if len(result) == 1 else together(*result, pair=_SEVERAL, method=result[0].method)
 
 
 def _normal(mechanism: Additive, parts: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:

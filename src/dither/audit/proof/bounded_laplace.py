@@ -71,8 +71,8 @@ class Truncated:
         growth, most = exp_ends(at)[1], self._most()
         start = self._edge(self.lower + max(most - at, Fraction(0)) * self.b / 2 - self.step)
         edges = [edge for edge in (start, start + self.step) if self.lower < edge < self.upper]
-        found = [self._mass(self.first, e)[0] - growth * self._mass(self.first + self.shift, e)[1] for e in edges]
-        return max([*found, Fraction(0)]), Fraction(1)
+        result = [self._mass(self.first, e)[0] - growth * self._mass(self.first + self.shift, e)[1] for e in edges]
+        return max([*result, Fraction(0)]), Fraction(1)
 
 
 def bounded_laplace(mechanism: BoundedLaplace) -> Evidence:

@@ -146,17 +146,17 @@ class Certificate:
 
     def __str__(self) -> str:
         if isinstance(self.claim, ApproxDP) or (isinstance(self.claim, PureDP) and math.isinf(self.epsilon)):
-            found = f"δ({self.at:.6g}) {_between(self.delta_low, self.delta)}"
+            result = f"δ({self.at:.6g}) {_between(self.delta_low, self.delta)}"
         elif isinstance(self.claim, PureDP):
-            found = f"loss {_between(self.epsilon_low, self.epsilon)}"
+            result = f"loss {_between(self.epsilon_low, self.epsilon)}"
         else:
-            found = "ρ unknown" if self.rho is None else f"ρ {_between(self.rho_low or 0.0, self.rho)}"
+            result = "ρ unknown" if self.rho is None else f"ρ {_between(self.rho_low or 0.0, self.rho)}"
         words = {"holds": "the claim holds", "refuted": "the claim is false", "open": "the claim is not proved"}
         return "\n".join(
             [
                 self.mechanism,
                 f"  claims     {self.claim}",
-                f"  certified  {found}: {words[self.verdict]}",
+                f"  certified  {result}: {words[self.verdict]}",
                 f"  worst      {self.pair}",
                 f"  method     {self.method}",
             ]

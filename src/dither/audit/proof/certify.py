@@ -183,8 +183,8 @@ def _session(session: SparseVectorSession) -> Evidence:
 def _holdout(holdout: ReusableHoldout) -> Evidence:
     """A record of the holdout moves its mean, and the distance of the means, by width / n."""
     low, high = holdout._bounds
-    found = _sparse_vector(holdout._session._mechanism, exactly((high - low) / len(holdout._holdout)))
-    return found.named(found.pair + ", the questions being means over the holdout", found.method)
+    result = _sparse_vector(holdout._session._mechanism, exactly((high - low) / len(holdout._holdout)))
+    return result.named(result.pair + ", the questions being means over the holdout", result.method)
 
 
 def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:

@@ -86,19 +86,19 @@ def worst(*variants: Evidence) -> Evidence:
     if len(variants) == 1:
         return variants[0]
     leading = max(
-        variants, key=lambda each: (each.loss is None, each.loss[1] if each.loss else each.at(Fraction(1))[1])
+        variants, key=lambda item: (item.loss is None, item.loss[1] if item.loss else item.at(Fraction(1))[1])
     )
     loss = None
-    if all(each.loss for each in variants):
-        loss = max(each.loss[0] for each in variants if each.loss), max(each.loss[1] for each in variants if each.loss)
+    if all(item.loss for item in variants):
+        loss = max(item.loss[0] for item in variants if item.loss), max(item.loss[1] for item in variants if item.loss)
 
     def curve(at: Fraction) -> Interval:
-        ends = [each.at(at) for each in variants]
+        ends = [item.at(at) for item in variants]
         return max(end[0] for end in ends), max(end[1] for end in ends)
 
     rho = None
-    if all(each.rho for each in variants):
-        rho = max(each.rho[0] for each in variants if each.rho), max(each.rho[1] for each in variants if each.rho)
+    if all(item.rho for item in variants):
+        rho = max(item.rho[0] for item in variants if item.rho), max(item.rho[1] for item in variants if item.rho)
     return Evidence(loss, curve, leading.pair, leading.method, rho)
 
 

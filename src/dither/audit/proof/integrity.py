@@ -156,7 +156,7 @@ def _rebuilt(mechanism: Any) -> Any:
             limit=inner.limit,
             source=session._source,
         )
-    return kind(**{each.name: getattr(mechanism, each.name) for each in dataclasses.fields(kind) if each.init})
+    return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 
 
 def _differing(built: Any, given: Any, name: str) -> str | None:
@@ -210,8 +210,8 @@ def _attributes(built: Any, given: Any, name: str) -> str | None:
     return _first(_differing(expected[key], held[key], f"{name}.{key}") for key in held)
 
 
-def _first(found: Any) -> str | None:
-    return next((where for where in found if where is not None), None)
+def _first(result: Any) -> str | None:
+    return next((where for where in result if where is not None), None)
 
 
 __all__ = ["require_genuine"]

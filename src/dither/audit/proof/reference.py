@@ -73,8 +73,8 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 def changed_names() -> list[str]:
     """The names of everything that is not what the files of dither define, or that a library no longer defines."""
-    found = [name for name in sorted(reference_modules()) for name in _module_changes(name)]
-    return found or _changed_libraries()
+    result = [name for name in sorted(reference_modules()) for name in _module_changes(name)]
+    return result or _changed_libraries()
 
 
 def clear_caches() -> None:
@@ -89,21 +89,21 @@ def clear_caches() -> None:
 @lru_cache(maxsize=1)
 def reference_modules() -> Mapping[str, Namespace]:
     """A second execution of every module that a certificate rests on, by name: the roots and all that they import."""
-    found: dict[str, Namespace] = {}
+    result: dict[str, Namespace] = {}
     waiting = [name for name in sys.modules if name in _ROOTS or name.startswith(tuple(f"{r}." for r in _ROOTS))]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in result:
             continue
-        found[name] = _executed(name)
-        for value in found[name].values():
+        result[name] = _executed(name)
+        for value in result[name].values():
             home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             if isinstance(home, str) and home.startswith("dither."):
                 waiting.append(home)
         parent = name.rpartition(".")[0]  # from which names are imported, too
         if parent not in _NOT_IMPORTED_FROM:
             waiting.append(parent)
-    return found
+    return result
 
 
 def _executed(name: str) -> Namespace:
@@ -277,16 +277,16 @@ def _kept_constant(function: Any) -> bool:
 
 def _attributes(thing: Any) -> dict[str, Any]:
     """What is stored in slots and in the dict of an instance, whatever its class says of its attributes."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for base in type.__getattribute__(type(thing), "__mro__"):
         for name, member in vars(base).items():
             if isinstance(member, MemberDescriptorType) and name not in _DOCUMENTATION:
                 with suppress(AttributeError):  # a slot that is not filled
-                    found[name] = member.__get__(thing)
+                    result[name] = member.__get__(thing)
     with suppress(AttributeError, TypeError):
         held = object.__getattribute__(thing, "__dict__")
-        found |= {name: value for name, value in held.items() if name not in _DOCUMENTATION}
-    return found
+        result |= {name: value for name, value in held.items() if name not in _DOCUMENTATION}
+    return result
 
 
 def _content(cell: CellType) -> object:
@@ -297,14 +297,14 @@ def _content(cell: CellType) -> object:
 
 
 def _changed_libraries() -> list[str]:
-    found = [] if os.urandom is getattr(sys.modules[os.name], "urandom", None) else ["os.urandom"]
+    result = [] if os.urandom is getattr(sys.modules[os.name], "urandom", None) else ["os.urandom"]
     for module, name in sorted(_used_of_libraries()):
         value: Any = getattr(sys.modules.get(module), name, None)
         owner = value.__self__ if isinstance(value, BuiltinFunctionType) else None
         moved = isinstance(owner, ModuleType) and getattr(owner, value.__name__, value) is not value
         if moved or (isinstance(value, FunctionType) and not _at_home(value, module)):
-            found.append(f"{module}.{name}")
-    return found
+            result.append(f"{module}.{name}")
+    return result
 
 
 def _at_home(function: FunctionType, library: str) -> bool:
@@ -319,14 +319,14 @@ def _at_home(function: FunctionType, library: str) -> bool:
 @lru_cache(maxsize=1)
 def _used_of_libraries() -> frozenset[tuple[str, str]]:
     """Attributes of modules outside of dither that the code uses by name, and built-in functions."""
-    found: set[tuple[str, str]] = set()
+    result: set[tuple[str, str]] = set()
     for name, namespace in reference_modules().items():
         loader = namespace["__spec__"].loader
         names = {*_names(loader.get_code(name))}
         modules = [v for v in namespace.values() if isinstance(v, ModuleType) and not v.__name__.startswith("dither")]
         for module in (*modules, builtins):
-            found |= {(module.__name__, used) for used in names & vars(module).keys()}
-    return frozenset(found)
+            result |= {(module.__name__, used) for used in names & vars(module).keys()}
+    return frozenset(result)
 
 
 def _names(code: CodeType) -> Iterator[str]:

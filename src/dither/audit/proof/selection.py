@@ -184,8 +184,8 @@ def concentrated_delta(rho: Fraction, at: Fraction) -> Fraction:
         low, high = (low, last) if exponent(first) < exponent(last) else (first, high)
     a = 1 + Fraction(math.exp((low + high) / 2))
     one = 1 << 96
-    found = (a - 1) * (a * rho - at) + (a * log(1 - 1 / a, 96)[1] - log(a - 1, 96)[0]) / one
-    return Fraction(1) if found >= 0 else exp_ends(Fraction(math.ceil(found * one), one), 2048)[1]
+    result = (a - 1) * (a * rho - at) + (a * log(1 - 1 / a, 96)[1] - log(a - 1, 96)[0]) / one
+    return Fraction(1) if result >= 0 else exp_ends(Fraction(math.ceil(result * one), one), 2048)[1]
 
 
 def response(truth: Interval, categories: int) -> Evidence:

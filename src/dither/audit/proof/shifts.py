@@ -201,16 +201,16 @@ def staircase_shift(shift: Fraction, law: Staircase) -> Evidence:
 
     def curve(at: Fraction) -> Interval:
         if at <= _LARGE_LOSS:
-            found = max(HalfLine(*_masses(law, end, shift)).delta(at)[0] for end in places)
+            result = max(HalfLine(*_masses(law, end, shift)).delta(at)[0] for end in places)
         else:  # up to 0 the loss is e for each whole step
             gap = max(math.floor(shift) * own - at, Fraction(0))
-            found = (1 - Fraction(exp_neg(gap, BITS)[1], 1 << BITS)) / 2
+            result = (1 - Fraction(exp_neg(gap, BITS)[1], 1 << BITS)) / 2
         if shift > 1 or at >= own:
-            return found, Fraction(1)
+            return result, Fraction(1)
         one = 1 << BITS
         gap = 1 - Fraction(exp_neg(own - at, BITS)[0], one)
         inside = 1 - Fraction(law.tail(shift / 2, BITS)[0], one)
-        return found, gap * inside / (1 - Fraction(exp_neg(own, BITS)[1], one))
+        return result, gap * inside / (1 - Fraction(exp_neg(own, BITS)[1], one))
 
     return Evidence((low, high), curve, _APART, _METHOD)
 

@@ -93,7 +93,7 @@ def _stretch_alone(law: Law, kind: str, beta: Fraction, at: Fraction) -> Fractio
     """
     power = 1 if kind == "laplace" else 2
     gap = -math.expm1(-power * float(beta)) / power
-    wide, growth, found = exp_ends(beta), exp_ends(at)[0], Fraction(0)
+    wide, growth, result = exp_ends(beta), exp_ends(at)[0], Fraction(0)
     for sign in (1, -1):
         level = (float(at) + sign * float(beta)) * sign / gap
         if level <= 0:
@@ -101,10 +101,10 @@ def _stretch_alone(law: Law, kind: str, beta: Fraction, at: Fraction) -> Fractio
         end = Fraction(level ** (1 / power))
         first, last = end * (1 - _MARGIN), end * (1 + _MARGIN)
         if sign == 1:  # the wide one observed, outside
-            found = max(found, _tail(law, first / wide[1])[1] - growth * _tail(law, last)[0])
+            result = max(result, _tail(law, first / wide[1])[1] - growth * _tail(law, last)[0])
         else:
-            found = max(found, 1 - _tail(law, last)[0] - growth * (1 - _tail(law, first / wide[1])[1]))
-    return found
+            result = max(result, 1 - _tail(law, last)[0] - growth * (1 - _tail(law, first / wide[1])[1]))
+    return result
 
 
 def _tail(law: Law, z: Fraction) -> Interval:
@@ -120,8 +120,8 @@ def _heavy(law: Law, s: Fraction, beta: Fraction, power: int) -> Evidence:
     def curve(at: Fraction) -> Interval:
         growth = exp_ends(at, _BITS)[1]
         ends = [Fraction(end) for end in np.linspace(-3.0, 3.0, 61).tolist()]
-        found = max(below(law, end, 128)[0] - growth * below(law, end - shift, 128)[1] for end in ends)
-        return max(found, Fraction(0)), Fraction(1)
+        result = max(below(law, end, 128)[0] - growth * below(law, end - shift, 128)[1] for end in ends)
+        return max(result, Fraction(0)), Fraction(1)
 
     return Evidence(
         (low, Fraction(heavy_smooth_loss(s, beta, power))),

@@ -51,10 +51,10 @@ def exceeds(own: float, other: float, gap: float) -> Interval:
 
 
 def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.where(
+    result: NDArray[np.float64] = np.where(
         z < 0, 0.5 * np.exp(np.minimum(z, 0.0)), 1 - 0.5 * np.exp(-np.maximum(z, 0.0))
     )
-    return found
+    return result
 
 
 def above_threshold(
@@ -88,10 +88,10 @@ def _one_question(sensitivity: float, threshold_scale: float, scale: float) -> C
         growth = exp_ends(at)[1]
         spread = threshold_scale + scale
         gaps = (np.linspace(-3.0, 3.0, 13) * spread - sensitivity / 2).tolist()
-        found = max(
+        result = max(
             exceeds(scale, threshold_scale, gap)[0] - growth * exceeds(scale, threshold_scale, gap + sensitivity)[1]
             for gap in gaps
         )
-        return max(found, Fraction(0)), Fraction(1)
+        return max(result, Fraction(0)), Fraction(1)
 
     return curve

@@ -40,15 +40,15 @@ Floats = NDArray[np.float64]
 def laplace(scale: float, shape: Any) -> Floats:
     """Laplace noise of any scale."""
     size = int(np.prod(shape))
-    found: Floats = Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
-    return found.reshape(shape)
+    result: Floats = Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
+    return result.reshape(shape)
 
 
 def textbook_laplace(x: float, size: int) -> Floats:
     """``x - sgn(u) ln(1 - 2|u|)`` in floats: which floats can come out depends on x (Mironov 2012)."""
     u = (resolve(None).words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
-    found: Floats = x - np.sign(u) * np.log1p(-2 * np.minimum(np.abs(u), 0.5 - 2.0**-54))
-    return found
+    result: Floats = x - np.sign(u) * np.log1p(-2 * np.minimum(np.abs(u), 0.5 - 2.0**-54))
+    return result
 
 
 def local_median(x: Sequence[float], size: int) -> Floats:
@@ -65,17 +65,17 @@ def noisy_max(scale: float) -> Draw:
 
 def truncated(x: float, size: int) -> Floats:
     """Laplace noise of scale 1, drawn again until it is within [0, 10]."""
-    found = x + laplace(1.0, size)
-    while (outside := (found < 0) | (found > 10)).any():
-        found[outside] = x + laplace(1.0, int(outside.sum()))
-    return found
+    result = x + laplace(1.0, size)
+    while (outside := (result < 0) | (result > 10)).any():
+        result[outside] = x + laplace(1.0, int(outside.sum()))
+    return result
 
 
 def above(limit_noise: Floats, noisy: Floats, limit: int) -> NDArray[np.int64]:
     """1 where a noisy answer reaches the noisy threshold, 0 below, -1 after the last one that is answered."""
-    found = (noisy >= limit_noise[:, None]).astype(np.int64)
-    found[np.cumsum(found, axis=1) - found >= limit] = -1
-    return found
+    result = (noisy >= limit_noise[:, None]).astype(np.int64)
+    result[np.cumsum(result, axis=1) - result >= limit] = -1
+    return result
 
 
 def sparse(limit: int, *, numeric: bool = False) -> Draw:

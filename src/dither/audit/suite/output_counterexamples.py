@@ -65,9 +65,9 @@ def with_bit(x: int, place: int) -> float:
 
 def now_and_then(x: int, size: int) -> NDArray[np.float64]:
     """Numbers with noise, but one in three hundred, on one data set only, is the same."""
-    found = np.asarray(_NOISE.release(np.zeros(size)), dtype=np.float64)
+    result = np.asarray(_NOISE.release(np.zeros(size)), dtype=np.float64)
     chosen = (SYSTEM.words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < _RARE
-    return np.where(chosen, 42.0, found) if x else found
+    return np.where(chosen, 42.0, result) if x else result
 
 
 def written(x: int) -> str:

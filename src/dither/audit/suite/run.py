@@ -110,11 +110,11 @@ def audit(
     begin = time.perf_counter()
     these = list(subjects() if chosen is None else chosen)
     level = arguments.confidence(confidence)
-    each = 1 - (1 - level) / max(len(these), 1)
+    item = 1 - (1 - level) / max(len(these), 1)
     limit = float(arguments.positive(seconds, "seconds"))
     workers = arguments.whole(processes or os.cpu_count() or 1, "processes")
     rows = []
-    for row in _rows(these, limit, each, min(workers, len(these) or 1)):
+    for row in _rows(these, limit, item, min(workers, len(these) or 1)):
         rows.append(row)
         if tell is not None:
             tell(row)

@@ -207,8 +207,8 @@ def _statistics() -> Iterator[Subject]:
                 continue  # nothing changes
 
             def draw(x: Any, function: Any = function, relation: Neighbors = relation, how: Any = how) -> Any:
-                found = function(x, epsilon=1, neighbors=relation, **how)
-                return found.counts.tolist() if hasattr(found, "counts") else found
+                result = function(x, epsilon=1, neighbors=relation, **how)
+                return result.counts.tolist() if hasattr(result, "counts") else result
 
             yield Subject(f"{name}, {_words(relation)}", "statistic", PureDP(1), one, other, each(draw))
     yield Subject(

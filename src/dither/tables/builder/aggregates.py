@@ -133,7 +133,7 @@ def histogram(value: object, edges: Sequence[float], *, weight: float | None = N
     call = term("bin", 0, *edges).expression
     typed(call, _no_columns)
     assert isinstance(call, Call)
-    numbers = tuple(cast(float, each.value) for each in call.args[1:] if isinstance(each, Literal))
+    numbers = tuple(cast(float, item.value) for item in call.args[1:] if isinstance(item, Literal))
     return Aggregate("histogram", expression(value, "histogram"), edges=numbers, weight=_weight(weight))
 
 
@@ -146,8 +146,8 @@ def different(keys: object, what: str) -> tuple[Value, ...]:
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(message(what, "a list of values", type(keys).__name__, "pass ['a', 'b']"))
     listed = tuple(keys)
-    for each in listed:
-        literal_type(each)
+    for item in listed:
+        literal_type(item)
     if not listed or len(set(listed)) < len(listed):
         raise InvalidArgument(message(what, "different values", "none, or one twice", "list each once"))
     return listed

@@ -159,10 +159,10 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
     >>> case((col("age") < 18, "young"), otherwise="old")
     Term(case(age < 18, 'young', 'old'))
     """
-    if not branches or not all(isinstance(each, tuple) and len(each) == 2 for each in branches):
+    if not branches or not all(isinstance(item, tuple) and len(item) == 2 for item in branches):
         fix = "write case((col('age') < 18, 'young'), otherwise='old')"
         raise WrongType(message("case", "pairs (condition, value)", "something else", fix))
-    return term("case", *(part for each in branches for part in each), otherwise)
+    return term("case", *(part for item in branches for part in item), otherwise)
 
 
 def term(op: str, *args: object) -> Term:
@@ -171,7 +171,7 @@ def term(op: str, *args: object) -> Term:
     >>> term("neg", col("amount"))
     Term(neg(amount))
     """
-    return Term(Call(op, tuple(_operand(each) for each in args)))
+    return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
 def _operand(value: object) -> Expression:
@@ -222,10 +222,10 @@ def _shown(expression: Expression, inside: bool = False) -> str:
         return f"{expression.table}.{expression.name}" if expression.table else expression.name
     if isinstance(expression, Literal):
         return repr(expression.value)
-    parts = [_shown(each, inside=True) for each in expression.args]
+    parts = [_shown(item, inside=True) for item in expression.args]
     if len(parts) == 2 and (not expression.op.isidentifier() or expression.op in ("and", "or")):
         text = f"{parts[0]} {expression.op} {parts[1]}"
         return f"({text})" if inside and expression.op not in ("*", "/") else text
     if expression.op == "not":
         return f"not {parts[0]}"
-    return f"{expression.op}({', '.join(_shown(each) for each in expression.args)})"
+    return f"{expression.op}({', '.join(_shown(item) for item in expression.args)})"

@@ -93,19 +93,19 @@ def where(query: Query, asked: object, card: Card) -> Query:
     '>'
     """
     rows, types = _rows(query, card), _types(card)
-    found = [truth(replaced(condition(each, "where"), rows), types, "where") for each in _several(asked)]
-    return replace(query, where=_all([*([] if query.where is None else [query.where]), *found]))
+    result = [truth(replaced(condition(item, "where"), rows), types, "where") for item in _several(asked)]
+    return replace(query, where=_all([*([] if query.where is None else [query.where]), *result]))
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
     """With the columns of a public table beside each row, where a key of the row is equal to one of the table."""
     name, relation = public(card, table)
-    if any(name == each.table for each in query.joins):
+    if any(name == item.table for item in query.joins):
         raise InvalidArgument(message("join", "each public table once", f"{name!r} twice", "join it once"))
     key = replaced(expression(own_key, "join"), Rows((own(card),)))
-    found = cast(Column, Rows((relation,)).find(Column(other)))
-    typed(Call("=", (key, found)), _types(card))
-    return replace(query, joins=(*query.joins, Join(name, key, found.name, left)))
+    result = cast(Column, Rows((relation,)).find(Column(other)))
+    typed(Call("=", (key, result)), _types(card))
+    return replace(query, joins=(*query.joins, Join(name, key, result.name, left)))
 
 
 def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
@@ -118,11 +118,11 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType(message("groups", "a list of columns", type(groups).__name__, "pass groups=['region']"))
     rows = _rows(query, card)
-    found = [_group(None, each, rows, card) for each in groups]
-    found += [_group(name, each, rows, card) for name, each in named.items()]
-    made = replace(query, groups=(*query.groups, *found))
-    _unique(made)
-    return made
+    result = [_group(None, item, rows, card) for item in groups]
+    result += [_group(name, item, rows, card) for name, item in named.items()]
+    plan = replace(query, groups=(*query.groups, *result))
+    _unique(plan)
+    return plan
 
 
 def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
@@ -131,17 +131,17 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     >>> list(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})).aggregates)
     ['n']
     """
-    if not isinstance(aggregates, Mapping) or not all(isinstance(each, Aggregate) for each in aggregates.values()):
+    if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
         raise WrongType(message("agg", "aggregates by name", "something else", "write agg(n=dp.count())"))
     if not aggregates:
         raise InvalidArgument(message("agg", "an aggregate", "none", "write agg(n=dp.count())"))
     if set(aggregates) & set(query.aggregates):
         raise InvalidArgument(message("agg", "different names", "one that is taken", "rename it"))
     rows = _rows(query, card)
-    found = {name: _aggregate(each, rows, card) for name, each in aggregates.items()}
-    made = replace(query, aggregates={**query.aggregates, **found})
-    _unique(made)
-    return made
+    result = {name: _aggregate(item, rows, card) for name, item in aggregates.items()}
+    plan = replace(query, aggregates={**query.aggregates, **result})
+    _unique(plan)
+    return plan
 
 
 def shaped(
@@ -158,13 +158,13 @@ def shaped(
     >>> shaped(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})), Card("t", "t.csv", {}), order="n").shape.order
     (Order(value=Column(name='n', table=None), descending=False),)
     """
-    names = [*(each.name for each in query.groups), *query.aggregates]
+    names = [*(item.name for item in query.groups), *query.aggregates]
     types = _answer_types(query, card, names)
-    shown = {name: expression(each, "columns") for name, each in (columns or {}).items()}
-    shown = {name: each if isinstance(each, Column) else typed(each, types)[0] for name, each in shown.items()}
-    kept = [truth(condition(each, "having"), types, "having") for each in _several(having)]
-    keys = [each if isinstance(each, Order) else Order(expression(each, "order")) for each in _several(order)]
-    keys = [replace(each, value=typed(each.value, types)[0]) for each in keys]
+    shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
+    shown = {name: item if isinstance(item, Column) else typed(item, types)[0] for name, item in shown.items()}
+    kept = [truth(condition(item, "having"), types, "having") for item in _several(having)]
+    keys = [item if isinstance(item, Order) else Order(expression(item, "order")) for item in _several(order)]
+    keys = [replace(item, value=typed(item.value, types)[0]) for item in keys]
     most = None if limit is None else arguments.whole(limit, "limit", at_least=0)
     shape = Shape(shown, _all(kept), tuple(keys), most)
     shapes.check(shape, names)
@@ -225,19 +225,19 @@ def _types(card: Card) -> Types:
 
 
 def _rows(query: Query, card: Card) -> Rows:
-    return Rows((own(card), *(public(card, each.table)[1] for each in query.joins)), None, query.joins)
+    return Rows((own(card), *(public(card, item.table)[1] for item in query.joins)), None, query.joins)
 
 
 def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
     given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
-    found, kind = typed(replaced(given.value, rows), _types(card))
-    name = name or given.name or (found.name if isinstance(found, Column) else None)
+    result, kind = typed(replaced(given.value, rows), _types(card))
+    name = name or given.name or (result.name if isinstance(result, Column) else None)
     if name is None:
         fix = "write group_by(month=col('day').trunc('month'))"
         raise InvalidArgument(message("groups", "a name for each expression", "none", fix))
     if kind is None:
         raise InvalidArgument(message("groups", "a column or expression", "NULL", "name a column"))
-    return Group(name, found, None if given.keys is None else tuple(_key(each, found, card) for each in given.keys))
+    return Group(name, result, None if given.keys is None else tuple(_key(item, result, card) for item in given.keys))
 
 
 def _key(key: Value, value: Expression, card: Card) -> Value:
@@ -257,8 +257,8 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
     value = replaced(aggregate.value, rows)
     if kind not in ("count_value", "mode"):
         return replace(aggregate, value=numeric(value, types, kind))
-    value, found = typed(value, types)
-    if found is None:
+    value, result = typed(value, types)
+    if result is None:
         raise InvalidArgument(message(kind, "a column or expression", "NULL", "name a column"))
     if kind == "count_value":
         return replace(aggregate, value=value)
@@ -267,12 +267,12 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
         keys = card_of(card, value).keys
     if not keys:
         raise InvalidArgument(message("mode", "public keys", "none", "pass keys=[…], or state them in the card"))
-    return replace(aggregate, value=value, keys=tuple(_key(each, value, card) for each in keys))
+    return replace(aggregate, value=value, keys=tuple(_key(item, value, card) for item in keys))
 
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
-    kinds: dict[str, Type | None] = {each.name: typed(each.value, _types(card))[1] for each in query.groups}
-    kinds |= {name: answer_type(each, card) for name, each in query.aggregates.items() if each.kind != "histogram"}
+    kinds: dict[str, Type | None] = {item.name: typed(item.value, _types(card))[1] for item in query.groups}
+    kinds |= {name: answer_type(item, card) for name, item in query.aggregates.items() if item.kind != "histogram"}
 
     def types(column: Column) -> Type:
         shapes.check(Shape(having=column), names)
@@ -286,7 +286,7 @@ def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
 
 def _unique(query: Query) -> None:
     seen: set[str] = set()
-    for name in [*(each.name for each in query.groups), *query.aggregates]:
+    for name in [*(item.name for item in query.groups), *query.aggregates]:
         if not isinstance(name, str) or not name:
             raise WrongType(message("names", "texts", type(name).__name__, "write agg(n=dp.count())"))
         if name.casefold() in seen:
@@ -301,7 +301,7 @@ def _several(value: object) -> list[object]:
 
 
 def _all(conditions: list[Expression]) -> Expression | None:
-    found: Expression | None = None
-    for each in conditions:
-        found = each if found is None else Call("and", (found, each))
-    return found
+    result: Expression | None = None
+    for item in conditions:
+        result = item if result is None else Call("and", (result, item))
+    return result

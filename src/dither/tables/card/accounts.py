@@ -129,8 +129,8 @@ def left(ledger: Ledger | None, card: Card, analyst: str | None = None) -> str:
     """
     if ledger is None and card.budget is None and card.each_person is None:
         return "nothing: the card states no budget"
-    found = {account.kind: account for account in _accounts(ledger, card, analyst)}
-    dataset, people, own = found["dataset"], found.get("people"), found.get("analyst")
+    result = {account.kind: account for account in _accounts(ledger, card, analyst)}
+    dataset, people, own = result["dataset"], result.get("people"), result.get("analyst")
     whole = None if dataset.room is None else str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
     if whole is None:
         whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
@@ -164,9 +164,9 @@ def _accounts(ledger: Ledger | None, card: Card, analyst: str | None) -> list[Ac
             everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
     else:
         everybody = ledger.accounts(card.name)
-    found = {(account.kind, account.name): account for account in everybody}
-    own = None if analyst is None else found.get(("analyst", analyst), found.get(("analyst", "")))
-    chosen = (found["dataset", ""], own, found.get(("people", "")))
+    result = {(account.kind, account.name): account for account in everybody}
+    own = None if analyst is None else result.get(("analyst", analyst), result.get(("analyst", "")))
+    chosen = (result["dataset", ""], own, result.get(("people", "")))
     return [account for account in chosen if account is not None]
 
 

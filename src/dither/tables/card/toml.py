@@ -219,15 +219,15 @@ def _columns(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
     if not isinstance(said, Mapping) or not said:
         got = "none" if not said else _kind(said)
         raise _wrong(name, "a section for each column", got, f'write [{name}.age] and below it type = "integer"')
-    found: dict[str, ColumnCard] = {}
+    result: dict[str, ColumnCard] = {}
     folded: dict[str, str] = {}
     for column, about in said.items():
         if not column or "\0" in column or len(column.encode("utf-8", "replace")) > 255:
             raise _wrong(name, "names of columns", "an empty or overlong one", "write the name as in the source")
         if folded.setdefault(column.casefold(), column) != column:
             raise _wrong(f"{name}.{column}", "names that differ by more than case", "two alike", "rename one of them")
-        found[column] = _column(about, f"{name}.{column}")
-    return found
+        result[column] = _column(about, f"{name}.{column}")
+    return result
 
 
 def _column(about: object, name: str) -> ColumnCard:
@@ -285,10 +285,10 @@ def _keys(given: object, type: Type, name: str) -> tuple[Value, ...] | None:
     if not isinstance(given, list) or not given:
         got = "an empty list" if isinstance(given, list) else _kind(given)
         raise _wrong(where, "a list of the values that may occur", got, f"write keys = [{EXAMPLES[type]}]")
-    found = tuple(_key(key, type, where) for key in given)
-    if len(set(found)) != len(found):
+    result = tuple(_key(key, type, where) for key in given)
+    if len(set(result)) != len(result):
         raise _wrong(where, "values that differ", "one of them twice", "remove it")
-    return found
+    return result
 
 
 _AS: dict[Type, tuple[type, ...]] = {
@@ -319,14 +319,14 @@ def _key(key: object, type_: Type, where: str) -> Value:
 def _public(given: object, home: Path) -> dict[str, PublicTable]:
     if not isinstance(given, Mapping):
         raise _wrong("public", "a section for each public table", _kind(given), "write [public.regions]")
-    found = {}
+    result = {}
     for name, about in given.items():
         where = f"public.{name}"
         if not NAME.fullmatch(name):
             raise _wrong(where, "a name for SQL: letters, digits and _", "another", "rename it")
         _known(about, _PUBLIC, where)
-        found[name] = PublicTable(_place(_text(about, "source", where, required=True), home), _columns(about, where))
-    return found
+        result[name] = PublicTable(_place(_text(about, "source", where, required=True), home), _columns(about, where))
+    return result
 
 
 def _delta(given: object, name: str) -> float | None:
@@ -381,8 +381,8 @@ def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarante
         analyst = {"epsilon": analyst}
     if analyst is not None:
         _known(analyst, _LOSS, "budget.each_analyst")
-    each = None if analyst is None else _guarantee(analyst, "budget.each_analyst")
-    return (whole, None, each) if per == "dataset" else (None, whole, each)
+    item = None if analyst is None else _guarantee(analyst, "budget.each_analyst")
+    return (whole, None, item) if per == "dataset" else (None, whole, item)
 
 
 def _guarantee(said: Mapping[str, Any], where: str) -> Guarantee:
@@ -414,29 +414,29 @@ def gaps(card: Card) -> list[str]:
     >>> print(gaps(card)[0])
     no bounds for amount: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused
     """
-    found = [
+    result = [
         f"no bounds for {name}: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused"
         for name, column in card.columns.items()
         if column.type in ("integer", "number") and column.bounds is None and column.keys is None and name != card.unit
     ]
     for name, column in card.columns.items():
         if column.keys is None and column.type in ("text", "boolean") and name != card.unit and card.delta is None:
-            found.append(
+            result.append(
                 f"no keys for {name} and no delta: GROUP BY {name} is refused unless the question lists its keys"
             )
     if card.max_rows > MOST_ROWS:
-        found.append(
+        result.append(
             f"max_rows is above {MOST_ROWS}: every question is refused unless it states a smaller one; "
             f"write max_rows = {MOST_ROWS} or less"
         )
     if card.unit is None:
-        found.append(
+        result.append(
             "no unit: every row counts as a person of its own; nobody with several rows is protected as a whole"
         )
     if card.budget is None and card.each_person is None and card.each_analyst is None:
-        found.append("no budget: nothing can be released")
+        result.append("no budget: nothing can be released")
     elif card.ledger is None:
-        found.append("no ledger: what is spent cannot be written down, so nothing can be released")
-    if card.delta is None and not any(isinstance(each, ApproxDP) for each in (card.budget, card.each_person)):
-        found.append("no delta: Gaussian noise under a budget in epsilon, and groups found in the data, are refused")
-    return found
+        result.append("no ledger: what is spent cannot be written down, so nothing can be released")
+    if card.delta is None and not any(isinstance(item, ApproxDP) for item in (card.budget, card.each_person)):
+        result.append("no delta: Gaussian noise under a budget in epsilon, and groups found in the data, are refused")
+    return result

@@ -150,14 +150,14 @@ def _number(expression: Expression, find: Lookup) -> Typed:
         known = Range.of(least, most, 1 / scale).checked()
         return Typed(f"({held(sql, low, high, scale)} / {double(scale)})", "number", known)
     if isinstance(expression, Call) and expression.op in _BRANCHING:
-        found = _BRANCHING[expression.op](expression, find, numeric=True)
+        result = _BRANCHING[expression.op](expression, find, numeric=True)
     else:
-        found = compile(expression, find)
-    if found.type not in ("integer", "number"):
-        raise _wrong("a number", found.type)
-    if found.type == "integer":
-        return Typed(f"CAST({found.sql} AS DOUBLE)", "number", found.range)
-    return found
+        result = compile(expression, find)
+    if result.type not in ("integer", "number"):
+        raise _wrong("a number", result.type)
+    if result.type == "integer":
+        return Typed(f"CAST({result.sql} AS DOUBLE)", "number", result.range)
+    return result
 
 
 def _whole(bound: float) -> str:
@@ -230,10 +230,10 @@ def _family(part: Typed) -> str:
 
 
 def _truth(expression: Expression, find: Lookup, *within: str) -> str:
-    found = compile(expression, find)
-    if found.type != "boolean" and found.sql != "NULL":
-        raise _wrong("a condition", found.type)
-    return found.within(*within)
+    result = compile(expression, find)
+    if result.type != "boolean" and result.sql != "NULL":
+        raise _wrong("a condition", result.type)
+    return result.within(*within)
 
 
 def _and_or(call: Call, find: Lookup) -> Typed:
@@ -275,19 +275,19 @@ def _joined(parts: list[Typed]) -> tuple[Type, Range | None]:
         return "text", None
     kind = given[0].type if len({part.type for part in given}) == 1 else "number"
     ranges = [part.range for part in given]
-    known = [each for each in ranges if each is not None]
+    known = [item for item in ranges if item is not None]
     return kind, functools.reduce(operator.or_, known) if len(known) == len(ranges) else None
 
 
 def _values(expressions: list[Expression], find: Lookup, numeric: bool) -> list[Typed]:
     """Compiled alike: as safe doubles, within their bounds, if any is a number or all take part in arithmetic."""
-    found = [compile(expression, find) for expression in expressions]
-    kinds = {part.type for part in found if part.sql != "NULL"}
+    result = [compile(expression, find) for expression in expressions]
+    kinds = {part.type for part in result if part.sql != "NULL"}
     if "number" in kinds or (numeric and kinds == {"integer"}):
         return [
-            part if part.sql == "NULL" else number(each, find) for each, part in zip(expressions, found, strict=True)
+            part if part.sql == "NULL" else number(item, find) for item, part in zip(expressions, result, strict=True)
         ]
-    return found
+    return result
 
 
 def _case(call: Call, find: Lookup, numeric: bool = False) -> Typed:
@@ -321,17 +321,17 @@ _BRANCHING: dict[str, Callable[..., Typed]] = {"case": _case, "coalesce": _coale
 
 def _date_trunc(call: Call, find: Lookup) -> Typed:
     unit, x = call.args
-    found = compile(x, find)
-    if not isinstance(unit, Literal) or unit.value not in PERIODS or found.type not in ("date", "timestamp"):
+    result = compile(x, find)
+    if not isinstance(unit, Literal) or unit.value not in PERIODS or result.type not in ("date", "timestamp"):
         raise InvalidArgument(
             message(
                 "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "something else", "date_trunc('month', x)"
             )
         )
-    if found.type == "date" and unit.value == "hour":
+    if result.type == "date" and unit.value == "hour":
         raise InvalidArgument(message("date_trunc", "a period of days or more", "hour of a date", "use 'day'"))
-    kind = "DATE" if found.type == "date" else "TIMESTAMP"
-    return Typed(f"CAST(DATE_TRUNC({text(str(unit.value))}, {found.sql}) AS {kind})", found.type)
+    kind = "DATE" if result.type == "date" else "TIMESTAMP"
+    return Typed(f"CAST(DATE_TRUNC({text(str(unit.value))}, {result.sql}) AS {kind})", result.type)
 
 
 def _bin(call: Call, find: Lookup) -> Typed:
@@ -339,23 +339,23 @@ def _bin(call: Call, find: Lookup) -> Typed:
     edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
     if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
         raise InvalidArgument(message("bin", "rising numbers as edges", "something else", "pass edges 0, 10, 20"))
-    found = compile(x, find)
-    if found.type not in ("integer", "number"):
-        raise _wrong("a number", found.type)
-    repeated(found.sql, len(edges) + 1)
-    sql = f"CASE WHEN {found.sql} < {double(edges[0])} OR {found.sql} > {double(edges[-1])} THEN NULL "
-    sql += " ".join(f"WHEN {found.sql} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
-    sql += f" WHEN {found.sql} IS NULL THEN NULL ELSE {len(edges) - 2} END"
+    result = compile(x, find)
+    if result.type not in ("integer", "number"):
+        raise _wrong("a number", result.type)
+    repeated(result.sql, len(edges) + 1)
+    sql = f"CASE WHEN {result.sql} < {double(edges[0])} OR {result.sql} > {double(edges[-1])} THEN NULL "
+    sql += " ".join(f"WHEN {result.sql} < {double(edge)} THEN {i}" for i, edge in enumerate(edges[1:-1]))
+    sql += f" WHEN {result.sql} IS NULL THEN NULL ELSE {len(edges) - 2} END"
     return Typed(f"({sql})", "integer", Range.whole(0, len(edges) - 2))
 
 
 def _letters(call: Call, find: Lookup) -> Typed:
-    found = compile(call.args[0], find)
-    if found.type != "text":
-        raise _wrong("text", found.type)
+    result = compile(call.args[0], find)
+    if result.type != "text":
+        raise _wrong("text", result.type)
     lower, upper = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     source, target = (upper, lower) if call.op == "lower" else (lower, upper)
-    return Typed(f"TRANSLATE({found.sql}, '{source}', '{target}')", "text")
+    return Typed(f"TRANSLATE({result.sql}, '{source}', '{target}')", "text")
 
 
 def _wrong(expected: str, got: str) -> WrongType:

@@ -202,10 +202,10 @@ def _inner(x: exp.Expression) -> exp.Expression:
 
 
 def _case(*arms: tuple[Any, Any], otherwise: exp.Expression) -> exp.Case:
-    found = exp.Case(default=otherwise.copy())
+    result = exp.Case(default=otherwise.copy())
     for condition, value in arms:
-        found.append("ifs", exp.If(this=condition.copy(), true=value.copy()))
-    return found
+        result.append("ifs", exp.If(this=condition.copy(), true=value.copy()))
+    return result
 
 
 def _over(left: exp.Expression, right: exp.Expression) -> exp.Expression:

@@ -94,14 +94,14 @@ class Frame:
 
     def grouped(self) -> list[Typed]:
         """The groups' expressions."""
-        found = [expressions.compile(group.value, self.find) for group in self.query.groups]
-        expressions.check_length(sum(len(typed.sql) for typed in found))
-        for group, typed in zip(self.query.groups, found, strict=True):
+        result = [expressions.compile(group.value, self.find) for group in self.query.groups]
+        expressions.check_length(sum(len(typed.sql) for typed in result))
+        for group, typed in zip(self.query.groups, result, strict=True):
             if typed.type == "number":
                 raise InvalidArgument(
                     message(group.name, "groups of whole numbers, text or dates", "a number", "cut it into bins")
                 )
-        return found
+        return result
 
     def source(self, columns: Mapping[str, str]) -> str:
         """``rows``: who (u), in which group (g0, g1, …), with which values."""
@@ -129,8 +129,8 @@ class Frame:
         return f"t.{expressions.name(self.card.unit or '')}"
 
     def _conditions(self) -> list[str]:
-        found = [f"{self._who} IS NOT NULL"] if self.card.unit is not None else []
-        return found if self.query.where is None else [*found, _condition(self.query.where, self.find)]
+        result = [f"{self._who} IS NOT NULL"] if self.card.unit is not None else []
+        return result if self.query.where is None else [*result, _condition(self.query.where, self.find)]
 
     def _joins(self) -> str:
         return "".join(
@@ -183,14 +183,14 @@ class Frame:
     def _small(mixed: str) -> str:
         return f"({mixed} % {_PRIME})"
 
-    def _with(self, found: str, other: str, which: str) -> str:
+    def _with(self, result: str, other: str, which: str) -> str:
         """Two hashes made one: without the exclusive or, a product would order the groups of many people alike."""
-        return self._small(f"({self.phrases.either(found, other)} * {self._key(which)})")
+        return self._small(f"({self.phrases.either(result, other)} * {self._key(which)})")
 
     def marks(self, *more: str) -> str:
         """The keyed hash of a person and a group, and of what else is named: a number below 2^31."""
         unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
-        found = self._small(self._mixed("u", unit))
+        result = self._small(self._mixed("u", unit))
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
             if keys is not None:
                 other = self._small(f"(CAST(g{i} AS BIGINT) * {self._key(f'c{i}')} + {self._key(f'd{i}')})")
@@ -198,11 +198,11 @@ class Frame:
                 other = f"h{i}"
             else:
                 other = f"COALESCE({self._small(self._mixed(f'g{i}', typed.type))}, 1)"
-            found = self._with(found, other, f"e{i}")
+            result = self._with(result, other, f"e{i}")
         for name in more:
             mixed = f"(CAST({name} AS BIGINT) * {self._key(name)} + {self._key(name * 2)})"
-            found = self._with(found, self._small(mixed), name * 3)
-        return self._with(found, str(self._key("f")), "ff")  # once more, or some secrets would favour some groups
+            result = self._with(result, self._small(mixed), name * 3)
+        return self._with(result, str(self._key("f")), "ff")  # once more, or some secrets would favour some groups
 
     @property
     def _early(self) -> bool:
@@ -273,10 +273,10 @@ def _once(table: str, key: str) -> str:
 
 
 def _condition(expression: Expression, find: Lookup) -> str:
-    found = expressions.compile(expression, find)
-    if found.type != "boolean":
-        raise InvalidArgument(message("WHERE", "a condition", found.type, "compare the columns with something"))
-    return found.sql
+    result = expressions.compile(expression, find)
+    if result.type != "boolean":
+        raise InvalidArgument(message("WHERE", "a condition", result.type, "compare the columns with something"))
+    return result.sql
 
 
 def sums(frame: Frame, measures: list[Measure]) -> str:
@@ -295,23 +295,23 @@ def sums(frame: Frame, measures: list[Measure]) -> str:
         added = [_added_by_row(measure, values.get(measure.column, "")) for measure in measures]
         lines = frame.source(columns)
     else:
-        each: dict[str, str] = {}
+        item: dict[str, str] = {}
         for measure in measures:
             x = values.get(measure.column, "")
             if measure.kind == "count":
-                each["n"] = "COUNT(*)"
+                item["n"] = "COUNT(*)"
             if x:
-                each[f"c_{x}"] = f"COUNT({x})"
+                item[f"c_{x}"] = f"COUNT({x})"
                 if measure.grid is not None:
-                    each[f"s_{x}"] = f"CAST(COALESCE(SUM({x}), 0) AS BIGINT)"
+                    item[f"s_{x}"] = f"CAST(COALESCE(SUM({x}), 0) AS BIGINT)"
                 if measure.kind == "square":
-                    each[f"q_{x}"] = f"CAST(COALESCE(SUM({x} * {x}), 0) AS BIGINT)"
-        listed = ["u", *(frame.names if each else frame.carried)]
-        told = [f"{sql} AS {name}" for name, sql in each.items()]
-        lines, before = frame.counted(columns) if each else (frame.source(columns), [])
+                    item[f"q_{x}"] = f"CAST(COALESCE(SUM({x} * {x}), 0) AS BIGINT)"
+        listed = ["u", *(frame.names if item else frame.carried)]
+        told = [f"{sql} AS {name}" for name, sql in item.items()]
+        lines, before = frame.counted(columns) if item else (frame.source(columns), [])
         pairs = f"SELECT {', '.join([*listed, *told])} FROM ({lines}) AS r GROUP BY {', '.join(listed)}"
         added = [_added_by_person(measure, values.get(measure.column, ""), frame) for measure in measures]
-        lines = frame.keep(pairs, list(each))
+        lines = frame.keep(pairs, list(item))
     totals = [f"CAST(COALESCE(SUM({sql}), 0) AS BIGINT) AS m{i}" for i, sql in enumerate(added)]
     return frame.finish(totals, lines, frame.names, before)
 
@@ -377,19 +377,19 @@ def bins(frame: Frame, value: Expression, edges: tuple[float, ...] | None, keys:
     Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
     numbered from 0. NULL and NaN are in none.
     """
-    found = expressions.compile(value, frame.find)
+    result = expressions.compile(value, frame.find)
     if edges is not None:
         bin = bin_of(value, edges, frame.find)
     else:
         assert keys is not None
-        expressions.repeated(found.sql, len(keys))
-        arms = " ".join(f"WHEN {found.sql} = {expressions.literal(key).sql} THEN {i}" for i, key in enumerate(keys))
+        expressions.repeated(result.sql, len(keys))
+        arms = " ".join(f"WHEN {result.sql} = {expressions.literal(key).sql} THEN {i}" for i, key in enumerate(keys))
         bin = f"CASE {arms} ELSE NULL END"
     lines, before = frame.counted({"b": bin}, " WHERE b IS NOT NULL")
     if frame.card.unit is not None:
         person = ["u", *frame.carried]
-        each = ", ".join([*person, "b"])
-        counted = f"SELECT {each}, COUNT(*) AS n FROM ({lines}) AS r GROUP BY {each}"
+        item = ", ".join([*person, "b"])
+        counted = f"SELECT {item}, COUNT(*) AS n FROM ({lines}) AS r GROUP BY {item}"
         mark = f"({frame.phrases.divide(frame.marks('b'), 'n')} * {1 << 31} + b)"  # no two bins have the same
         picked = frame.phrases.gathered(counted, person, mark, frame.limit, "b")
         lines = frame.phrases.scattered(frame.keep(picked, ["b"]), frame.names, "b")

@@ -114,10 +114,10 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
     """
     from dither.tables.engines import files, lines
 
-    found = files.find(source)
-    if found.format is not None:
-        for path in found.paths:
-            for line in lines.malformed(path, found.format):
+    result = files.find(source)
+    if result.format is not None:
+        for path in result.paths:
+            for line in lines.malformed(path, result.format):
                 yield path, line
 
 

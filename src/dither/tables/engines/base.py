@@ -62,7 +62,7 @@ class Engine(ABC):
         """The source as it is, for FROM."""
 
     @abstractmethod
-    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
         """A column of the source as the card's type. Never fails on a value."""
 
     @abstractmethod
@@ -97,9 +97,9 @@ class Engine(ABC):
 
     def prepare(self) -> None:
         """Check the source and name its columns; :func:`connect` calls it."""
-        found = self.check()
+        result = self.check()
         self._columns = (
-            {name: column.types[0] for name, column in found.items() if column.types}
+            {name: column.types[0] for name, column in result.items() if column.types}
             if self.card is None
             else {name: column.type for name, column in self.card.columns.items()}
         )
@@ -107,19 +107,19 @@ class Engine(ABC):
             raise InvalidData(
                 message("source", "columns of numbers, text or dates", "none", "convert its columns before")
             )
-        self._opened = {name: found[name] for name in self._columns}
-        self._table = self._safely(lambda: self._name(ROWS, self._query(found, self._columns, self._raw())))
+        self._opened = {name: result[name] for name in self._columns}
+        self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
 
-    def _query(self, found: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
+    def _query(self, result: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
         listed = [
-            exp.alias_(self._typed_column(name, found[name], type), exp.to_identifier(name, quoted=True))
+            exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
         return exp.select(*listed).from_(raw)
 
-    def _typed_column(self, name: str, found: Found, type: Type) -> exp.Expression:
+    def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expression:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
-        value = self._canonical(name, found, type)
+        value = self._canonical(name, result, type)
         return say.limited(value, say.cast(say.column(name), "text"), self.dialect) if type == "text" else value
 
     @property
@@ -143,27 +143,27 @@ class Engine(ABC):
 
     def schema(self) -> dict[str, Type]:
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
-        return {name: found.types[0] for name, found in self._safely(self.found).items() if found.types}
+        return {name: result.types[0] for name, result in self._safely(self.found).items() if result.types}
 
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
-        return [name for name, found in self._safely(self.found).items() if not found.types]
+        return [name for name, result in self._safely(self.found).items() if not result.types]
 
     def check(self) -> Mapping[str, Found]:
         """Whether the source has the card's columns with the card's types; refused if not. Reads no rows."""
-        found = self._safely(self.found)
+        result = self._safely(self.found)
         folded: dict[str, str] = {}
-        for name in found:
+        for name in result:
             if folded.setdefault(name.casefold(), name) != name:
                 raise InvalidData(
                     message("source", "columns that differ by more than case", "two that do not", "rename one of them")
                 )
         for name, column in (self.card.columns if self.card else {}).items():
-            agrees(name, column, found)
-        if any(found.get(name) != column for name, column in self._opened.items()):
+            agrees(name, column, result)
+        if any(result.get(name) != column for name, column in self._opened.items()):
             # how a column is read was settled by the type it had
             raise broken("the columns that it had when it was opened", "others", "open it again")
-        return found
+        return result
 
     def run(self, query: str | exp.Expression) -> Any:
         """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
@@ -220,8 +220,8 @@ class Engine(ABC):
         )
         twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
         most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
-        found = self.run(most).column("most")[0].as_py()
-        return found is None or found == 1
+        result = self.run(most).column("most")[0].as_py()
+        return result is None or result == 1
 
     def _safely(self, work: Callable[[], R]) -> R:
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
@@ -270,18 +270,18 @@ class Engine(ABC):
         self.close()
 
 
-def agrees(name: str, column: ColumnCard, found: Mapping[str, Found]) -> None:
+def agrees(name: str, column: ColumnCard, result: Mapping[str, Found]) -> None:
     """Whether the source has this column of the card; refused if not."""
-    if name not in found:
-        near = next((other for other in found if other.casefold() == name.casefold()), None)
+    if name not in result:
+        near = next((other for other in result if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
         raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
-    if column.type not in found[name].types:
-        likely = found[name].types[:1]
+    if column.type not in result[name].types:
+        likely = result[name].types[:1]
         fix = f"say type = '{likely[0]}' in the card" if likely else "leave it out of the card"
         if column.type == "integer" and likely == ("number",):
             fix += ", or make it whole numbers in the source"
-        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", found[name].native, fix))
+        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", result[name].native, fix))
 
 
 def broken(expected: str, got: str, fix: str) -> InvalidData:

@@ -121,19 +121,21 @@ class Duck(Engine):
 
     def check(self) -> Mapping[str, Found]:
         """As for every engine; files that are new or have changed are read in full as well."""
-        found = super().check()
+        result = super().check()
         if self.card is not None and self._files:
             types = {name: column.type for name, column in self.card.columns.items()}
             purpose = repr((self._csv, types))
             mark = files.identity(self._files, purpose)
             if mark != self._scanned and not files.was_scanned(self._files, mark):
                 with self._lock:
-                    self._safely(lambda: self._scan_csv() if self._csv is not None else self._scan_values(found, types))
+                    self._safely(
+                        lambda: self._scan_csv() if self._csv is not None else self._scan_values(result, types)
+                    )
                 if files.identity(self._files, purpose) != mark:
                     raise broken("files that stay as they are while they are read", "others", "open it again later")
                 files.remember_scan(self._files, mark)
             self._scanned = mark
-        return found
+        return result
 
     def _scan_csv(self) -> None:
         assert self._csv is not None
@@ -148,9 +150,9 @@ class Duck(Engine):
                 "its steward can list the lines with dither.tables.engines.malformed_lines, and correct them",
             )
 
-    def _scan_values(self, found: Mapping[str, Found], types: Mapping[str, Type]) -> None:
+    def _scan_values(self, result: Mapping[str, Found], types: Mapping[str, Type]) -> None:
         """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
-        values = [self._canonical(name, found[name], type) for name, type in types.items()]
+        values = [self._canonical(name, result[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
         try:
             self._execute(say.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
@@ -171,10 +173,10 @@ class Duck(Engine):
             lines = self._connection.execute(sql).fetchall()
         except duckdb.CatalogException:
             raise broken("a table of the database", "none of that name", "check the name after ::") from None
-        found = {str(line[0]): _found(str(line[1])) for line in lines}
+        result = {str(line[0]): _found(str(line[1])) for line in lines}
         if len(self._files) > 1:
             self._alike()
-        return found
+        return result
 
     def _alike(self) -> None:
         """Files of one glob have the same columns; checked in their footers."""
@@ -189,7 +191,7 @@ class Duck(Engine):
     def _raw(self) -> exp.Expression:
         return self._source.copy()
 
-    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
         x: exp.Expression = say.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
@@ -261,15 +263,17 @@ def _paths(paths: tuple[str, ...]) -> exp.Expression:
 
 def of_files(source: str, card: Card | None) -> Duck:
     """Parquet or CSV files."""
-    found = files.find(source)
-    if found.format is not None:
-        header = found.format.header
+    result = files.find(source)
+    if result.format is not None:
+        header = result.format.header
         wanted = header if card is None else tuple(name for name in header if name in card.columns)
-        table = lines.CsvTable(found.paths, found.format, wanted or header[:1])
-        return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=found.paths, csv=found.format)
+        table = lines.CsvTable(result.paths, result.format, wanted or header[:1])
+        return Duck(
+            card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
+        )
     options: dict[str, exp.Expression] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
-    raw = exp.Anonymous(this="read_parquet", expressions=[_paths(found.paths), *_options(options)])
-    return Duck(card, raw, files=found.paths)
+    raw = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
+    return Duck(card, raw, files=result.paths)
 
 
 def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:

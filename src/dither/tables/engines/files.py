@@ -45,18 +45,18 @@ def find(source: str) -> Files:
     if os.path.isdir(path):
         raise broken("a file", "a folder", "name the files in it, for example folder/*.parquet")
     paths = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
-    paths = [each for each in paths if not os.path.isdir(each)]
+    paths = [item for item in paths if not os.path.isdir(item)]
     if not paths:
         raise broken("a file", "no such file", "check the path; in a card it starts from the card's folder")
-    if any(sign in each for each in paths for sign in "*?["):
+    if any(sign in item for item in paths for sign in "*?["):
         raise broken("file names without *, ? and [", "another", "rename the file or its folder")
-    kinds = {_kind(each) for each in paths}
+    kinds = {_kind(item) for item in paths}
     if len(kinds) > 1:
         raise broken("files of one kind", "Parquet and CSV files together", "name them by *.parquet or *.csv")
-    for each in paths:
-        if not os.access(each, os.R_OK):
+    for item in paths:
+        if not os.access(item, os.R_OK):
             raise broken("a file that may be read", "one that may not", "ask its owner for leave to read it")
-        if os.path.getsize(each) == 0:
+        if os.path.getsize(item) == 0:
             raise broken("a file with a schema", "an empty one", "write it again, or leave it out")
     if kinds == {"parquet"}:
         return Files("parquet", tuple(paths))
@@ -173,9 +173,9 @@ def parts_of(table: str) -> list[str]:
     >>> parts_of('clinic."Visits of 2024"')
     ['clinic', 'Visits of 2024']
     """
-    found = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', table)
-    names = [quoted.replace('""', '"') or bare for quoted, bare in found]
-    rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in found)
+    result = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', table)
+    names = [quoted.replace('""', '"') or bare for quoted, bare in result]
+    rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
     if not 1 <= len(names) <= 2 or rebuilt != table or any("\0" in name for name in names):
         raise InvalidArgument(
             message("source", "::table or ::schema.table", "another name", "put odd names in double quotes")

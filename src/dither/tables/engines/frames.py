@@ -76,11 +76,11 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
                     "astype('string'), or leave it out",
                 )
             )
-        found = _typed(values, declared, inferred)
-        if found is None:
+        result = _typed(values, declared, inferred)
+        if result is None:
             unusable.append(name)
         else:
-            plain[name] = found
+            plain[name] = result
     if not plain and not only_declared:
         raise broken("columns of numbers, text or dates", "none", "convert its columns before")
     return pa.table(plain or {"": pa.nulls(0)}), unusable

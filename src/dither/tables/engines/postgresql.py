@@ -89,12 +89,12 @@ class Postgres(Engine):
             "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "
             "JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind = ANY(%s)"
         )
-        found = self._safely(lambda: self._connection.execute(look, (quoted, list("rvmpf"))).fetchone())
-        if found is None:
+        result = self._safely(lambda: self._connection.execute(look, (quoted, list("rvmpf"))).fetchone())
+        if result is None:
             raise broken("a table of the database", "none of that name", "check the name after ::, case matters")
-        if not found[3]:
+        if not result[3]:
             raise broken("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
-        return int(found[0]), str(found[1]), str(found[2])
+        return int(result[0]), str(result[1]), str(result[2])
 
     def found(self) -> Mapping[str, Found]:
         """The columns of the table."""
@@ -103,19 +103,19 @@ class Postgres(Engine):
     def _columns_of(self, oid: int) -> dict[str, Found]:
         with self._lock:
             lines = self._connection.execute(_LOOK, (oid,)).fetchall()
-        found = {name: _found(native, kind, modifier) for name, native, kind, modifier in lines}
-        if not found:
+        result = {name: _found(native, kind, modifier) for name, native, kind, modifier in lines}
+        if not result:
             raise broken("a table of the database", "one that is gone", "open it again")
-        return found
+        return result
 
     def _raw(self) -> exp.Expression:
         return _table(self._relation[1], self._relation[2])
 
-    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
         x: exp.Expression = say.column(name)
-        if found.native.startswith("numeric") and type == "integer":
+        if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
-        if found.native == "numeric":
+        if result.native == "numeric":
             x = _double(x)
         x = say.cast(x, type)
         if type == "text":
@@ -131,11 +131,11 @@ class Postgres(Engine):
         if not same_place(f"{self._url}::", public.source):
             return None
         oid, schema, relation = self._resolved(parts_of(public.source.rpartition("::")[2]))
-        found = self._columns_of(oid)
+        result = self._columns_of(oid)
         for column, said in public.columns.items():
-            agrees(column, said, found)
+            agrees(column, said, result)
         columns = {column: said.type for column, said in public.columns.items()}
-        return exp.Subquery(this=self._query(found, columns, _table(schema, relation)))
+        return exp.Subquery(this=self._query(result, columns, _table(schema, relation)))
 
     def _keep(self, name: str, rows: Any) -> exp.Expression:
         """A temporary table: it is ours alone, and gone with the connection."""

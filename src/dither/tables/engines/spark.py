@@ -94,10 +94,10 @@ class Spark(Engine):
         if "/" in name or name.lower().endswith(".parquet"):
             from dither.tables.engines import files
 
-            found = files.find(name)
-            if found.kind != "parquet":
+            result = files.find(name)
+            if result.kind != "parquet":
                 raise broken("Parquet files for Spark", "CSV files", "leave out spark::, DuckDB reads them")
-            return self._session.read.parquet(*[f"file:{path}" for path in found.paths])
+            return self._session.read.parquet(*[f"file:{path}" for path in result.paths])
         from pyspark.errors import AnalysisException, ParseException
 
         try:
@@ -119,9 +119,9 @@ class Spark(Engine):
     def _raw(self) -> exp.Expression:
         return self._view.copy()
 
-    def _canonical(self, name: str, found: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
         x: exp.Expression = say.column(name)
-        if found.native == "char":  # Spark hands it out with its padding
+        if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
         x = say.cast(x, type)
         if type == "text":
@@ -141,11 +141,11 @@ class Spark(Engine):
 
     def _joined(self, public: PublicTable, view: str) -> exp.Expression:
         frame = self._read(public.source.rpartition("::")[2])
-        found = _columns_of(frame)
+        result = _columns_of(frame)
         for column, said in public.columns.items():
-            agrees(column, said, found)
+            agrees(column, said, result)
         columns = {column: said.type for column, said in public.columns.items()}
-        return self._name(view, self._query(found, columns, self._shared(frame)))
+        return self._name(view, self._query(result, columns, self._shared(frame)))
 
     def _keep(self, name: str, rows: Any) -> exp.Expression:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
@@ -200,15 +200,15 @@ class Spark(Engine):
 
 
 def _columns_of(frame: Any) -> dict[str, Found]:
-    found: dict[str, Found] = {}
+    result: dict[str, Found] = {}
     for field in frame.schema.fields:
-        if field.name in found:
+        if field.name in result:
             raise broken("columns that differ", "two of one name", "rename one of them")
         native = field.dataType.simpleString()
         if str(field.metadata.get(_CHAR, "")).startswith("char("):
             native = "char"
-        found[field.name] = _found(native)
-    return found
+        result[field.name] = _found(native)
+    return result
 
 
 def _found(native: str) -> Found:

@@ -17,26 +17,26 @@ from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column
 
 
-def shaped(made: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]) -> Answer:
+def shaped(plan: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]) -> Answer:
     """The noisy table as the question wants it shown."""
-    groups = [group.name for group in made.query.groups]
-    names = [*groups, *made.query.aggregates]
+    groups = [group.name for group in plan.query.groups]
+    names = [*groups, *plan.query.aggregates]
     lines = []
     for i, key in enumerate(noisy.keys):
         line = dict(zip(groups, key, strict=True))
-        for name, aggregate in made.query.aggregates.items():
+        for name, aggregate in plan.query.aggregates.items():
             line[name] = _after(noisy.answers[name][i], aggregate, nonnegative, integer)
         line["\0place"] = i
         lines.append(line)
-    wanted = made.query.shape
+    wanted = plan.query.shape
     shown = wanted.columns or {name: Column(name) for name in names}
     kept = evaluate.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
     types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
-    for name, aggregate in made.query.aggregates.items():
+    for name, aggregate in plan.query.aggregates.items():
         if aggregate.kind == "mode" and aggregate.value is not None:
             types[name] = expressions.compile(aggregate.value, frame.find).type
         elif aggregate.kind in SIMPLE:
-            types[name] = _type(made, aggregate, integer)
+            types[name] = _type(plan, aggregate, integer)
     errors = {
         name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
         for name, told in shown.items()
@@ -47,7 +47,7 @@ def shaped(made: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, intege
         _held_by(types.get(told.name if isinstance(told, Column) else ""), [row[j] for row in lines_shown])
         for j, told in enumerate(shown.values())
     )
-    return Answer(tuple(shown), kinds, lines_shown, errors, str(made.guarantee), (*_notes(made), *notes))
+    return Answer(tuple(shown), kinds, lines_shown, errors, str(plan.guarantee), (*_notes(plan), *notes))
 
 
 def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -> Any:
@@ -56,13 +56,13 @@ def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -
         return [_after(item, aggregate, nonnegative, integer) for item in value]
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
         return value
-    found = max(value, 0) if nonnegative else value
-    return evaluate.representable(round(found)) if integer else found
+    result = max(value, 0) if nonnegative else value
+    return evaluate.representable(round(result)) if integer else result
 
 
-def _type(made: Plan, aggregate: Aggregate, integer: bool) -> Type:
+def _type(plan: Plan, aggregate: Aggregate, integer: bool) -> Type:
     """The type of a count, sum or histogram, from the plan alone: the same when no group is shown."""
-    adjusted = bool(made.totals) and made.selection is None  # least squares moves counts off the whole numbers
+    adjusted = bool(plan.totals) and plan.selection is None  # least squares moves counts off the whole numbers
     whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
     return "integer" if whole or integer else "number"
 
@@ -78,14 +78,14 @@ def _kind(values: list[Any]) -> Type:
     kinds: dict[type, Type] = {
         bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
     }  # fmt: skip
-    found = {kinds.get(type(value), "text") for value in values if value is not None}
-    return found.pop() if len(found) == 1 else "number" if found <= {"integer", "number"} else "text"
+    result = {kinds.get(type(value), "text") for value in values if value is not None}
+    return result.pop() if len(result) == 1 else "number" if result <= {"integer", "number"} else "text"
 
 
-def _notes(made: Plan) -> tuple[str, ...]:
-    found = list(limitations(made))
-    if made.selection is not None:
-        found.append(f"groups with fewer than about {made.selection.threshold} people are not shown")
-        if made.other:
-            found.append("the last row, without a key, is all groups that are not shown")
-    return tuple(found)
+def _notes(plan: Plan) -> tuple[str, ...]:
+    result = list(limitations(plan))
+    if plan.selection is not None:
+        result.append(f"groups with fewer than about {plan.selection.threshold} people are not shown")
+        if plan.other:
+            result.append("the last row, without a key, is all groups that are not shown")
+    return tuple(result)

@@ -46,32 +46,32 @@ class Noisy:
 def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Noisy:
     """Run a plan's statements and add its noise."""
     groups, noisy = _measured(plan, frame, run)
-    found = Noisy(every_group(plan) or groups)
+    result = Noisy(every_group(plan) or groups)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
             values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
-            found.answers[name], found.errors[name] = values, errors
+            result.answers[name], result.errors[name] = values, errors
     shown = groups[:-1] if plan.other else groups
     for choice, lines in _binned(plan, frame, run, plan.choices):
-        found.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
-        found.errors[choice.name] = [None] * len(shown)
+        result.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
+        result.errors[choice.name] = [None] * len(shown)
     for ranked, lines in _binned(plan, frame, run, plan.quantiles):
         places = [choose(ranked.rank, _filled(lines.get(key, {}), ranked.bins)) for key in shown]
         for name, share in ranked.shares.items():
-            found.answers[name] = [_middle(ranked.aggregate, place[share]) for place in places]
-            found.errors[name] = [None] * len(shown)
+            result.answers[name] = [_middle(ranked.aggregate, place[share]) for place in places]
+            result.errors[name] = [None] * len(shown)
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
         whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
         released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
-        found.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
-        found.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
+        result.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
+        result.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
     if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
         for name, aggregate in plan.query.aggregates.items():
             added = aggregate.kind in ("count", "count_value", "people", "sum")
-            found.answers[name][len(shown) :] = [found.answers[name][-1] if added else None]
-            found.errors[name][len(shown) :] = [None]
-    return found
+            result.answers[name][len(shown) :] = [result.answers[name][-1] if added else None]
+            result.errors[name][len(shown) :] = [None]
+    return result
 
 
 def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
@@ -133,37 +133,37 @@ def _binned(
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Each choice with the counts of its bins by group; those about the same bins share one statement."""
     seen: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
-    for each in wanted:
-        aggregate: Aggregate = each.aggregate
+    for item in wanted:
+        aggregate: Aggregate = item.aggregate
         told = (aggregate.value, aggregate.edges, aggregate.keys)
         if told not in seen:
             assert aggregate.value is not None
-            found: dict[Key, Bins] = {}
+            result: dict[Key, Bins] = {}
             for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
-                found.setdefault(_group(plan, tuple(group)), {})[place] = count
-            seen[told] = found
-        yield each, seen[told]
+                result.setdefault(_group(plan, tuple(group)), {})[place] = count
+            seen[told] = result
+        yield item, seen[told]
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
     """How many values are in each bin of a group."""
-    found = np.zeros(bins, dtype=np.int64)
-    found[list(counts)] = list(counts.values())
-    return found
+    result = np.zeros(bins, dtype=np.int64)
+    result[list(counts)] = list(counts.values())
+    return result
 
 
 def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
-    found = _filled(counts, choice.bins)
+    result = _filled(counts, choice.bins)
     aggregate = choice.aggregate
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
-        return aggregate.keys[int(choice.mechanism.select_index(found))]
-    up_to = np.cumsum(found)
+        return aggregate.keys[int(choice.mechanism.select_index(result))]
+    up_to = np.cumsum(result)
     # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
     inside = math.ceil(min(2 * plan.limit * _EDGE / choice.mechanism.epsilon, _FAR))
     wanted = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
-    misses = np.maximum(0, np.maximum(up_to - found - wanted, wanted - up_to))
+    misses = np.maximum(0, np.maximum(up_to - result - wanted, wanted - up_to))
     return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
 
 
@@ -248,7 +248,7 @@ def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
     empty = replace(frame, tables={**frame.tables, "": engine.empty.sql("duckdb")})
     statements = [bounding.sums(empty, list(plan.measures))] if plan.measures else []
     wanted: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for aggregate in (each.aggregate for each in wanted):
+    for aggregate in (item.aggregate for item in wanted):
         assert aggregate.value is not None
         statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
     for sql in dict.fromkeys(statements):

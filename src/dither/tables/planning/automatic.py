@@ -36,15 +36,15 @@ MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 
 def wanted(query: Query, max_groups: object) -> list[str]:
     """What has to be chosen: ``max_groups``, and the names of aggregates without stated bounds."""
-    found = ["max_groups"] if max_groups == "auto" and query.groups else []
+    result = ["max_groups"] if max_groups == "auto" and query.groups else []
     for name, aggregate in query.aggregates.items():
         if aggregate.bounds == "auto":
             if not isinstance(aggregate.value, Column):
                 raise InvalidArgument(
                     message(name, "a plain column for bounds='auto'", "an expression", "state its bounds")
                 )
-            found.append(name)
-    return found
+            result.append(name)
+    return result
 
 
 def provisional(query: Query) -> Query:
@@ -60,9 +60,9 @@ def _bounded(query: Query, bounds: dict[str, tuple[float, float]]) -> Query:
     return replace(query, aggregates=told)
 
 
-def total(loss: Fraction, chance: Fraction | None) -> Guarantee:
+def total(loss: Fraction, delta: Fraction | None) -> Guarantee:
     """What everything costs, whichever noise is chosen at the end."""
-    return PureDP(loss) if chance is None else ApproxDP(loss, chance)
+    return PureDP(loss) if delta is None else ApproxDP(loss, delta)
 
 
 def settle(
@@ -91,8 +91,8 @@ def settle(
 
 def _enough(lines: list[tuple[Any, ...]], loss: Fraction) -> tuple[int, float]:
     """The number of groups that is enough for 95 % of the people, and the share of all their groups beyond it."""
-    found, width = _noisy(lines, MOST, 1, loss)
-    noisy = np.where(found > width, found, 0).astype(float)  # what may be noise alone would add up in the tail
+    result, width = _noisy(lines, MOST, 1, loss)
+    noisy = np.where(result > width, result, 0).astype(float)  # what may be noise alone would add up in the tail
     groups = np.arange(1, MOST + 1)
     enough = int(np.searchsorted(np.cumsum(noisy), _ENOUGH * noisy.sum())) + 1 if noisy.sum() else 1
     beyond = float((noisy * np.maximum(groups - enough, 0)).sum() / max((noisy * groups).sum(), 1.0))

@@ -110,8 +110,8 @@ def _no_delta(what: str) -> InvalidArgument:
 def _for_error(at: Callable[[float], Plan], wanted: float, least: float) -> Plan:
     """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
 
-    def reaches(loss: float) -> bool:
-        result = at(loss)
+    def reaches(epsilon: float) -> bool:
+        result = at(epsilon)
         if not any(aggregate.kind in SIMPLE for aggregate in result.query.aggregates.values()):
             raise InvalidArgument(
                 message(

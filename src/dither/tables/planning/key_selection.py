@@ -78,10 +78,10 @@ def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tupl
     return tuple(dict.fromkeys(keys))
 
 
-def threshold(noise: Noise, chance: Fraction, groups: int, normal: bool) -> Keys:
+def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> Keys:
     """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
     has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
-    share = (chance / 2 if normal else chance) / groups
+    share = (delta / 2 if normal else delta) / groups
     bits = 64 + (1 / share).__ceil__().bit_length()
     low, high = 1, 2
     while noise.integer_tail(1, high, bits) > share:
@@ -89,7 +89,7 @@ def threshold(noise: Noise, chance: Fraction, groups: int, normal: bool) -> Keys
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if noise.integer_tail(1, middle, bits) > share else (low, middle)
-    return Keys(high, chance, groups)
+    return Keys(high, delta, groups)
 
 
 __all__ = ["Key", "Keys", "Noise", "noisy_measures", "public_keys", "threshold"]

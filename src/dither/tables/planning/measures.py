@@ -36,8 +36,8 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Gri
     bits -= max(0, math.ceil(math.log2(limit)) - 4)
     ends = math.ceil(low) if whole else low, math.floor(high) if whole else high
     scale = 1.0 if whole and ends[1] - ends[0] < 1 << bits else expressions.scale_of(low, high, bits)
-    found = Grid(math.floor(low * scale + 0.5), math.floor(high * scale + 0.5), scale)
-    if max(abs(found.low), abs(found.high)) * limit >= 1 << 32:
+    result = Grid(math.floor(low * scale + 0.5), math.floor(high * scale + 0.5), scale)
+    if max(abs(result.low), abs(result.high)) * limit >= 1 << 32:
         raise InvalidArgument(
             message(
                 "bounds",
@@ -46,7 +46,7 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Gri
                 "subtract a constant in the question",
             )
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True)

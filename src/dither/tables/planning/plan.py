@@ -142,8 +142,8 @@ def make(
         )
     draft = Plan(query, card, keys, groups, limit, PureDP(loss), {})
     parts, weights, chosen = _parts(draft, find)
-    found = _budget(draft, parts, weights, chosen, loss, chance, private, noise)
-    return _with_totals(found, whole, consistent, other) if consistent or other else found
+    result = _budget(draft, parts, weights, chosen, loss, chance, private, noise)
+    return _with_totals(result, whole, consistent, other) if consistent or other else result
 
 
 def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> Plan:
@@ -184,7 +184,7 @@ def check(plan: Plan) -> None:
     frame = plan.frame(_Draft("duckdb"), tables, 0)
     statements.sums(frame, list(plan.measures))
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for told in (each.aggregate for each in binned):
+    for told in (item.aggregate for item in binned):
         assert told.value is not None
         statements.bins(frame, told.value, told.edges, told.keys)
 
@@ -268,11 +268,11 @@ def _parts(
                 parts[name] = (Measure("sum", value, bounds, steps),)
                 weights[name] = (max(abs(bounds[0]), abs(bounds[1])) / typical,)
                 continue
-            found = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
+            result = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
             if kind in ("var", "std"):
                 coarse = grid(bounds, False, SQUARE_BITS, plan.limit)
-                found.append(Measure("square", value, bounds, coarse))
-            parts[name], weights[name] = tuple(found), tuple(1.0 for _ in found)
+                result.append(Measure("square", value, bounds, coarse))
+            parts[name], weights[name] = tuple(result), tuple(1.0 for _ in result)
     for name, aggregate in plan.query.aggregates.items():
         if aggregate.weight is not None:
             own = arguments.positive(aggregate.weight, "weight")
@@ -286,7 +286,7 @@ def _budget(
     weights: dict[str, tuple[float, ...]],
     chosen: list[tuple[str, Aggregate, int]],
     loss: Fraction,
-    chance: Fraction | None,
+    delta: Fraction | None,
     private: bool,
     noise: str,
 ) -> Plan:
@@ -306,7 +306,7 @@ def _budget(
         raise InvalidArgument(message("question", "at least one aggregate", "none", "add COUNT(*), for example"))
     measured = {measure: share / total for measure, share in shares.items() if isinstance(measure, Measure)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
-    noises = _noises(plan, measured, loss, chance, private, noise)
+    noises = _noises(plan, measured, loss, delta, private, noise)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
     choices, counts = [], []
     ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
@@ -320,29 +320,29 @@ def _budget(
             choices.append(Choice(name, aggregate, _chooser(plan, aggregate, own), bins))
     return replace(
         plan,
-        guarantee=ApproxDP(loss, chance) if chance is not None and (private or normal) else PureDP(loss),
+        guarantee=ApproxDP(loss, delta) if delta is not None and (private or normal) else PureDP(loss),
         measures=noises,
         choices=tuple(choices),
         quantiles=tuple(
             _quantiles(plan, same, loss * sum(picked[name] for name, *_ in same)) for same in ranked.values()
         ),
         counts=tuple(counts),
-        selection=threshold(noises[people], chance, plan.groups, normal) if private and chance is not None else None,
+        selection=threshold(noises[people], delta, plan.groups, normal) if private and delta is not None else None,
         parts=parts,
     )
 
 
 def below(epsilon: Fraction) -> float:
     """A float not above it."""
-    found = float(epsilon)
-    return found if Fraction(found) <= epsilon else math.nextafter(found, 0.0)
+    result = float(epsilon)
+    return result if Fraction(result) <= epsilon else math.nextafter(result, 0.0)
 
 
 def _noises(
     plan: Plan,
     shares: dict[Measure, Fraction],
     loss: Fraction,
-    chance: Fraction | None,
+    delta: Fraction | None,
     private: bool,
     noise: str,
 ) -> dict[Measure, Noise]:
@@ -354,12 +354,12 @@ def _noises(
         measure: Laplace(plan.groups * measure.bound(plan.limit), below(loss * share))
         for measure, share in shares.items()
     }
-    if chance is None or noise == "laplace":
+    if delta is None or noise == "laplace":
         if noise == "gaussian":
             raise InvalidArgument(message("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6"))
         return flat
     whole = sum(shares.values(), Fraction(0))
-    ratio = gaussian_ratio(loss * whole, chance / 2 if private else chance)
+    ratio = gaussian_ratio(loss * whole, delta / 2 if private else delta)
     round_: dict[Measure, Noise] = {}
     for measure, share in shares.items():
         reach = up(root_up(Fraction(plan.groups), _BITS) * measure.bound(plan.limit))
@@ -372,9 +372,9 @@ def _noises(
 
 
 def _variance(noise: Noise) -> float:
-    found = noise.variance
-    assert isinstance(found, float)
-    return found
+    result = noise.variance
+    assert isinstance(result, float)
+    return result
 
 
 def _normal(reach: float, ratio: Fraction) -> Gaussian:
@@ -382,9 +382,9 @@ def _normal(reach: float, ratio: Fraction) -> Gaussian:
     wanted = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
     epsilon = gaussian_epsilon(ratio, wanted)
     while True:
-        found = Gaussian(reach, below(epsilon), float(wanted))
-        if Fraction(found.scale) >= Fraction(reach) * ratio:  # type: ignore[arg-type]
-            return found
+        result = Gaussian(reach, below(epsilon), float(wanted))
+        if Fraction(result.scale) >= Fraction(reach) * ratio:  # type: ignore[arg-type]
+            return result
         epsilon *= 1 - Fraction(1, 1 << 30)
 
 

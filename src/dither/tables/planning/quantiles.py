@@ -66,9 +66,9 @@ def levels(shares: Sequence[Fraction]) -> int:
 def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
     """The order in which these quantiles, increasing, are chosen; each for ``epsilon``, a person having ``limit``
     values."""
-    found = _ranks(shares, Fraction(0), Fraction(1), epsilon, limit)
-    assert found is not None
-    return found
+    result = _ranks(shares, Fraction(0), Fraction(1), epsilon, limit)
+    assert result is not None
+    return result
 
 
 def _ranks(shares: Sequence[Fraction], low: Fraction, high: Fraction, epsilon: float, limit: int) -> Rank | None:
@@ -95,13 +95,13 @@ def choose(rank: Rank, counts: Counts, first: int = 0) -> dict[Fraction, int]:
     wanted = at.numerator * int(up_to[-1])
     misses = np.maximum(0, np.maximum(at.denominator * (up_to - fine) - wanted, wanted - at.denominator * up_to))
     bin, part = divmod(int(rank.mechanism.select_index(-misses)), parts)
-    found = {rank.share: first + bin}
+    result = {rank.share: first + bin}
     lower = int(counts[bin]) * (2 * part + 1) // (2 * parts)
     if rank.below is not None:
-        found |= choose(rank.below, np.append(counts[:bin], lower), first)
+        result |= choose(rank.below, np.append(counts[:bin], lower), first)
     if rank.above is not None:
-        found |= choose(rank.above, np.insert(counts[bin + 1 :], 0, counts[bin] - lower), first + bin)
-    return found
+        result |= choose(rank.above, np.insert(counts[bin + 1 :], 0, counts[bin] - lower), first + bin)
+    return result
 
 
 def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, float]:
@@ -116,12 +116,12 @@ def _depth(rank: Rank | None) -> int:
 
 def _errors(rank: Rank, bins: int, sure: float, before: float) -> dict[Fraction, float]:
     own = before + rank.mechanism.error(bins * rank.parts, sure) / (rank.parts * rank.at.denominator)
-    found = {rank.share: own}
+    result = {rank.share: own}
     if rank.below is not None:
-        found |= _errors(rank.below, bins, sure, own * float(rank.below.at))
+        result |= _errors(rank.below, bins, sure, own * float(rank.below.at))
     if rank.above is not None:
-        found |= _errors(rank.above, bins, sure, own * float(1 - rank.above.at))
-    return found
+        result |= _errors(rank.above, bins, sure, own * float(1 - rank.above.at))
+    return result
 
 
 __all__ = ["PARTS", "Rank", "choose", "errors", "levels", "ranks"]

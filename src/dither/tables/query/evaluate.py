@@ -39,11 +39,11 @@ def check(shape: Shape, names: Sequence[str]) -> None:
     Traceback (most recent call last):
     dither.errors.InvalidArgument: shape: expected names of groups and aggregates, got 'm'. Fix: use one of n.
     """
-    for each in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
-        if each is None:
+    for item in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
+        if item is None:
             continue
-        formed(each)
-        for column in sorted(columns(each), key=str):
+        formed(item)
+        for column in sorted(columns(item), key=str):
             if column.table is not None or column.name not in names:
                 fix = closest(column.name, names)
                 got = repr(clip(column.name))
@@ -62,7 +62,7 @@ def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[
     kept = [row for row in rows if shape.having is None or evaluate(shape.having, row) is True]
     for key in reversed(shape.order):
         keyed = [(evaluate(key.value, row), row) for row in kept]
-        known = [each for each in keyed if each[0] is not None]
+        known = [item for item in keyed if item[0] is not None]
         try:
             known.sort(key=operator.itemgetter(0), reverse=key.descending)
         except TypeError:
@@ -85,7 +85,7 @@ def evaluate(expression: Expression, row: Row) -> Any:
     lazy = _LAZY.get(expression.op)
     if lazy is not None:
         return lazy(expression.args, row)
-    values = [evaluate(each, row) for each in expression.args]
+    values = [evaluate(item, row) for item in expression.args]
     if None in values and expression.op != "is_null":
         return None
     try:
@@ -117,11 +117,11 @@ def _mixed(what: str) -> InvalidArgument:
 
 
 def _both(args: Sequence[Expression], row: Row) -> bool | None:
-    return _all([evaluate(each, row) for each in args])
+    return _all([evaluate(item, row) for item in args])
 
 
 def _either(args: Sequence[Expression], row: Row) -> bool | None:
-    values = [evaluate(each, row) for each in args]
+    values = [evaluate(item, row) for item in args]
     return True if True in values else None if None in values else False
 
 
@@ -142,11 +142,11 @@ def _case(args: Sequence[Expression], row: Row) -> Any:
 
 
 def _coalesce(args: Sequence[Expression], row: Row) -> Any:
-    return next((value for each in args if (value := evaluate(each, row)) is not None), None)
+    return next((value for item in args if (value := evaluate(item, row)) is not None), None)
 
 
 def _nullif(args: Sequence[Expression], row: Row) -> Any:
-    value, other = (Literal(evaluate(each, row)) for each in args)
+    value, other = (Literal(evaluate(item, row)) for item in args)
     return None if evaluate(Call("=", (value, other)), row) is True else value.value
 
 
@@ -168,7 +168,7 @@ def _moment(value: date) -> datetime:
 
 def _in(value: Any, *others: Any) -> bool:
     equal = _STRICT["="]
-    return any(equal(value, each) for each in others)
+    return any(equal(value, item) for item in others)
 
 
 def like(text: str, pattern: str) -> bool:
@@ -189,7 +189,7 @@ def like(text: str, pattern: str) -> bool:
             at, place = retry, star + 1
         else:
             return False
-    return all(each == "%" for each in pattern[place:])
+    return all(item == "%" for item in pattern[place:])
 
 
 def truncated(period: str, value: date) -> date:

@@ -47,21 +47,21 @@ class Rows:
     def _place(self, column: Column) -> tuple[Relation, str]:
         relations = self.relations
         if column.table is not None:
-            relations = tuple(each for each in relations if each.name.casefold() == column.table.casefold())
+            relations = tuple(item for item in relations if item.name.casefold() == column.table.casefold())
             if not relations:
-                fix = closest(column.table, [each.name for each in self.relations])
+                fix = closest(column.table, [item.name for item in self.relations])
                 raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
         for same in (str, str.casefold):
             wanted = same(column.name)
-            found = [(each, name) for each in relations for name in each.columns if same(name) == wanted]
+            result = [(item, name) for item in relations for name in item.columns if same(name) == wanted]
             if column.table is None:
-                found = [(each, name) for each, name in found if name != each.merged]
-            if len(found) > 1:
-                fix = f"write {found[0][0].name}.{found[0][1]}, in the spelling of the card"
+                result = [(item, name) for item, name in result if name != item.merged]
+            if len(result) > 1:
+                fix = f"write {result[0][0].name}.{result[0][1]}, in the spelling of the card"
                 raise InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
-            if found:
-                return found[0]
-        names = [name for each in relations for name in each.columns]
+            if result:
+                return result[0]
+        names = [name for item in relations for name in item.columns]
         raise InvalidArgument(
             message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
         )
@@ -73,7 +73,7 @@ def own(card: Card, name: str | None = None) -> Relation:
     >>> own(Card("visits", "visits.csv", {"region": ColumnCard("text")})).name
     'visits'
     """
-    return Relation(name or card.name, {each: Column(each) for each in card.columns})
+    return Relation(name or card.name, {item: Column(item) for item in card.columns})
 
 
 def public(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
@@ -85,7 +85,7 @@ def public(card: Card, table: str, name: str | None = None) -> tuple[str, Relati
             raise InvalidArgument(message("JOIN", "a public table of the card", "the table itself", fix))
         fix = closest(table, card.public) if card.public else "state it in the card under public"
         raise InvalidArgument(message("JOIN", "a public table of the card", repr(clip(table)), fix))
-    return key, Relation(name or key, {each: Column(each, key) for each in card.public[key].columns})
+    return key, Relation(name or key, {item: Column(item, key) for item in card.public[key].columns})
 
 
 def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
@@ -96,8 +96,8 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
     """
     if name in names:
         return name
-    found = [each for each in names if each.casefold() == name.casefold()]
-    return found[0] if len(found) == 1 else None
+    result = [item for item in names if item.casefold() == name.casefold()]
+    return result[0] if len(result) == 1 else None
 
 
 def card_of(card: Card, column: Column) -> ColumnCard:
@@ -114,10 +114,10 @@ def replaced(expression: Expression, rows: Rows) -> Expression:
     """The expression with every column as written replaced by what it stands for."""
     measure(expression)
 
-    def found(each: Expression) -> Expression:
-        if isinstance(each, Column):
-            return rows.find(each)
-        return Call(each.op, tuple(map(found, each.args))) if isinstance(each, Call) else each
+    def found(item: Expression) -> Expression:
+        if isinstance(item, Column):
+            return rows.find(item)
+        return Call(item.op, tuple(map(found, item.args))) if isinstance(item, Call) else item
 
     return found(expression)
 

@@ -192,4 +192,4 @@ def columns(*expressions: Expression | None) -> set[Column]:
     >>> columns(Call("=", (Column("a"), Literal(1))), None)
     {Column(name='a', table=None)}
     """
-    return {node for each in expressions if each is not None for node in walk(each) if isinstance(node, Column)}
+    return {node for item in expressions if item is not None for node in walk(item) if isinstance(node, Column)}

@@ -96,7 +96,7 @@ def measure(expression: Expression) -> None:
             limit = f"at most {MAX_DEPTH} operations inside each other and {MAX_NODES} in all"
             raise InvalidArgument(message("expression", limit, "more", "write long OR chains as x IN (…), or simplify"))
         if isinstance(node, Call):
-            waiting.extend((each, depth + 1) for each in node.args)
+            waiting.extend((item, depth + 1) for item in node.args)
 
 
 def formed(expression: Expression) -> None:
@@ -211,7 +211,7 @@ def _typed(expression: Expression, types: Types) -> Typed:
         return expression, literal_type(expression.value)
     _formed(expression)
     op = expression.op
-    args = [_typed(each, types) for each in expression.args]
+    args = [_typed(item, types) for item in expression.args]
     if op not in ("case", "coalesce"):
         _no_null(expression, args)
     checked, kind = _CHECKS.get(op, _arithmetic)(expression, args)
@@ -222,15 +222,15 @@ Checked = tuple[Sequence[Expression], Type]
 
 
 def _arithmetic(call: Call, args: list[Typed]) -> Checked:
-    for each, kind in args:
+    for item, kind in args:
         if kind not in _NUMBERS:
-            got = f"{show(each)}, which is {_called(kind)}"
+            got = f"{show(item)}, which is {_called(kind)}"
             fix = (
                 "use date_trunc, or compare with a date" if kind in ("date", "timestamp") else "use a column of numbers"
             )
             raise InvalidArgument(message(show(call), "numbers", got, fix))
     whole = call.op != "/" and all(kind == "integer" for _, kind in args)
-    return [each for each, _ in args], "integer" if whole else "number"
+    return [item for item, _ in args], "integer" if whole else "number"
 
 
 def _compare(call: Call, args: list[Typed]) -> Checked:
@@ -238,17 +238,17 @@ def _compare(call: Call, args: list[Typed]) -> Checked:
 
 
 def _in(call: Call, args: list[Typed]) -> Checked:
-    if not all(isinstance(each, Literal) for each, _ in args[1:]):
+    if not all(isinstance(item, Literal) for item, _ in args[1:]):
         raise InvalidArgument(message("IN", "a list of constants", "an expression", "write it as x = … OR x = …"))
     return _compare(call, args)
 
 
 def _logic(call: Call, args: list[Typed]) -> Checked:
-    for each, kind in args:
+    for item, kind in args:
         if kind != "boolean":
-            got = f"{show(each)}, which is {_called(kind)}"
+            got = f"{show(item)}, which is {_called(kind)}"
             raise InvalidArgument(message(call.op.upper(), "conditions", got, "compare it with something: x > 0"))
-    return [each for each, _ in args], "boolean"
+    return [item for item, _ in args], "boolean"
 
 
 def _like(_call: Call, args: list[Typed]) -> Checked:
@@ -258,7 +258,7 @@ def _like(_call: Call, args: list[Typed]) -> Checked:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "\\" in pattern.value:
         expected = "a constant pattern of %, _ and other characters, without backslash"
         raise InvalidArgument(message("LIKE", expected, show(pattern), "write for example x LIKE 'a%'"))
-    return [each for each, _ in args], "boolean"
+    return [item for item, _ in args], "boolean"
 
 
 def _is_null(_call: Call, args: list[Typed]) -> Checked:
@@ -273,13 +273,13 @@ def _text(call: Call, args: list[Typed]) -> Checked:
 
 def _case(call: Call, args: list[Typed]) -> Checked:
     conditions, branches = args[:-1:2], [*args[1::2], args[-1]]
-    for each, kind in conditions:
+    for item, kind in conditions:
         if kind != "boolean":
-            got = f"{show(each)}, which is {_called(kind)}"
+            got = f"{show(item)}, which is {_called(kind)}"
             raise InvalidArgument(message("CASE WHEN", "a condition", got, "compare it with something: x > 0"))
     values, kind = _alike(call, branches)
-    pairs = zip((each for each, _ in conditions), values, strict=False)
-    return [*(each for pair in pairs for each in pair), values[-1]], kind
+    pairs = zip((item for item, _ in conditions), values, strict=False)
+    return [*(item for pair in pairs for item in pair), values[-1]], kind
 
 
 def _date_trunc(_call: Call, args: list[Typed]) -> Checked:
@@ -299,11 +299,11 @@ def _date_trunc(_call: Call, args: list[Typed]) -> Checked:
 def _bin(_call: Call, args: list[Typed]) -> Checked:
     if args[0][1] not in _NUMBERS:
         raise InvalidArgument(message("bin", "a number", _called(args[0][1]), "use a column of numbers"))
-    edges = [each.value for each, kind in args[1:] if isinstance(each, Literal) and kind in _NUMBERS]
+    edges = [item.value for item, kind in args[1:] if isinstance(item, Literal) and kind in _NUMBERS]
     rising = all(a < b for a, b in itertools.pairwise(edges))  # type: ignore[operator]
     if len(edges) < len(args) - 1 or not rising:
         raise InvalidArgument(message("bin", "constant edges that rise", "others", "write them in order, each once"))
-    return [each for each, _ in args], "integer"
+    return [item for item, _ in args], "integer"
 
 
 def _coalesce(call: Call, args: list[Typed]) -> Checked:
@@ -335,18 +335,18 @@ _CHECKS: dict[str, Callable[[Call, list[Typed]], Checked]] = {
 
 def _alike(call: Call, args: list[Typed]) -> tuple[list[Expression], Type]:
     """The values as values of one kind, and the kind."""
-    varying = {kind for each, kind in args if kind is not None and not isinstance(each, Literal)}
-    fixed = {kind for each, kind in args if kind is not None and isinstance(each, Literal)}
+    varying = {kind for item, kind in args if kind is not None and not isinstance(item, Literal)}
+    fixed = {kind for item, kind in args if kind is not None and isinstance(item, Literal)}
     if len(varying) == 1 and varying <= {"date", "timestamp"}:
         (target,) = varying
     else:
         target = next((kind for kind in ("timestamp", "date") if kind in fixed), "text")
-    args = [_moved(each, target) if isinstance(each, Literal) else (each, kind) for each, kind in args]
+    args = [_moved(item, target) if isinstance(item, Literal) else (item, kind) for item, kind in args]
     kinds = sorted({kind for _, kind in args if kind is not None})
     if not kinds:
         raise InvalidArgument(message(show(call), "a value", "only NULL", "write a value, or leave it out"))
     if len(kinds) == 1 or set(kinds) == set(_NUMBERS):
-        return [each for each, _ in args], "number" if len(kinds) > 1 else kinds[0]
+        return [item for item, _ in args], "number" if len(kinds) > 1 else kinds[0]
     fix = _FIXES.get(frozenset(kinds), "use values of one kind")
     raise InvalidArgument(message(show(call), "values of one kind", " and ".join(kinds), fix))
 

@@ -14,7 +14,7 @@ def closest(name: str, names: Iterable[str]) -> str:
     >>> closest("amuont", ["amount", "region"])
     "write 'amount', the nearest name"
     """
-    known = {each.casefold(): each for each in names}
+    known = {item.casefold(): item for item in names}
     near = difflib.get_close_matches(name.casefold()[:200], known, n=1)
     if near:
         return f"write {known[near[0]]!r}, the nearest name"
@@ -32,9 +32,9 @@ def show(expression: Expression) -> str:
     if isinstance(expression, Literal):
         value = expression.value
         return "NULL" if value is None else clip(repr(value) if isinstance(value, (str, int, float)) else str(value))
-    if any(isinstance(each, Call) for each in expression.args) or len(expression.args) > 3:
+    if any(isinstance(item, Call) for item in expression.args) or len(expression.args) > 3:
         return f"{expression.op} (…)"
-    parts = [show(each) for each in expression.args]
+    parts = [show(item) for item in expression.args]
     infix = len(parts) == 2 and (not expression.op.isidentifier() or expression.op in ("and", "or", "like"))
     return f"{parts[0]} {expression.op} {parts[1]}" if infix else f"{expression.op}({', '.join(parts)})"
 

@@ -144,23 +144,23 @@ def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
         raise refusal("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
     only(node, "this", "expressions")
     args, named = [], {}
-    for each in node.expressions:
-        if isinstance(each, (exp.Kwarg, exp.PropertyEQ)):
-            key = each.this.name.lower()
+    for item in node.expressions:
+        if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
+            key = item.this.name.lower()
             if key not in (PER_ROW, PER_GROUP) or key in named:
                 raise refusal(f"{PER_ROW} or {PER_GROUP}, once", clip(key), f"write {PER_ROW} => (0, 100)")
-            named[key] = _bounds(each.expression, key)
+            named[key] = _bounds(item.expression, key)
         elif named:
             raise refusal("named arguments last", "others after them", f"move {next(iter(named))} to the end")
         else:
-            args.append(each)
+            args.append(item)
     return _Written(node.name.upper(), args, named, ordered, condition)
 
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
         raise refusal(f"{key} => (low, high)", "something else", f"write {key} => (0, 100)")
-    low, high = (number(each, key) for each in node.expressions)
+    low, high = (number(item, key) for item in node.expressions)
     return arguments.bounds((low, high), key)
 
 
@@ -219,7 +219,7 @@ def _people(written: _Written, distinct: exp.Distinct, rows: Rows, card: Card) -
         raise refusal("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
     if card.unit is None:
         raise refusal("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
-    asked = [read(each, row_leaf(rows, "COUNT")) for each in distinct.expressions]
+    asked = [read(item, row_leaf(rows, "COUNT")) for item in distinct.expressions]
     if asked != [Column(card.unit)]:
         fix = f"COUNT(DISTINCT {card.unit}) counts people; for others GROUP BY the column and count the groups"
         raise refusal("COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, asked))})", fix)

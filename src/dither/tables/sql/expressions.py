@@ -135,9 +135,9 @@ def name_of(node: exp.Column) -> Column:
 
 def read(node: exp.Expr, leaf: Leaf) -> Expression:
     """The expression a node stands for."""
-    found = leaf(node)
-    if found is not None:
-        return found
+    result = leaf(node)
+    if result is not None:
+        return result
     binary = _BINARY.get(type(node))
     if binary is not None:
         only(node, "this", "expression", "typed", "safe")
@@ -167,7 +167,7 @@ def _parsed_number(text: str) -> int | float:
         value = int(text) if digits and len(text) < 20 else float(text)
     except ValueError:
         raise refusal("a number", repr(clip(text, 20)), "write it as 12, 1.5 or 1e6") from None
-    vanished = value == 0 and any(each in "123456789" for each in text.lower().split("e")[0])
+    vanished = value == 0 and any(item in "123456789" for item in text.lower().split("e")[0])
     # 2**63 itself is let through, for -2**63
     if math.isinf(value) or vanished or (digits and not 0 <= value <= 2**63):
         raise refusal(
@@ -202,13 +202,13 @@ def _in(node: exp.Expr, leaf: Leaf) -> Expression:
     only(node, "this", "expressions", "negate")
     if not node.expressions:
         raise refusal("IN with a list of constants", "no list", "write the values out: x IN ('a', 'b')")
-    return _negated(node, Call("in", tuple(read(each, leaf) for each in (node.this, *node.expressions))))
+    return _negated(node, Call("in", tuple(read(item, leaf) for item in (node.this, *node.expressions))))
 
 
 def _between(node: exp.Expr, leaf: Leaf) -> Expression:
     only(node, "this", "low", "high", "negate")
     parts = (node.this, node.args["low"], node.args["high"])
-    return _negated(node, Call("between", tuple(read(each, leaf) for each in parts)))
+    return _negated(node, Call("between", tuple(read(item, leaf) for item in parts)))
 
 
 def _like(node: exp.Expr, leaf: Leaf) -> Expression:
@@ -226,10 +226,10 @@ def _is(node: exp.Expr, leaf: Leaf) -> Expression:
 def _case(node: exp.Expr, leaf: Leaf) -> Expression:
     only(node, "this", "ifs", "default")
     parts: list[Expression] = []
-    for each in node.args["ifs"]:
-        only(each, "this", "true")
-        when = read(each.this, leaf)
-        parts += [Call("=", (read(node.this, leaf), when)) if node.this else when, read(each.args["true"], leaf)]
+    for item in node.args["ifs"]:
+        only(item, "this", "true")
+        when = read(item.this, leaf)
+        parts += [Call("=", (read(node.this, leaf), when)) if node.this else when, read(item.args["true"], leaf)]
     default = node.args.get("default")
     return Call("case", (*parts, read(default, leaf) if default is not None else Literal(None)))
 
@@ -247,9 +247,9 @@ def _function(node: exp.Expr, leaf: Leaf) -> Expression:
     only(node, "this", "expressions")
     name, args = node.name.upper(), node.expressions
     if name in _FUNCTIONS:
-        return Call(_FUNCTIONS[name], tuple(read(each, leaf) for each in args))
+        return Call(_FUNCTIONS[name], tuple(read(item, leaf) for item in args))
     if name == "NULLIF" and len(args) == 2:
-        return Call("nullif", tuple(read(each, leaf) for each in args))
+        return Call("nullif", tuple(read(item, leaf) for item in args))
     if name.endswith("_TRUNC") and name in _SPECIAL and len(args) == 2:
         return _truncated(args, leaf)
     if name == "WIDTH_BUCKET" and len(args) == 4:
@@ -284,15 +284,15 @@ def _truncated(args: list[exp.Expr], leaf: Leaf) -> Expression:
 
 def _bucket(args: list[exp.Expr], leaf: Leaf) -> Expression:
     """1 + bin: buckets count from 1. Outside of the limits it is NULL, and the upper limit is in the last bucket."""
-    low, high, count = (number(each, "WIDTH_BUCKET") for each in args[1:])
+    low, high, count = (number(item, "WIDTH_BUCKET") for item in args[1:])
     if not isinstance(count, int) or not 1 <= count <= MAX_BINS or not low < high:
         fix = "write WIDTH_BUCKET(x, 0, 100, 10)"
         raise refusal(f"WIDTH_BUCKET(x, low, high, n) with low < high, 1 to {MAX_BINS} buckets", "others", fix)
     step = (Fraction(high) - Fraction(low)) / count
-    exact = [Fraction(low) + step * each for each in range(count + 1)]
-    edges = [Literal(int(each) if each.denominator == 1 else float(each)) for each in exact]
-    for each in edges:
-        literal_type(each.value)
+    exact = [Fraction(low) + step * item for item in range(count + 1)]
+    edges = [Literal(int(item) if item.denominator == 1 else float(item)) for item in exact]
+    for item in edges:
+        literal_type(item.value)
     return Call("+", (Call("bin", (read(args[0], leaf), *edges)), Literal(1)))
 
 

@@ -83,7 +83,7 @@ class _Question:
         shown = self._shown()
         having, order, limit = args.get("having"), args.get("order"), args.get("limit")
         kept = truth(self._answer(having.this, names_first=False), self._type, "HAVING") if having else None
-        keys = tuple(self._order(each, list(shown)) for each in order.expressions) if order else ()
+        keys = tuple(self._order(item, list(shown)) for item in order.expressions) if order else ()
         if not self.aggregates:
             raise refusal("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
         shape = Shape(shown, kept, keys, _limit(limit))
@@ -134,7 +134,7 @@ class _Question:
         """The item of SELECT that has this name by AS."""
         if not isinstance(node, exp.Column) or node.table:
             return None
-        return next((each for alias, each in self.items if alias and alias.casefold() == node.name.casefold()), None)
+        return next((item for alias, item in self.items if alias and alias.casefold() == node.name.casefold()), None)
 
     def _add_group(self, written: Expression, default: str) -> None:
         alias = next((alias for alias, node in self.items if alias and self._is(node, written)), None)
@@ -170,16 +170,16 @@ class _Question:
         return shown
 
     def _aggregate(self, node: exp.Expr, alias: str | None = None) -> _Result:
-        found = aggregate(node, self.rows, self.card)
-        if found.max_rows is not None:
-            self.max_rows.add(found.max_rows)
-        self.one_row |= found.one_row
+        result = aggregate(node, self.rows, self.card)
+        if result.max_rows is not None:
+            self.max_rows.add(result.max_rows)
+        self.one_row |= result.one_row
         for name, known in self.aggregates.items():
-            if known == found.aggregate:
+            if known == result.aggregate:
                 return _Result(name)
-        name = alias or self._unique(default_name(found.aggregate))
-        self.aggregates[name] = found.aggregate
-        self.types[name] = answer_type(found.aggregate, self.card)
+        name = alias or self._unique(default_name(result.aggregate))
+        self.aggregates[name] = result.aggregate
+        self.types[name] = answer_type(result.aggregate, self.card)
         return _Result(name)
 
     def _answer(self, node: exp.Expr, names_first: bool) -> Expression:
@@ -188,12 +188,12 @@ class _Question:
     def _reading(self, node: exp.Expr, aliases: bool, names_first: bool = False) -> Expression:
         """The node as an expression on rows and on the answer: aggregates are of the answer, the rest not yet."""
 
-        def leaf(each: exp.Expr) -> Expression | None:
-            if is_aggregate(each):
-                return self._aggregate(each)
-            if not isinstance(each, exp.Column):
+        def leaf(item: exp.Expr) -> Expression | None:
+            if is_aggregate(item):
+                return self._aggregate(item)
+            if not isinstance(item, exp.Column):
                 return None
-            column = name_of(each)
+            column = name_of(item)
             meant = self.meanings.get(column.name.casefold()) if aliases and column.table is None else None
             if meant is None:
                 return self.rows.find(column)
@@ -222,7 +222,7 @@ class _Question:
             fix = f"add it to GROUP BY, or aggregate it: AVG({show(expression)})"
             raise refusal("groups and aggregates", got, fix)
         if isinstance(expression, Call):
-            return Call(expression.op, tuple(self._lifted(each) for each in expression.args))
+            return Call(expression.op, tuple(self._lifted(item) for item in expression.args))
         return expression
 
     def _type(self, column: Column) -> Type:
@@ -291,7 +291,7 @@ def _shifted(expression: Expression) -> Expression | None:
 
 def _group_name(expression: Expression) -> str:
     inside = _shifted(expression) or expression
-    names = sorted(each.name for each in columns(expression))
+    names = sorted(item.name for item in columns(expression))
     op = inside.op if isinstance(inside, Call) and inside.op.isidentifier() else "group"
     return f"{op}_{names[0]}"
 

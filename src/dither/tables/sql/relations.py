@@ -98,13 +98,13 @@ def _inner(node: exp.Subquery, card: Card) -> Rows:
     if any(is_aggregate(each) for item in inner.expressions for each in item.walk()):
         raise refusal("a SELECT of rows in FROM", "an aggregate inside", fix)
     rows = rows_of(inner, card)
-    found: dict[str, Expression] = {}
+    result: dict[str, Expression] = {}
     for item in inner.expressions:
         for name, value in _outputs(item, rows, card):
-            if name.casefold() in (each.casefold() for each in found):
+            if name.casefold() in (each.casefold() for each in result):
                 raise refusal("columns of different names in FROM (SELECT …)", f"{clip(name)!r} twice", "rename one")
-            found[name] = value
-    return Rows((Relation(_alias(node) or "", found),), rows.where, rows.joins)
+            result[name] = value
+    return Rows((Relation(_alias(node) or "", result),), rows.where, rows.joins)
 
 
 def _outputs(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expression]]:
@@ -138,9 +138,9 @@ def _joined(rows: Rows, join: exp.Join, card: Card) -> Rows:
     if isinstance(join.this, exp.Subquery):
         raise refusal("JOIN with a public table", "a subquery", fix)
     name, relation = public(card, _table_name(join.this, "JOIN with a public table", fix), _alias(join.this))
-    if any(each.table == name for each in rows.joins):
+    if any(item.table == name for item in rows.joins):
         raise refusal("each public table once", f"{clip(name)!r} twice", "join it once")
-    if any(each.name.casefold() == relation.name.casefold() for each in rows.relations):
+    if any(item.name.casefold() == relation.name.casefold() for item in rows.relations):
         raise refusal("different names for tables", f"{clip(relation.name)!r} twice", "give one an alias")
     if using:
         if len(using) != 1:
@@ -151,8 +151,8 @@ def _joined(rows: Rows, join: exp.Join, card: Card) -> Rows:
     both_sides = Rows((*rows.relations, relation), rows.where, rows.joins)
     if not using:
         sides = _equality(condition, both_sides, fix)
-    own_sides = [each for each in sides if all(column.table is None for column in columns(each)) and columns(each)]
-    others = [each.name for each in sides if isinstance(each, Column) and each.table == name]
+    own_sides = [item for item in sides if all(column.table is None for column in columns(item)) and columns(item)]
+    others = [item.name for item in sides if isinstance(item, Column) and item.table == name]
     if len(own_sides) != 1 or len(others) != 1:
         raise refusal("a column of the table = a column of the public table", "another equality", fix)
     typed(Call("=", sides), lambda column: type_of(card, column))

@@ -121,13 +121,13 @@ def _tokens(text: str) -> list[Token]:
         raise WrongType(message("SQL", "a text", type(text).__name__, "pass the query as a str"))
     if len(text) > MAX_CHARACTERS:
         raise refusal(f"at most {MAX_CHARACTERS} characters", str(len(text)), "ask a shorter question")
-    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if "\0" in text or any("\ud800" <= item <= "\udfff" for item in text):
         raise refusal("valid Unicode without NUL", "a text that is not", "take the odd characters out")
     # without the word it cannot be BigQuery's form, and cutting is most of the work
     tokens = _cut(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
-    if tokens is None or [each.text.upper() for each in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
+    if tokens is None or [item.text.upper() for item in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         tokens = _cut(text, _Standard)
-    elif any(each.token_type in _TEXTS and "\\" in text[each.start : each.end + 1] for each in tokens):
+    elif any(item.token_type in _TEXTS and "\\" in text[item.start : item.end + 1] for item in tokens):
         raise refusal("texts without backslash", "a backslash", "write the character itself")
     if tokens is None:
         raise refusal("every quote and comment closed", "one that is open", "close it; double a quote inside a text")
@@ -135,7 +135,7 @@ def _tokens(text: str) -> list[Token]:
         tokens = tokens[:-1]
     if not tokens:
         raise refusal("a question", "an empty text", _EXAMPLE.format(table="the table"))
-    if any(each.token_type == TokenType.SEMICOLON for each in tokens):
+    if any(item.token_type == TokenType.SEMICOLON for item in tokens):
         raise refusal("one statement", "several", "ask one question at a time")
     if len(tokens) > MAX_TOKENS:
         raise refusal(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
@@ -152,16 +152,16 @@ def _cut(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
 
 def _shallow(tokens: list[Token]) -> None:
     depth = run = 0
-    for each in tokens:
-        run = run + 1 if each.token_type in _PREFIX else 0
-        depth += (each.token_type in _OPENING) - (each.token_type in _CLOSING)
+    for item in tokens:
+        run = run + 1 if item.token_type in _PREFIX else 0
+        depth += (item.token_type in _OPENING) - (item.token_type in _CLOSING)
         if depth > MAX_TOKEN_DEPTH or run > MAX_TOKEN_DEPTH:
             raise refusal(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
 
 
 def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
     """The tokens without BigQuery's head, and what it states."""
-    words = [each.text.upper() for each in tokens[:5]]
+    words = [item.text.upper() for item in tokens[:5]]
     if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         return tokens, {}
     if words[3:] != ["OPTIONS", "("]:
@@ -172,20 +172,20 @@ def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, ex
         end += 1
     options: dict[str, exp.Expr] = {}
     inside = _parsed([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
-    for each in inside:
-        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
+    for item in inside:
+        if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
             raise refusal("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
-        name = each.this.name.lower()
+        name = item.this.name.lower()
         if name in options:
             raise refusal("each option once", f"{clip(name)} twice", "leave one out")
-        options[name] = each.expression
+        options[name] = item.expression
     return [tokens[0], *tokens[end:]], options
 
 
 def _parsed(tokens: list[Token], text: str) -> exp.Expr:
     parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
     try:
-        trees = [each for each in parser.parse(tokens, text) if each is not None]
+        trees = [item for item in parser.parse(tokens, text) if item is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         place = f"line {first.get('line')}, at {clip(str(first.get('highlight')), 20)!r}"
@@ -200,5 +200,5 @@ def _parsed(tokens: list[Token], text: str) -> exp.Expr:
         node, depth = waiting.pop()
         if depth > MAX_TREE_DEPTH:
             raise refusal(f"at most {MAX_TREE_DEPTH} levels", "more", "write long OR chains as x IN (…)")
-        waiting.extend((each, depth + 1) for each in node.iter_expressions())
+        waiting.extend((item, depth + 1) for item in node.iter_expressions())
     return trees[0]

@@ -123,9 +123,9 @@ def test_guarantees_are_frozen_values(one: Guarantee) -> None:
     with pytest.raises(AttributeError):
         one.epsilon = 0.1  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
-        one._numbers = ()
+        one.exact = ()
     with pytest.raises(AttributeError):
-        del one._numbers
+        del one.exact
     assert one == copy.copy(one)
 
 
@@ -145,8 +145,8 @@ def test_repr_and_str_say_the_numbers() -> None:
 @given(st.one_of(pures, approxes, zcdps))
 def test_what_is_shown_is_never_less_than_what_is_lost(one: Guarantee) -> None:
     shown = eval(repr(one))
-    assert all(a >= b for a, b in zip(shown._numbers, one._numbers, strict=True))
-    assert all(a <= b * (1 + Fraction(1, 10**11)) for a, b in zip(shown._numbers, one._numbers, strict=True))
+    assert all(a >= b for a, b in zip(shown.exact, one.exact, strict=True))
+    assert all(a <= b * (1 + Fraction(1, 10**11)) for a, b in zip(shown.exact, one.exact, strict=True))
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -156,7 +156,7 @@ def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: 
         truth = max(
             mp.mpf(0), exact(epsilon) + mp.log(max(1 - exact(delta) * (1 + mp.exp(-exact(epsilon))), mp.mpf(0)))
         )
-        result = binary(PureDP(epsilon).to_approx(delta)._numbers[0])
+        result = binary(PureDP(epsilon).to_approx(delta).exact[0])
         assert truth <= result <= truth + mp.mpf(10) ** -12
         assert result <= exact(epsilon)
         # by its own definition: randomized response at found has delta no larger
@@ -168,7 +168,7 @@ def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: 
 def test_approx_to_approx_is_the_curve_of_leak_or_randomized_response(delta: float) -> None:
     with mp.workdps(DIGITS):
         own, epsilon = exact(1e-6), mp.mpf(2)
-        result = binary(ApproxDP(2, 1e-6).to_approx(delta)._numbers[0])
+        result = binary(ApproxDP(2, 1e-6).to_approx(delta).exact[0])
         p = 1 / (1 + mp.exp(-epsilon))
         curve = own + (1 - own) * (p - mp.exp(result) * (1 - p))
         assert curve <= exact(delta) + mp.mpf(10) ** -50
@@ -184,7 +184,7 @@ def gaussian_delta(epsilon: Any, sigma: Any) -> Any:
 def test_zcdp_to_approx_is_the_least_of_the_cks_formula(rho: float, delta: float) -> None:
     with mp.workdps(DIGITS):
         r, log_delta = exact(rho), mp.log(exact(delta))
-        result = binary(ZCDP(rho).to_approx(delta)._numbers[0])
+        result = binary(ZCDP(rho).to_approx(delta).exact[0])
 
         def loss(t: Any) -> Any:
             a = 1 + mp.exp(t)
@@ -264,7 +264,7 @@ def test_a_delta_below_the_floats_still_converts() -> None:
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.5, 1, 3, 20, 1000, 10**6])
 def test_pure_to_zcdp_is_epsilon_tanh_half_epsilon_and_bounds_every_order(epsilon: float) -> None:
     with mp.workdps(DIGITS):
-        e, result = exact(epsilon), binary(PureDP(epsilon).to_zcdp()._numbers[0])
+        e, result = exact(epsilon), binary(PureDP(epsilon).to_zcdp().exact[0])
         truth = e * mp.tanh(e / 2)
         assert truth <= result <= truth * (1 + mp.mpf(10) ** -15)
         assert result <= e * e / 2
@@ -292,7 +292,7 @@ def test_groups(size: int) -> None:
     assert PureDP(0.1).group(size) == PureDP(0.1) * size
     assert ZCDP(0.1).group(size) == ZCDP(0.1) * size**2
     with mp.workdps(DIGITS):
-        result = ApproxDP(0.1, 1e-9).group(size)._numbers
+        result = ApproxDP(0.1, 1e-9).group(size).exact
         assert result[0] == Fraction(size, 10)
         truth = mp.mpf(10) ** -9 * mp.fsum(mp.exp(mp.mpf(i) / 10) for i in range(size))
         assert truth <= binary(result[1]) <= truth * (1 + mp.mpf(10) ** -15)
@@ -306,10 +306,10 @@ def test_amplification_is_the_formula_from_above(epsilon: float, rate: float) ->
         e, q = exact(epsilon), exact(rate)
         truth = e + mp.log(q + (1 - q) * mp.exp(-e))
         result = amplify(PureDP(epsilon), rate)
-        assert truth <= binary(result._numbers[0]) <= truth * (1 + mp.mpf(10) ** -12)
+        assert truth <= binary(result.exact[0]) <= truth * (1 + mp.mpf(10) ** -12)
         assert result <= PureDP(epsilon)
     twin = amplify(ApproxDP(epsilon, 1e-6), rate)
-    assert twin == ApproxDP(result._numbers[0], Fraction(1, 10**6) * Fraction(repr(rate)))
+    assert twin == ApproxDP(result.exact[0], Fraction(1, 10**6) * Fraction(repr(rate)))
 
 
 @pytest.mark.parametrize(

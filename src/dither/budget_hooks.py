@@ -142,7 +142,7 @@ def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any]
         bound = signature.bind(*args, **kwargs)
         asked, source = what(bound.arguments), bound.arguments.get("source")
         if isinstance(asked, Asked):  # an object may say another number when it is read again
-            exact = dict(zip(("epsilon", "delta"), asked.guarantee._numbers, strict=False))
+            exact = dict(zip(("epsilon", "delta"), asked.guarantee.exact, strict=False))
             bound.arguments.update({name: exact[name] for name in exact if bound.arguments.get(name) is not None})
         answer: R = present[0].spend(asked, lambda: part(*bound.args, **bound.kwargs), private=is_secure(source))
         return answer

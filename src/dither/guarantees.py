@@ -33,12 +33,13 @@ class Guarantee:
     True
     """
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("exact",)
     _names: ClassVar[tuple[str, ...]] = ()
-    _numbers: tuple[Fraction, ...]
+    exact: tuple[Fraction, ...]
+    """The numbers of the guarantee as exact rationals: (epsilon,), (epsilon, delta) or (rho,)."""
 
     def _set(self, *numbers: Fraction) -> None:
-        object.__setattr__(self, "_numbers", numbers)
+        object.__setattr__(self, "exact", numbers)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a guarantee is frozen")
@@ -47,16 +48,16 @@ class Guarantee:
         raise AttributeError("a guarantee is frozen")
 
     def __reduce__(self) -> tuple[type[Self], tuple[Fraction, ...]]:
-        return type(self), self._numbers
+        return type(self), self.exact
 
     def __hash__(self) -> int:
-        return hash((type(self), self._numbers))
+        return hash((type(self), self.exact))
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._numbers == other._numbers
+        return type(self) is type(other) and self.exact == other.exact
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(_shown(number, 12) for number in self._numbers)})"
+        return f"{type(self).__name__}({', '.join(_shown(number, 12) for number in self.exact)})"
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented
@@ -66,12 +67,12 @@ class Guarantee:
         if not isinstance(other, Guarantee):
             return self if other == 0 else NotImplemented
         left, right = _common(self, other)
-        return _kind(left)(*(a + b for a, b in zip(left._numbers, right._numbers, strict=True)))
+        return _kind(left)(*(a + b for a, b in zip(left.exact, right.exact, strict=True)))
 
     def __mul__(self, times: object) -> Self:
         """The same release so many times."""
         count = arguments.whole(times, "times")
-        return type(self)(*(count * number for number in self._numbers))
+        return type(self)(*(count * number for number in self.exact))
 
     __rmul__ = __mul__
 
@@ -131,15 +132,15 @@ class PureDP(Guarantee):
     @property
     def epsilon(self) -> float:
         """The privacy loss, rounded up to a float."""
-        return up(self._numbers[0])
+        return up(self.exact[0])
 
     @property
     def exact_epsilon(self) -> Fraction:
         """The privacy loss, exactly."""
-        return self._numbers[0]
+        return self.exact[0]
 
     def __str__(self) -> str:
-        return f"ε = {_shown(self._numbers[0], 6)}"
+        return f"ε = {_shown(self.exact[0], 6)}"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """At this delta, epsilon drops to ``epsilon + ln(1 - delta (1 + exp(-epsilon)))``, and no further in general.
@@ -152,7 +153,7 @@ class PureDP(Guarantee):
         return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
 
     def _loss_at(self, delta: Fraction) -> Fraction:
-        return _trade(self._numbers[0], delta)
+        return _trade(self.exact[0], delta)
 
     def to_zcdp(self) -> ZCDP:
         """epsilon-DP implies rho-zCDP with ``rho = epsilon tanh(epsilon / 2)``, which is below the ``epsilon^2 / 2``
@@ -165,7 +166,7 @@ class PureDP(Guarantee):
         >>> PureDP(1).to_zcdp()
         ZCDP(0.462117157261)
         """
-        own = self._numbers[0]
+        own = self.exact[0]
         bits = _BITS + 2 * max(0, own.denominator.bit_length() - own.numerator.bit_length() + 1)
         low = exp_neg(own, bits)[0]
         return ZCDP(min(own * own / 2, Fraction(up(own * Fraction((1 << bits) - low, (1 << bits) + low)))))
@@ -176,10 +177,10 @@ class PureDP(Guarantee):
 
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, PureDP):
-            return self._numbers <= other._numbers
+            return self.exact <= other.exact
         if isinstance(other, ZCDP):
-            return self.to_zcdp()._numbers <= other._numbers
-        return self._loss_at(other._numbers[1]) <= other._numbers[0]
+            return self.to_zcdp().exact <= other.exact
+        return self._loss_at(other.exact[1]) <= other.exact[0]
 
 
 class ApproxDP(Guarantee):
@@ -200,15 +201,15 @@ class ApproxDP(Guarantee):
     @property
     def epsilon(self) -> float:
         """The privacy loss, rounded up to a float."""
-        return up(self._numbers[0])
+        return up(self.exact[0])
 
     @property
     def delta(self) -> float:
         """The failure probability, rounded up to a float."""
-        return up(self._numbers[1])
+        return up(self.exact[1])
 
     def __str__(self) -> str:
-        return f"(ε, δ) = ({_shown(self._numbers[0], 6)}, {_shown(self._numbers[1], 6)})"
+        return f"(ε, δ) = ({_shown(self.exact[0], 6)}, {_shown(self.exact[1], 6)})"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The same promise at a larger delta.
@@ -217,7 +218,7 @@ class ApproxDP(Guarantee):
         ApproxDP(0.986228161869, 0.01)
         """
         wanted = arguments.delta(delta)
-        if wanted < self._numbers[1]:
+        if wanted < self.exact[1]:
             raise InvalidArgument(
                 message(
                     "delta",
@@ -229,11 +230,11 @@ class ApproxDP(Guarantee):
         return ApproxDP(self._loss_at(wanted), delta)
 
     def _loss_at(self, delta: Fraction) -> Fraction:
-        return _trade(self._numbers[0], (delta - self._numbers[1]) / (1 - self._numbers[1]))
+        return _trade(self.exact[0], (delta - self.exact[1]) / (1 - self.exact[1]))
 
     def group(self, size: int) -> ApproxDP:
         """``(size * epsilon, delta (e^(size epsilon) - 1) / (e^epsilon - 1))``; see :meth:`Guarantee.group`."""
-        count, (loss, failure) = arguments.whole(size, "size"), self._numbers
+        count, (loss, failure) = arguments.whole(size, "size"), self.exact
         if count == 1 or loss == 0:
             return self * count
         # the quotient is the sum of e^(i epsilon) over i below size: above 10^6 in the exponent delta is above 1
@@ -250,9 +251,9 @@ class ApproxDP(Guarantee):
         return ApproxDP(count * loss, Fraction(up(failure * growth)))
 
     def _implies(self, other: Guarantee) -> bool:
-        if not isinstance(other, ApproxDP) or other._numbers[1] < self._numbers[1]:
+        if not isinstance(other, ApproxDP) or other.exact[1] < self.exact[1]:
             return False
-        return self._loss_at(other._numbers[1]) <= other._numbers[0]
+        return self._loss_at(other.exact[1]) <= other.exact[0]
 
 
 class ZCDP(Guarantee):
@@ -278,10 +279,10 @@ class ZCDP(Guarantee):
     @property
     def rho(self) -> float:
         """The concentrated privacy loss, rounded up to a float."""
-        return up(self._numbers[0])
+        return up(self.exact[0])
 
     def __str__(self) -> str:
-        return f"ρ = {_shown(self._numbers[0], 6)} (zCDP)"
+        return f"ρ = {_shown(self.exact[0], 6)} (zCDP)"
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
@@ -296,7 +297,7 @@ class ZCDP(Guarantee):
         return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
 
     def _loss_at(self, delta: Fraction) -> Fraction:
-        rho, fast = self._numbers[0], float(self._numbers[0])
+        rho, fast = self.exact[0], float(self.exact[0])
         log_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
         def loss(t: float) -> float:
@@ -322,8 +323,8 @@ class ZCDP(Guarantee):
 
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, ZCDP):
-            return self._numbers <= other._numbers
-        return isinstance(other, ApproxDP) and self._loss_at(other._numbers[1]) <= other._numbers[0]
+            return self.exact <= other.exact
+        return isinstance(other, ApproxDP) and self._loss_at(other.exact[1]) <= other.exact[0]
 
 
 def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -378,7 +379,7 @@ class _NoDelta(ApproxDP):
 
 
 def _as_approx(guarantee: Guarantee) -> Guarantee:
-    return _NoDelta(guarantee._numbers[0]) if isinstance(guarantee, PureDP) else guarantee
+    return _NoDelta(guarantee.exact[0]) if isinstance(guarantee, PureDP) else guarantee
 
 
 def _kind(guarantee: Guarantee) -> type[Guarantee]:
@@ -414,7 +415,7 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
     result, *rest = _checked(guarantees)
     for other in rest:
         left, right = _common(result, other)
-        result = _kind(left)(*(max(a, b) for a, b in zip(left._numbers, right._numbers, strict=True)))
+        result = _kind(left)(*(max(a, b) for a, b in zip(left.exact, right.exact, strict=True)))
     return result
 
 

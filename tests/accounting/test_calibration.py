@@ -39,10 +39,10 @@ from dither.accounting import (
 def test_the_noise_is_enough_and_a_little_less_is_not(events: Any, total: ApproxDP) -> None:
     result = calibrate(events, total)
     assert result.guarantee <= total
-    assert best_of(Sequential(*result.events), total._numbers[1]).guarantee <= total
+    assert best_of(Sequential(*result.events), total.exact[1]).guarantee <= total
     assert result.events == tuple(event.scaled(result.factor) for event in events)
     less = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
-    assert not best_of(less, total._numbers[1]).guarantee <= total
+    assert not best_of(less, total.exact[1]).guarantee <= total
 
 
 def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:

@@ -10,6 +10,8 @@ from claim import CONDITIONS, FAILS, HOLDS, Claim, Found
 
 import claims
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = claims.everything()
 
 

@@ -15,6 +15,8 @@ import pytest
 from dither.cli import demo
 from dither.cli.app import main
 
+pytestmark = pytest.mark.slow
+
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -10,6 +10,8 @@ import pytest
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 GROUPS = "SELECT region, COUNT(*) AS n, AVG(amount) AS spend FROM visits GROUP BY region"
 

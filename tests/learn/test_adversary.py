@@ -15,6 +15,8 @@ from dither.learn import selection
 from dither.learn.budget import Budget, noisy_ceiling
 from dither.learn.descent import NoisyDescent
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(5)
 BOUNDS = (0, 10)
 HOSTILE = np.array([0.0, -0.0, 10.0, np.nextafter(10, 11), 5e-324, -1e-300, 1e100, 1e308, -1e308, 1 / 3, 10 / 3])

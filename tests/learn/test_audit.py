@@ -12,6 +12,8 @@ from dither import learn
 from dither.audit import measure, replay
 from dither.learn import base, budget
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(11)
 ROWS = RNG.uniform(0, 10, size=(400, 3))
 LABELS = (ROWS[:, 0] > ROWS[:, 1]).astype(int)

@@ -23,7 +23,10 @@ from dither.learn import base
 from dither.learn import budget as sums
 
 RNG = np.random.default_rng(4)
-pytestmark = pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")  # fitted again and again
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning"),
+]  # fitted again and again
 
 ROWS = RNG.uniform(-1, 1, (300, 3))
 LABELS = (ROWS[:, 0] > 0).astype(int)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import dither as dp
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
 
+pytestmark = pytest.mark.slow
+
 Ledger = dp.ledger.Ledger
 ODD = ["O'Brien; DROP TABLE dither_entry; --", '"; --', "émigré 🧪", "{}", "%s", ":name", "?", "a/b\\c", " ", "x" * 200]
 WRONG = ["", "x" * 201, "x" * 10_000, "a\0b", "a\nb", "a\tb", "\ud800", "\u202e"]

@@ -17,6 +17,8 @@ import dither as dp
 from dither.ledger import chain
 from dither.ledger.store import Store
 
+pytestmark = pytest.mark.slow
+
 Ledger = dp.ledger.Ledger
 Receipt = dp.ledger.Receipt
 TABLES = ("dither_entry", "dither_account", "dither_person")

@@ -22,6 +22,8 @@ from dither.ledger.answers import encode
 from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
 
+pytestmark = pytest.mark.slow
+
 Ledger = dp.ledger.Ledger
 COST = dp.PureDP(0.25)
 ANSWERS: list[Any] = [

@@ -73,7 +73,7 @@ def test_what_each_mechanism_says_of_itself(mechanism: Any, event: Any) -> None:
     ids=label,
 )
 def test_the_event_implies_the_guarantee(m: Any) -> None:
-    assert best_of(m.event, m.guarantee._numbers[1]).guarantee <= m.guarantee
+    assert best_of(m.event, m.guarantee.exact[1]).guarantee <= m.guarantee
 
 
 def test_gaussian_events_are_of_the_noise_as_it_is() -> None:

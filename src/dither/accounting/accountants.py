@@ -147,7 +147,7 @@ class Advanced(Basic):
         rest = (whole - own) / (2 if needy else 1)
         first = tree.fold(lambda one: _drift(leaf(one)), _sum, max)
         second = tree.fold(lambda one: leaf(one) ** 2, _sum, max)
-        epsilon = plain._numbers[0]
+        epsilon = plain.exact[0]
         if rest > 0:
             one = 1 << _BITS
             inverse = Fraction(-log(rest, _BITS)[0], one)
@@ -303,7 +303,7 @@ def best_of(
                 "describe it by Approximate(epsilon, delta), or pass a larger delta",
             )
         )
-    shown = best[2] if isinstance(best[2], PureDP) and best[0] == best[2]._numbers[0] else ApproxDP(best[0], wanted)
+    shown = best[2] if isinstance(best[2], PureDP) and best[0] == best[2].exact[0] else ApproxDP(best[0], wanted)
     return Best(shown, best[1], tuple(said))
 
 

@@ -43,8 +43,8 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
                 "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
             )
         )
-    less = amplified(one._numbers[0], chance)
-    return PureDP(less) if isinstance(one, PureDP) else ApproxDP(less, chance * one._numbers[1])
+    less = amplified(one.exact[0], chance)
+    return PureDP(less) if isinstance(one, PureDP) else ApproxDP(less, chance * one.exact[1])
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:

@@ -117,13 +117,13 @@ def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
     ((PureDP(0.25), PureDP(0.75)), True)
     """
     whole, shares = _guarantee(total), _weights(weights, None)
-    return tuple(type(whole)(*(share * number for number in whole._numbers)) for share in shares)
+    return tuple(type(whole)(*(share * number for number in whole.exact)) for share in shares)
 
 
 def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
     """How far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
     whole = _guarantee(total)
-    wanted = whole._numbers[0]
+    wanted = whole.exact[0]
     if wanted == 0:
         raise InvalidArgument(message("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example"))
 
@@ -131,8 +131,8 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
         if isinstance(whole, ApproxDP):
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
-            result = best_of(event, whole._numbers[1], useful)
-            loss, promised, who = result.guarantee._loss_at(whole._numbers[1]), result.guarantee, result.accountant
+            result = best_of(event, whole.exact[1], useful)
+            loss, promised, who = result.guarantee._loss_at(whole.exact[1]), result.guarantee, result.accountant
         else:
             accountant = zcdp if isinstance(whole, ZCDP) else basic
             promised, who = accountant.guarantee(event), accountant.name
@@ -145,7 +145,7 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
                         "ask for ApproxDP(epsilon, delta), or choose events with a pure loss",
                     )
                 )
-            loss = promised._numbers[0]
+            loss = promised.exact[0]
         # below and above the total must not be confused, so that is decided exactly
         excess = math.log(loss / wanted) if loss else -700.0
         return max(excess, 1e-300) if loss > wanted else min(excess, -1e-300), promised, who
@@ -158,7 +158,7 @@ def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
     if not isinstance(total, PureDP):
         return None
     whole, twice = (basic.guarantee(Sequential(*(part.scaled(Fraction(n)) for part in parts))) for n in (1, 2))
-    if not isinstance(whole, PureDP) or whole.exact_epsilon != 2 * twice._numbers[0]:
+    if not isinstance(whole, PureDP) or whole.exact_epsilon != 2 * twice.exact[0]:
         return None
     return whole.exact_epsilon / total.exact_epsilon
 

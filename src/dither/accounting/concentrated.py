@@ -53,7 +53,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
     >>> round(float(pure_rho(Fraction(1))), 6)
     0.462117
     """
-    return PureDP(epsilon).to_zcdp()._numbers[0]
+    return PureDP(epsilon).to_zcdp().exact[0]
 
 
 @lru_cache(maxsize=65536)

@@ -295,7 +295,7 @@ class Concentrated(Event):
     rho: Fraction
 
     def __init__(self, rho: float | Fraction) -> None:
-        self._freeze(rho=ZCDP(rho)._numbers[0])
+        self._freeze(rho=ZCDP(rho).exact[0])
 
     @property
     def zcdp(self) -> Fraction:

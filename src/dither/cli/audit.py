@@ -119,7 +119,7 @@ def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarant
 
 
 def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
-    numbers = [] if claim is None else [float(number) for number in claim._numbers]
+    numbers = [] if claim is None else [float(number) for number in claim.exact]
     findings = [f"{name}: {finding}" for name, told in leaks.items() for finding in told]
     measured = {**result.worst.to_dict(), "confidence": result.confidence, "pair": result.name}
     return Row(

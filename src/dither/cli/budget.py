@@ -207,7 +207,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Cha
         return
     new = Limit.of(limit, account.filter)
     if isinstance(account.limit, ApproxDP) and not isinstance(limit, ApproxDP) and new.unit == account.unit:
-        delta = float(account.limit._numbers[1])
+        delta = float(account.limit.exact[1])
         raise InvalidArgument(
             message(
                 "--set",

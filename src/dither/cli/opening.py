@@ -102,7 +102,7 @@ def _option(limit: Guarantee) -> str:
     ('epsilon=2,delta=1e-06', 'rho=0.5')
     """
     names = ("rho",) if isinstance(limit, ZCDP) else ("epsilon", "delta")
-    return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit._numbers, strict=False))
+    return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit.exact, strict=False))
 
 
 __all__ = ["check_receipt", "explained", "open_table", "read_card"]

@@ -259,7 +259,7 @@ class _Fit:
 
 def _whole(guarantee: Guarantee) -> Event:
     """The event of a fit that a ledger answered again: known by its guarantee alone."""
-    numbers = guarantee._numbers
+    numbers = guarantee.exact
     return Pure(*numbers) if isinstance(guarantee, PureDP) else Approximate(*numbers)
 
 

@@ -118,7 +118,7 @@ class Budget(Stateful):
     def _ratio(self, share: Fraction) -> Fraction:
         if not 0 < share <= 1:
             raise InvalidArgument(message("share", "a number above 0 and at most 1", float(share), "pass share=0.5"))
-        numbers = self.guarantee._numbers
+        numbers = self.guarantee.exact
         if self.pure:
             return 1 / (numbers[0] * share)
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
@@ -143,7 +143,7 @@ class Budget(Stateful):
                 message("share", f"at most {float(self.left):g}, which is left", float(weight), "ask for less")
             )
         self._left -= weight
-        self._events.append(Pure(self.guarantee._numbers[0] * weight) if self.pure else GaussianNoise(ratio))
+        self._events.append(Pure(self.guarantee.exact[0] * weight) if self.pure else GaussianNoise(ratio))
         moves = self._moves(aligned)
         return [self._noisy(sums, exactly(reach) * moves, weight) for sums, reach in parts]
 

@@ -364,7 +364,7 @@ def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> fl
             result = best_of(event(noise), delta, (renyi, pld)).guarantee
         except DitherError:  # more than any guarantee may say, or than an accountant can compute
             return math.inf
-        far = math.log(max(float(result._numbers[0] / goal._numbers[0]), 1e-300))
+        far = math.log(max(float(result.exact[0] / goal.exact[0]), 1e-300))
         return min(far, 0.0) if result <= goal else max(far, 1e-300)
 
     high = full

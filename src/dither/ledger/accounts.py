@@ -126,7 +126,7 @@ def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
     """
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
-    return {"kind": type(limit).__name__, "numbers": [str(number) for number in limit._numbers], "filter": filter}
+    return {"kind": type(limit).__name__, "numbers": [str(number) for number in limit.exact], "filter": filter}
 
 
 def promised(told: dict[str, Any]) -> Guarantee | None:

@@ -112,7 +112,7 @@ def check_guarantee(value: object, name: str) -> None:
                 name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
             )
         )
-    if max(number.denominator.bit_length() for number in value._numbers) > _LONGEST:  # type: ignore[attr-defined]
+    if max(number.denominator.bit_length() for number in value.exact) > _LONGEST:  # type: ignore[attr-defined]
         raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
 
 
@@ -123,7 +123,7 @@ def check_filter(value: object) -> None:
 
 
 def _parts(guarantee: object) -> tuple[Fraction, Fraction]:
-    numbers = guarantee._numbers  # type: ignore[attr-defined]
+    numbers = guarantee.exact  # type: ignore[attr-defined]
     return numbers[0], numbers[1] if len(numbers) > 1 else Fraction(0)
 
 
@@ -161,7 +161,7 @@ class Price:
         check_guarantee(guarantee, "cost")
         event = paid if isinstance(paid, Event) else getattr(paid, "event", None)
         known = isinstance(event, Event) and zcdp.supports(event)
-        return cls(guarantee, zcdp.guarantee(event)._numbers[0] if known and event is not None else None)
+        return cls(guarantee, zcdp.guarantee(event).exact[0] if known and event is not None else None)
 
     def __str__(self) -> str:
         return str(self.guarantee)
@@ -175,7 +175,7 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
         return known, Fraction(0)
     epsilon, delta = _parts(guarantee)
     if unit == "rho" and not isinstance(guarantee, ZCDP):
-        epsilon = PureDP(epsilon).to_zcdp()._numbers[0] if epsilon else epsilon
+        epsilon = PureDP(epsilon).to_zcdp().exact[0] if epsilon else epsilon
     elif unit == "epsilon" and isinstance(guarantee, ZCDP):
         raise NotPrivate(
             message(

@@ -83,7 +83,7 @@ class Gaussian(Additive):
         if self.rho is not None:
             if self.epsilon is not None or self.delta is not None:
                 raise InvalidArgument(message("rho", "rho, or epsilon and delta", "both", "leave one of them out"))
-            exact = 1 / (2 * ZCDP(self.rho)._numbers[0])
+            exact = 1 / (2 * ZCDP(self.rho).exact[0])
             low, high = square_root(exact, _BITS)
             root = Fraction(low, 1 << _BITS)
             return root if root * root == exact else Fraction(high, 1 << _BITS)

@@ -130,7 +130,7 @@ def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     low, high = Fraction(0), epsilon
     for _ in range(40):
         middle = Fraction(down((low + high) / 2))
-        if middle > 0 and ZCDP(middle).to_approx(float(delta))._numbers[0] <= epsilon:
+        if middle > 0 and ZCDP(middle).to_approx(float(delta)).exact[0] <= epsilon:
             low = middle
         else:
             high = middle

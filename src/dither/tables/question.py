@@ -204,7 +204,7 @@ class Question:
             return shaped(made, frame, answering.answer(made, frame, run), nonnegative, integer, [])
         many = self._many(options.get("max_groups"))
         settled, groups, notes = automatic.settle(self.query, frame, made.automatic, many, run)
-        epsilon, delta = made.guarantee._numbers[0], made.guarantee._numbers[1:]
+        epsilon, delta = made.guarantee.exact[0], made.guarantee.exact[1:]
         final = plan.make(
             settled,
             made.card,

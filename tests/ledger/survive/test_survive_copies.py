@@ -15,6 +15,8 @@ from work import COST, PEOPLE, SECRET, charged, opened, workers
 import dither as dp
 from dither.ledger import chain
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_clock_that_goes_backwards(ledger: dp.ledger.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.create("visits", limit=dp.PureDP(1))

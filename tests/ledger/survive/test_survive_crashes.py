@@ -15,6 +15,8 @@ from work import COST, PEOPLE, opened, workers
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 KILLS = 200
 
 

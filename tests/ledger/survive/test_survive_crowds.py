@@ -12,6 +12,8 @@ from work import PEOPLE, SECRET, charged, opened, together, workers
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_sixteen_processes_on_one_account(place: str) -> None:

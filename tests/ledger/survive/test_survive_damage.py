@@ -12,6 +12,8 @@ from work import PEOPLE, SECRET
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 FLIPS = 200
 
 

@@ -15,6 +15,8 @@ from work import COST, opened, together
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 OWN_MOUNTS = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
 
 

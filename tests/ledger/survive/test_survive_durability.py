@@ -10,6 +10,8 @@ from work import charged, opened
 
 import dither as dp
 
+pytestmark = pytest.mark.slow
+
 
 def test_sqlite_writes_through(tmp_path: Path) -> None:
     with opened(str(tmp_path / "budget.sqlite")) as ledger:

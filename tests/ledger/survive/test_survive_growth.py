@@ -18,6 +18,8 @@ from dither.ledger.answers import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT
 
+pytestmark = pytest.mark.slow
+
 SMALL, LARGE = 10**3, 10**6
 SERVED = 10**5
 COST = LOSS_UNIT // 10**7

@@ -133,7 +133,7 @@ def _selected(what: Any, up: float, down: float) -> Moved:
     """Scores that rise by ``up`` and fall by ``down`` at most; monotone ones may do one of both only."""
     far = up + down if what.monotone else max(up, down)
     times = far / float(what.sensitivity)
-    return Moved(times, epsilon=float(what.guarantee._numbers[0]) * times)
+    return Moved(times, epsilon=float(what.guarantee.exact[0]) * times)
 
 
 @moved.register
@@ -216,7 +216,7 @@ def _whole(what: Any, times: float) -> tuple[float, float, float]:
     """The whole guarantee, if anything moved."""
     if times == 0:
         return 0.0, 0.0, 0.0
-    numbers = [float(number) for number in what.guarantee._numbers]
+    numbers = [float(number) for number in what.guarantee.exact]
     return numbers[0], 0.0, numbers[1] if len(numbers) > 1 else 0.0
 
 

@@ -164,10 +164,10 @@ def _overspent(steps: list[Moved], claim: Guarantee) -> list[str]:
     """Whether what these neighbours can lose over all releases is more than is claimed."""
     loss, square, delta = (sum(getattr(step, name) for step in steps) for name in ("epsilon", "square", "delta"))
     if isinstance(claim, ZCDP):
-        held = sum(step.epsilon**2 + step.square for step in steps) / 2 <= float(claim._numbers[0]) * (1 + ROUNDING)
+        held = sum(step.epsilon**2 + step.square for step in steps) / 2 <= float(claim.exact[0]) * (1 + ROUNDING)
         held = held and not delta
     else:
-        numbers = [float(number) for number in claim._numbers]
+        numbers = [float(number) for number in claim.exact]
         spare, chance = numbers[0] * (1 + ROUNDING) - loss, numbers[1] if len(numbers) > 1 else 0.0
         normal = (
             0.0

@@ -65,7 +65,7 @@ class Certificate:
     def of(cls, mechanism: str, claim: Guarantee, evidence: Evidence, at: Fraction | None = None) -> Certificate:
         """Compare the evidence with the claim."""
         if at is None:
-            at = Fraction(1) if isinstance(claim, ZCDP) else claim._numbers[0]
+            at = Fraction(1) if isinstance(claim, ZCDP) else claim.exact[0]
         delta = evidence.at(at)
         holds, refuted = _verdict(claim, evidence)
         loss = evidence.loss
@@ -118,9 +118,7 @@ class Certificate:
                 ("rho_low", self.rho_low),
             )
         }
-        claim = {
-            name: float(number) for name, number in zip(_NAMES[type(self.claim)], self.claim._numbers, strict=True)
-        }
+        claim = {name: float(number) for name, number in zip(_NAMES[type(self.claim)], self.claim.exact, strict=True)}
         return {
             "mechanism": self.mechanism,
             "claim": claim,
@@ -175,12 +173,12 @@ def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
     if isinstance(claim, PureDP):
         if evidence.loss is None:
             return False, True
-        return evidence.loss[1] <= claim._numbers[0] + RESOLUTION, evidence.loss[0] > claim._numbers[0]
+        return evidence.loss[1] <= claim.exact[0] + RESOLUTION, evidence.loss[0] > claim.exact[0]
     if isinstance(claim, ApproxDP):
-        low, high = evidence.at(claim._numbers[0])
-        return high <= claim._numbers[1], low > claim._numbers[1]
+        low, high = evidence.at(claim.exact[0])
+        return high <= claim.exact[1], low > claim.exact[1]
     if evidence.rho is not None:
-        return evidence.rho[1] <= claim._numbers[0], evidence.rho[0] > claim._numbers[0]
+        return evidence.rho[1] <= claim.exact[0], evidence.rho[0] > claim.exact[0]
     return evidence.loss is not None and PureDP(evidence.loss[1]) <= claim, False
 
 

@@ -48,9 +48,9 @@ import numpy as np
 Namespace = dict[str, Any]
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
-_ROOTS = ("dither.audit.certify", "dither.mechanisms", "dither.randomness")
+_ROOTS = ("dither.audit.proof.certify", "dither.mechanisms", "dither.randomness")
 _NOT_IMPORTED_FROM = frozenset({"dither", "dither.audit"})
-_FOLDER = Path(__file__).parent.parent
+_FOLDER = Path(__file__).parents[2]
 _STANDARD = str(Path(str(os.__file__)).parent)
 _INSTALLED = tuple(str(Path(_STANDARD) / name) for name in ("site-packages", "dist-packages"))
 _COUNTERS = frozenset({"dither.randomness.source._generation", "dither.stateful._forks"})  # these count forks

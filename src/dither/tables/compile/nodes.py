@@ -1,7 +1,7 @@
 """The few things that DuckDB, PostgreSQL and Spark say differently, each in a form on which they agree to the bit.
 
 Every function takes and returns sqlglot expressions and reads nothing. What they rely on is tested on all three engines
-in ``tests/tables/test_engine_primitives.py``; the sessions that make it so (UTC, ANSI mode, plain string literals) are
+in ``tests/tables/compile/test_nodes.py``; the sessions that make it so (UTC, ANSI mode, plain string literals) are
 set up in :mod:`dither.tables.engines`.
 
 No expression built here fails on a value: what has no answer is NULL. An engine's error would be seen by whoever asks.

@@ -164,7 +164,7 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
         plan,
         totals=totals,
         other=other,
-        guarantee=ApproxDP(whole, promised._numbers[1]) if isinstance(promised, ApproxDP) else PureDP(whole),
+        guarantee=ApproxDP(whole, promised.exact[1]) if isinstance(promised, ApproxDP) else PureDP(whole),
     )
 
 

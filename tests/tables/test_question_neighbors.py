@@ -24,6 +24,8 @@ from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from tables.glass import bounded, card, losses, table
 
+pytestmark = pytest.mark.slow
+
 AMOUNT, AGE, TOWN, REGION, VIP = (Column(name) for name in ("amount", "age", "town", "region", "vip"))
 HALF = Call("/", (AMOUNT, Literal(2)))
 MIXED = Call("*", (Call("coalesce", (AGE, Literal(3))), Call("case", (VIP, AGE, Literal(2)))))

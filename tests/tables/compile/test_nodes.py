@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support_engines import Primitives
+
+pytestmark = pytest.mark.slow
 
 
 class TestDuckDB(Primitives):

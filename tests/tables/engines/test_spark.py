@@ -18,7 +18,7 @@ from dither.tables.engines import connect
 from support_engines import Primitives
 
 # pyspark reads every answer from a socket that it leaves to the collector
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 
 class TestSpark(Primitives):

@@ -19,6 +19,8 @@ from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
 from dither.report.audit import audit_html, most_power, trade_off, write_audit
 
+pytestmark = pytest.mark.slow
+
 EVERY = subjects()
 
 

@@ -14,6 +14,8 @@ from dither.errors import InvalidData
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.engines import connect
 
+pytestmark = pytest.mark.slow
+
 
 def text(*values: bytes | None) -> Any:
     raw = pa.array(values, pa.binary())

@@ -400,4 +400,4 @@ def test_shapes_come_back(shown, having):
 
 def test_nothing_loads_sqlglot_before_a_question():
     code = "import sys, dither, dither.tables.builder.steps; assert 'sqlglot' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])

@@ -26,6 +26,8 @@ from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
 from dither.tables.planning.quantiles import levels, ranks
 
+pytestmark = pytest.mark.slow
+
 X = np.array([1.0, 2.0, 3.0, 4.0])
 Y = np.array([1.0, 2.0, 3.0, 9.0])
 LAPLACE = dp.Laplace(1, 1)

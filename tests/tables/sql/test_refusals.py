@@ -15,6 +15,8 @@ from dither.tables.sql.expressions import syntax
 from dither.tables.sql.parse import parse
 from tables.questions import CARD
 
+pytestmark = pytest.mark.slow
+
 REFUSED = [
     # statements
     ("", "empty"),

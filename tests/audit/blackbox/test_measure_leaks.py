@@ -11,6 +11,8 @@ import dither as dp
 from dither.audit.blackbox.measure import measure
 from dither.tables.answer import Answer
 
+pytestmark = pytest.mark.slow
+
 SURE = 1 - 1e-10
 rng = np.random.default_rng()
 

@@ -21,6 +21,8 @@ from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.engines import connect, malformed_lines
 from support_engines import interrupted
 
+pytestmark = pytest.mark.slow
+
 
 def card(**types: Type) -> Card:
     return Card("t", "…", {name: ColumnCard(type) for name, type in types.items()})

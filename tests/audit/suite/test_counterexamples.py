@@ -9,6 +9,8 @@ from dither.audit.dataflow.replay import replay
 from dither.audit.suite.counterexamples import CASES
 from dither.audit.suite.output_counterexamples import OUTPUT_CASES
 
+pytestmark = pytest.mark.slow
+
 SURE = 1 - 1e-9
 NAMES = [case.name for case in CASES]
 GLUE = [case for case in CASES if case.glue]

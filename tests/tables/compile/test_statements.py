@@ -18,7 +18,7 @@ from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 
 # Py4J leaves its sockets to the garbage collector
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 KINDS = ("duckdb", "postgres", "spark")
 TEXTS = ["", " ", "a", "A", "a ", "é", "e\u0301", "🎲", "x'y", 'q"r', "\\N", "\\", "%", None]

@@ -1,4 +1,4 @@
-"""PostgreSQL: what is its own. The suite that every engine passes is in ``test_engine_primitives.py``."""
+"""PostgreSQL: what is its own. The suite that every engine passes is in ``tests/tables/compile/test_nodes.py``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile.nodes import MAX_TEXT_BYTES, render
 from dither.tables.engines import Engine, connect
 from support_engines import interrupted
+
+pytestmark = pytest.mark.slow
 
 
 def make(place: str, *statements: str) -> None:

@@ -14,6 +14,8 @@ import dither as dp
 from dither.audit.blackbox.measure import _looks, _shares, measure
 from dither.errors import InvalidArgument, WrongType
 
+pytestmark = pytest.mark.slow
+
 SURE = 1 - 1e-10
 FALSE_ALARM = 1e-9
 

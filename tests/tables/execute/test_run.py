@@ -31,7 +31,7 @@ from dither.tables.query.tree import NUMERIC, Aggregate, Call, Column, Group, Li
 from support import assert_distribution
 from tables import questions
 from tables.glass import COLUMNS, bounded, card, table
-from tables.test_session_neighbors import rows as some_rows
+from tables.test_question_neighbors import rows as some_rows
 
 AMOUNT, AGE, TOWN, REGION = (Column(name) for name in ("amount", "age", "town", "region"))
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Frame, Measure
-from dither.tables.planning.groups import every_group, group_numbers
-from dither.tables.planning.key_selection import Key, noisy_measures
+from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles
 from dither.tables.planning.quantiles import choose
 from dither.tables.query.tree import Aggregate, Expression
@@ -35,7 +34,7 @@ Bins = dict[int, int]
 
 
 @dataclass
-class Noisy:
+class NoisyTable:
     """The noisy table: for each group its key, each answer, and how far it may be off (95 %)."""
 
     keys: list[Key]
@@ -43,10 +42,10 @@ class Noisy:
     errors: dict[str, list[float | None]] = field(default_factory=dict)
 
 
-def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> Noisy:
+def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> NoisyTable:
     """Run a plan's statements and add its noise."""
     groups, noisy = _measured(plan, frame, run)
-    result = Noisy(every_group(plan) or groups)
+    result = NoisyTable(every_group(plan.keys) or groups)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
             values, errors = _combined(plan, aggregate, plan.parts[name], noisy, confidence)
@@ -88,7 +87,7 @@ def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
 
 def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """The groups that are shown, and every measure with its noise."""
-    every = group_numbers(plan)
+    every = group_numbers(plan.keys)
     measures = list(plan.measures)
     if not measures:
         return every or [], {}
@@ -255,4 +254,4 @@ def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
         engine.rehearse(sql)
 
 
-__all__ = ["Noisy", "answer", "rehearse"]
+__all__ = ["NoisyTable", "answer", "rehearse"]

@@ -109,7 +109,7 @@ def pay(
     """Charge the question to its accounts, or find its recorded answer."""
     table = question.table
     try:
-        return table.ledger.charge(
+        return table.accounts.ledger.charge(
             table.card.name,
             plan.guarantee,
             key=request.key,
@@ -147,7 +147,7 @@ def compute(
         return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
 
     subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
-    return incidents.shielded(answer, table.incident_log, subject, lambda: table.ledger.incident(charge))
+    return incidents.shielded(answer, table.incident_log, subject, lambda: table.accounts.ledger.incident(charge))
 
 
 def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: Frame) -> Answer:
@@ -178,7 +178,7 @@ def _rows_of(engine: Any) -> Callable[[str], list[tuple[Any, ...]]]:
 def record(question: Question, options: ReleaseOptions, charge: Charge, stored: bytes) -> Answer:
     """Write the answer down, keep the receipt, and only then give the answer."""
     table = question.table
-    released = table.ledger.record(charge, stored)
+    released = table.accounts.ledger.record(charge, stored)
     table.accounts.note_answer()
     if table.card.receipt is not None:
         receipts.keep(table.card.receipt, released.receipt)

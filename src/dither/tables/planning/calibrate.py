@@ -28,7 +28,8 @@ _LARGEST_EPSILON = 1e4
 def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
     """The plan of a question, checked as far as it can be without compiling it."""
     max_groups = max_groups_of(query, card, options)
-    unstated = automatic.unstated(query, max_groups)
+    leaves_open = max_groups == "auto" or any(item.bounds == "auto" for item in query.aggregates.values())
+    unstated = automatic.unstated(query, max_groups) if leaves_open else []
     evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
     delta = plan.first(options.delta, query.delta, card.delta)
     has_delta = pays_delta(card)

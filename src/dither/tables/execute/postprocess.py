@@ -18,7 +18,7 @@ from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column
 
 
-def present(plan: Plan, frame: Frame, noisy: run.NoisyTable, options: ReleaseOptions, notes: list[str]) -> Answer:
+def shape_answer(plan: Plan, frame: Frame, noisy: run.NoisyTable, options: ReleaseOptions, notes: list[str]) -> Answer:
     """The noisy table as the question wants it shown."""
     groups = [group.name for group in plan.query.groups]
     names = [*groups, *plan.query.aggregates]

@@ -21,7 +21,7 @@ from dither.tables.compile.dialect_sql import Phrases
 from dither.tables.compile.statements import Frame
 from dither.tables.execute import incidents, run
 from dither.tables.execute.contributors import Contributors
-from dither.tables.execute.postprocess import present
+from dither.tables.execute.postprocess import shape_answer
 from dither.tables.execute.recorded_key import canonical_request, recorded_key
 from dither.tables.execute.recorded_key_0_1 import key_0_1, request_0_1
 from dither.tables.options import ReleaseOptions
@@ -161,8 +161,8 @@ def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: F
         plan = plan_after_choices(plan, query, max_groups, options)
         context = plan.frame(context.phrases, context.tables, context.secret)
         noisy = run.answer(plan, context, rows)
-        return present(replace(plan, guarantee=guarantee), context, noisy, options, notes)
-    return present(plan, context, run.answer(plan, context, rows), options, notes)
+        return shape_answer(replace(plan, guarantee=guarantee), context, noisy, options, notes)
+    return shape_answer(plan, context, run.answer(plan, context, rows), options, notes)
 
 
 def _rows_of(engine: Any) -> Callable[[str], list[tuple[Any, ...]]]:

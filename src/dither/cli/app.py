@@ -113,7 +113,7 @@ def query(
     if dry_run:
         tables.explain(card, sql, options)
     else:
-        tables.query(card, sql, options, tables.Wanted(format, output, plot, report, force, receipt))
+        tables.query(card, sql, options, tables.OutputOptions(format, output, plot, report, force, receipt))
 
 
 @app.command()

@@ -75,7 +75,7 @@ def explain(path: str, sql: str, options: ReleaseOptions) -> None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OutputOptions:
     """What is to become of an answer: printed in a format, written, plotted, made a page of."""
 
     format: str | None = None
@@ -86,38 +86,38 @@ class Wanted:
     receipt: str | None = None
 
 
-def query(path: str, sql: str, options: ReleaseOptions, wanted: Wanted) -> None:
+def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -> None:
     """Ask, and print, write or plot the answer, or make a page of it. Whatever can fail without the answer is tried
     before the question is charged.
     """
-    format = wanted.format
+    format = output.format
     if format is not None and format not in FORMATS:
         raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
-    if format == "parquet" and wanted.output is None:
+    if format == "parquet" and output.output is None:
         raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
-    ending = Path(wanted.output or "").suffix.lower().lstrip(".")
+    ending = Path(output.output or "").suffix.lower().lstrip(".")
     if format is not None and ending in FORMATS and ending != format:
         raise InvalidArgument(
             message(
                 "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
             )
         )
-    plots.check(wanted.plot)
+    plots.check(output.plot)
     card = read_card(path)
-    with Outputs(force=wanted.force, protected=of_card(path, card)) as outputs:
-        outputs.add("--output", wanted.output, FORMATS if format is None else ())
-        outputs.add("--plot", wanted.plot, plots.ENDINGS)
-        outputs.add("--report", wanted.report, ("html", "htm"))
-        with open_table(path, receipt=wanted.receipt) as table:
+    with Outputs(force=output.force, protected=of_card(path, card)) as outputs:
+        outputs.add("--output", output.output, FORMATS if format is None else ())
+        outputs.add("--plot", output.plot, plots.ENDINGS)
+        outputs.add("--report", output.report, ("html", "htm"))
+        with open_table(path, receipt=output.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(options=options)
-            plotted = plots.column(wanted.plot, plan)
+            plotted = plots.column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explanation = question.explain(options=options) if wanted.report and plan.automatic is None else None
+            explanation = question.explain(options=options) if output.report and plan.automatic is None else None
             with charges.told(str(card.ledger), card.name, sql):
                 with _busy():
                     answer = _current(question.release(options=options))
-                _write(outputs, wanted, answer, plotted, explanation, table, sql)
+                _write(outputs, output, answer, plotted, explanation, table, sql)
 
 
 def _current(answer: Answer) -> Answer:
@@ -128,18 +128,18 @@ def _current(answer: Answer) -> Answer:
 
 
 def _write(
-    outputs: Outputs, wanted: Wanted, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
+    outputs: Outputs, output: OutputOptions, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
     """Print the answer and write the files that were asked for."""
-    outputs.write("--output", lambda room: answer.write(room, wanted.format))
-    if wanted.output is not None or wanted.format is not None:  # stdout is for what a program reads, or for nothing
+    outputs.write("--output", lambda room: answer.write(room, output.format))
+    if output.output is not None or output.format is not None:  # stdout is for what a program reads, or for nothing
         echo(answer.summary(), err=True)
-    if wanted.output is not None:
-        echo(f"written to {wanted.output}", err=True)
-    if wanted.output is None:
-        if wanted.format is None:
+    if output.output is not None:
+        echo(f"written to {output.output}", err=True)
+    if output.output is None:
+        if output.format is None:
             echo(answer)
-        elif wanted.format == "json":
+        elif output.format == "json":
             echo(answer.to_json())
         elif is_terminal():
             echo(answer.to_csv().replace("\r\n", "\n"), end="")
@@ -151,7 +151,7 @@ def _write(
             room, lambda axes: answer.plot(plotted, axes=axes), width=min(100.0, max(6.0, 0.3 * len(answer)))
         ),
     )
-    if wanted.report is not None:
+    if output.report is not None:
         from dither.report import write_html
 
         history = table.ledger.history(table.card.name)
@@ -170,4 +170,4 @@ def _busy() -> Any:
     return Console(stderr=True).status("asking…")
 
 
-__all__ = ["Wanted", "check", "explain", "init", "max_groups_option", "noise_option", "query"]
+__all__ = ["OutputOptions", "check", "explain", "init", "max_groups_option", "noise_option", "query"]

@@ -40,8 +40,8 @@ def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
     ]
     for row in audit.rows:
         first, *rest = cells(row)
-        told = "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
-        parts.append(f'<tr><th scope="row">{escaped(first)}</th>{told}</tr>\n')
+        other_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
+        parts.append(f'<tr><th scope="row">{escaped(first)}</th>{other_cells}</tr>\n')
     parts.append("</tbody>\n</table>\n</div>\n")
     drawn = [row for row in audit.rows if row.measured and row.measured["points"]]
     if drawn:
@@ -116,12 +116,12 @@ def trade_off(row: Row) -> str:
         f'<circle cx="{x(alpha)}" cy="{y(power)}" r="1.8" fill="{"#b00020" if row.refuted else "#1a1a1a"}"/>'
         for alpha, power in row.measured["points"]
     )
-    told = f"{row.name}: {row.claim}, {row.verdict}"
+    label = f"{row.name}: {row.claim}, {row.verdict}"
     whole = _SIZE + 2 * _EDGE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole + 14}" width="{whole}" '
-        f'height="{whole + 14}" role="img" aria-label="{escaped(told)}" font-family="sans-serif" font-size="11">'
-        f"<title>{escaped(told)}</title>"
+        f'height="{whole + 14}" role="img" aria-label="{escaped(label)}" font-family="sans-serif" font-size="11">'
+        f"<title>{escaped(label)}</title>"
         f'<text x="{_EDGE}" y="16" fill="#1a1a1a">{escaped(row.name)}</text>'
         f'<rect x="{_EDGE}" y="{_EDGE}" width="{_SIZE}" height="{_SIZE}" fill="none" stroke="#c8c8c8"/>'
         f'<polygon points="{region}" fill="#dbe7f3" stroke="#4a78a8"/>{points}'

@@ -30,12 +30,12 @@ def chart(answer: Answer, column: str | None = None) -> str:
     lines = list(zip(labels(answer)[:MOST_BARS], values, widths, strict=True))
     low, high = _span(values, widths)
     height = _LINE * len(lines) + 34
-    told = f"{name}, with its error (95 %), {answer.cost}"
+    label = f"{name}, with its error (95 %), {answer.cost}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LABEL + _WIDTH + _SIDE} {height}" '
-        f'width="{_LABEL + _WIDTH + _SIDE}" height="{height}" role="img" aria-label="{escaped(told)}" '
+        f'width="{_LABEL + _WIDTH + _SIDE}" height="{height}" role="img" aria-label="{escaped(label)}" '
         'font-family="sans-serif" font-size="13">',
-        f"<title>{escaped(told)}</title>",
+        f"<title>{escaped(label)}</title>",
         f'<text x="{_LABEL}" y="16" font-weight="bold" fill="#1a1a1a">{escaped(_short(name))}</text>',
     ]
 
@@ -98,12 +98,12 @@ def _short(text: str) -> str:
 def _span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:
     """From the lowest to the highest end of a bar, 0 included. One wild error does not shrink the bars to nothing."""
     drawn = [float(value) for value in values if number(value)]
-    most = 2 * max((abs(value) for value in drawn), default=0.0)
+    largest = 2 * max((abs(value) for value in drawn), default=0.0)
     ends = [0.0]
     for value, width in zip(values, widths, strict=True):
         if number(value):
-            reach = min(float(width), most) if number(width) and width is not None else 0.0
-            ends += [float(value), float(value) - reach, float(value) + reach]
+            half_width = min(float(width), largest) if number(width) and width is not None else 0.0
+            ends += [float(value), float(value) - half_width, float(value) + half_width]
     low, high = min(ends), max(ends)
     if all(value >= 0 for value in drawn):
         low = 0.0

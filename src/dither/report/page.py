@@ -47,8 +47,8 @@ def html(
     Examples
     --------
     >>> from dither.tables.answer import Answer
-    >>> told = Answer(("word", "n"), ("text", "integer"), (("<script>alert(1)</script>", 9),), {"n": (6.0,)}, "ε = 1")
-    >>> "<script" in html(told), "&lt;script&gt;" in html(told)
+    >>> answer = Answer(("word", "n"), ("text", "integer"), (("<script>alert(1)</script>", 9),), {"n": (6.0,)}, "ε = 1")
+    >>> "<script" in html(answer), "&lt;script&gt;" in html(answer)
     (False, True)
     """
     if not isinstance(answer, Answer):
@@ -109,12 +109,12 @@ def _table(answer: Answer) -> str:
     for i, row in enumerate(answer.rows[:MOST_ROWS]):
         cells = []
         for j, (name, value, right) in enumerate(zip(answer.columns, row, numeric, strict=True)):
-            told = "<em>NULL</em>" if value is None else escaped(shown(value))
+            cell = "<em>NULL</em>" if value is None else escaped(shown(value))
             if j == 0 and name not in answer.errors:
-                cells.append(f'<th scope="row">{told}</th>')
+                cells.append(f'<th scope="row">{cell}</th>')
             else:
                 side = ' class="n"' if right else ""
-                cells.append(f"<td{side}>{told}</td>")
+                cells.append(f"<td{side}>{cell}</td>")
             if name in answer.errors:
                 cells.append(f'<td class="n">{escaped(error(answer.errors[name][i]))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
@@ -132,14 +132,14 @@ def _table(answer: Answer) -> str:
 
 def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     paid = " (paid earlier: this is the recorded answer)" if answer.replayed else ""
-    told = [("cost", f"{answer.cost}{paid}")]
+    facts = [("cost", f"{answer.cost}{paid}")]
     left = answer.left if answer.left is not None else _nothing(entries)
     if left is not None:
-        told.append(("left of the budget", left))
-    told += [("note", note) for note in answer.notes]
+        facts.append(("left of the budget", left))
+    facts += [("note", note) for note in answer.notes]
     if answer.receipt:
-        told.append(("receipt", answer.receipt))
-    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in told)
+        facts.append(("receipt", answer.receipt))
+    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)
     after = "<p>Keep the receipt: a ledger that does not hold it has lost entries.</p>\n" if answer.receipt else ""
     return (
         "<h2>What it cost</h2>\n<table>\n<caption>Cost, and what may still be asked.</caption>\n"
@@ -150,10 +150,10 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
 def _nothing(entries: list[Entry] | None) -> str | None:
     """What is left where the answer names nothing: nothing, or what each person has, which is private."""
     for entry in entries or ():
-        for told in entry.body.get("accounts", ()) if entry.kind == "open" else ():
-            if told["account"][1] == "people":
+        for account in entry.body.get("accounts", ()) if entry.kind == "open" else ():
+            if account["account"][1] == "people":
                 return "counted for each person, and private; whoever has not enough left is left out"
-            if told["account"][1] == "dataset" and told["limit"].get("numbers"):
+            if account["account"][1] == "dataset" and account["limit"].get("numbers"):
                 return "nothing"
     return None
 
@@ -163,8 +163,8 @@ def _mechanisms(explanation: Explanation) -> str:
     for line in explanation.lines:
         cells = [escaped(line["answer"]), escaped(line["measure"]), escaped(line["mechanism"])]
         width = "depends on the data" if line["error"] is None else f"± {error(line['error'])}"
-        told = "".join(f"<td>{cell}</td>" for cell in cells[1:])
-        lines.append(f'<tr><th scope="row">{cells[0]}</th>{told}<td>{escaped(width)}</td></tr>\n')
+        other_cells = "".join(f"<td>{cell}</td>" for cell in cells[1:])
+        lines.append(f'<tr><th scope="row">{cells[0]}</th>{other_cells}<td>{escaped(width)}</td></tr>\n')
     head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "what is measured", "how", "error (95 %)"))
     return (
         f"<h2>How it was made private</h2>\n<p>{escaped(explanation.groups)}. {escaped(explanation.bounding)}.</p>\n"
@@ -180,8 +180,8 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
     unit = "ε"
     mine = _own_charge(entries, answer)
     for entry in entries:
-        for told in entry.body.get("accounts", ()) if entry.kind == "open" else ():
-            if told["account"][1] == "dataset" and told.get("unit") == "rho":
+        for account in entry.body.get("accounts", ()) if entry.kind == "open" else ():
+            if account["account"][1] == "dataset" and account.get("unit") == "rho":
                 unit = "ρ"
         if entry.kind != "charge":
             continue
@@ -193,8 +193,8 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
             total += f", δ = {float(Fraction(delta, DELTA_UNIT)):.6g}"
         this = "this answer" if entry.seq == mine else ""
         cells = (entry.at[:19].replace("T", " "), str(promised(entry.body["cost"])), total, this)
-        told_row = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{entry.seq}</th>{told_row}</tr>\n')
+        row_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{entry.seq}</th>{row_cells}</tr>\n')
     caption = "Every charge to this dataset, and the sum up to it."
     if len(rows) > MOST_ENTRIES:
         caption += f" The last {MOST_ENTRIES} of {len(rows)}."

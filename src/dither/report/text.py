@@ -19,8 +19,8 @@ def escaped(text: object) -> str:
     >>> escaped("a\\x00b\\u202ec")
     'a�b�c'
     """
-    told = "".join(_sign(sign) for sign in str(text))
-    return html.escape(told, quote=True)
+    visible = "".join(_sign(sign) for sign in str(text))
+    return html.escape(visible, quote=True)
 
 
 def _sign(sign: str) -> str:

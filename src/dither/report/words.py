@@ -7,7 +7,7 @@ import re
 
 from dither.tables.answer import Answer
 
-_LOSS = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
+_EPSILON = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
 
 
 def factor(cost: str) -> str | None:
@@ -16,11 +16,11 @@ def factor(cost: str) -> str | None:
     >>> factor("ε = 0.5"), factor("(ε, δ) = (1, 1e-07)"), factor("ρ = 0.1 (zCDP)")
     ('1.65', '2.72', None)
     """
-    result = _LOSS.match(cost)
-    loss = float(result[1]) if result else math.inf
-    if loss > 20:
+    result = _EPSILON.match(cost)
+    epsilon = float(result[1]) if result else math.inf
+    if epsilon > 20:
         return None
-    return f"{math.ceil(math.exp(loss) * 100 - 1e-9) / 100:.2f}"
+    return f"{math.ceil(math.exp(epsilon) * 100 - 1e-9) / 100:.2f}"
 
 
 def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
@@ -58,6 +58,6 @@ def not_guaranteed(answer: Answer) -> list[str]:
         "The promise is about the units the card names. Relatives, households and groups of k people are protected k "
         "times less.",
     ]
-    if any(told is None for errors in answer.errors.values() for told in errors):
+    if any(error is None for errors in answer.errors.values() for error in errors):
         result.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
     return result

@@ -172,25 +172,25 @@ class Answer:
                     line.append(short(self.errors[name][i]))
             lines.append(line)
         numeric = [len(lines) > 1 and all(_number(line[j]) for line in lines[1:]) for j in range(len(header))]
-        wide = [max(len(line[j]) for line in lines) for j in range(len(header))]
-        told = [
+        widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
+        output = [
             "  ".join(
                 cell.rjust(width) if number else cell.ljust(width)
-                for cell, width, number in zip(line, wide, numeric, strict=True)
+                for cell, width, number in zip(line, widths, numeric, strict=True)
             ).rstrip()
             for line in lines
         ]
-        told.insert(1, "  ".join("─" * width for width in wide))
+        output.insert(1, "  ".join("─" * width for width in widths))
         if len(self.rows) > most:
-            told.append(f"… {len(self.rows) - most} more rows")
-        return "\n".join([*told, self.summary()])
+            output.append(f"… {len(self.rows) - most} more rows")
+        return "\n".join([*output, self.summary()])
 
     def summary(self) -> str:
         """The cost, what is left, and the notes, a line each."""
-        told = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
+        output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         if self.left is not None:
-            told.append(f"left: {self.left}")
-        return "\n".join([*told, *map(printable, self.notes)])
+            output.append(f"left: {self.left}")
+        return "\n".join([*output, *map(printable, self.notes)])
 
     def stored(self) -> dict[str, Any]:
         """What the ledger keeps of it."""
@@ -198,22 +198,22 @@ class Answer:
             "columns": list(self.columns),
             "types": list(self.types),
             "rows": [[_plain(value) for value in row] for row in self.rows],
-            "errors": {name: list(told) for name, told in self.errors.items()},
+            "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": self.cost,
             "notes": list(self.notes),
         }
 
     @classmethod
-    def restored(cls, told: Mapping[str, Any], **more: Any) -> Answer:
+    def restored(cls, stored: Mapping[str, Any], **more: Any) -> Answer:
         """The answer that was stored."""
-        types = tuple(told["types"])
+        types = tuple(stored["types"])
         return cls(
-            tuple(told["columns"]),
+            tuple(stored["columns"]),
             types,
-            tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in told["rows"]),
-            {name: tuple(errors) for name, errors in told["errors"].items()},
-            told["cost"],
-            tuple(told["notes"]),
+            tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in stored["rows"]),
+            {name: tuple(errors) for name, errors in stored["errors"].items()},
+            stored["cost"],
+            tuple(stored["notes"]),
             **more,
         )
 

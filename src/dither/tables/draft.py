@@ -34,7 +34,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
     title = name or _title(source)
     if not NAME.fullmatch(title):
         raise _wrong("name", "a name for SQL: letters, digits and _", repr(title), 'pass name="visits", for example')
-    said = _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
+    shown_source = _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
     types: dict[str, Type] = dict(columns)
     if unit is not None and types[unit] not in ("integer", "text"):
         raise _wrong(
@@ -42,7 +42,10 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
         )
     parts = [
         _HEAD.format(
-            name=_quoted(title), source=_quoted(said), unit=_unit(unit), ledger=_quoted(f"{title}.ledger.sqlite")
+            name=_quoted(title),
+            source=_quoted(shown_source),
+            unit=_unit(unit),
+            ledger=_quoted(f"{title}.ledger.sqlite"),
         )
     ]
     parts.append(_SPEND.format(per=_PERSON if unit is not None else _DATASET))

@@ -59,7 +59,7 @@ _TOP = (
 _COLUMN = ("type", "bounds", "keys")
 _PUBLIC = ("source", "columns")
 _BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst", "population", "filter")
-_LOSS = ("epsilon", "delta", "rho")
+_GUARANTEE = ("epsilon", "delta", "rho")
 _KINDS: dict[type, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a section",
     date: "a date", datetime: "a date with a time",
@@ -215,31 +215,31 @@ def _file(given: str | None, name: str, home: Path) -> str | None:
 
 def _columns(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
     name = f"{where}.columns" if where else "columns"
-    said = given.get("columns")
-    if not isinstance(said, Mapping) or not said:
-        got = "none" if not said else _kind(said)
+    sections = given.get("columns")
+    if not isinstance(sections, Mapping) or not sections:
+        got = "none" if not sections else _kind(sections)
         raise _wrong(name, "a section for each column", got, f'write [{name}.age] and below it type = "integer"')
     result: dict[str, ColumnCard] = {}
     folded: dict[str, str] = {}
-    for column, about in said.items():
+    for column, section in sections.items():
         if not column or "\0" in column or len(column.encode("utf-8", "replace")) > 255:
             raise _wrong(name, "names of columns", "an empty or overlong one", "write the name as in the source")
         if folded.setdefault(column.casefold(), column) != column:
             raise _wrong(f"{name}.{column}", "names that differ by more than case", "two alike", "rename one of them")
-        result[column] = _column(about, f"{name}.{column}")
+        result[column] = _column(section, f"{name}.{column}")
     return result
 
 
-def _column(about: object, name: str) -> ColumnCard:
-    if isinstance(about, str):
-        about = {"type": about}
-    _known(about, _COLUMN, name)
-    assert isinstance(about, Mapping)
-    type = about.get("type")
+def _column(section: object, name: str) -> ColumnCard:
+    if isinstance(section, str):
+        section = {"type": section}
+    _known(section, _COLUMN, name)
+    assert isinstance(section, Mapping)
+    type = section.get("type")
     if type not in TYPES:
         got = "none" if type is None else repr(type) if isinstance(type, str) else _kind(type)
         raise _wrong(f"{name}.type", _either(TYPES), got, f'write type = "{_near_type(type)}"')
-    return ColumnCard(type, _bounds(about.get("bounds"), type, name), _keys(about.get("keys"), type, name))
+    return ColumnCard(type, _bounds(section.get("bounds"), type, name), _keys(section.get("keys"), type, name))
 
 
 def _near_type(given: object) -> str:
@@ -320,12 +320,14 @@ def _public(given: object, home: Path) -> dict[str, PublicTable]:
     if not isinstance(given, Mapping):
         raise _wrong("public", "a section for each public table", _kind(given), "write [public.regions]")
     result = {}
-    for name, about in given.items():
+    for name, section in given.items():
         where = f"public.{name}"
         if not NAME.fullmatch(name):
             raise _wrong(where, "a name for SQL: letters, digits and _", "another", "rename it")
-        _known(about, _PUBLIC, where)
-        result[name] = PublicTable(_place(_text(about, "source", where, required=True), home), _columns(about, where))
+        _known(section, _PUBLIC, where)
+        result[name] = PublicTable(
+            _place(_text(section, "source", where, required=True), home), _columns(section, where)
+        )
     return result
 
 
@@ -372,35 +374,35 @@ def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarante
         raise _wrong("budget.per", '"dataset" or "person"', got, 'write per = "person", or leave it out')
     if per == "person" and unit is None:
         raise _wrong("budget.per", '"dataset" where no unit is named', '"person"', "name the unit, or per dataset")
-    said = {key: given[key] for key in _LOSS if key in given}
+    stated = {key: given[key] for key in _GUARANTEE if key in given}
     analyst: Any = given.get("each_analyst")
-    if not said and analyst is None:
+    if not stated and analyst is None:
         raise _wrong("budget", "epsilon, epsilon and delta, or rho", "none of them", "write epsilon = 1, for example")
-    whole = _guarantee(said, "budget") if said else None
+    whole = _guarantee(stated, "budget") if stated else None
     if isinstance(analyst, (int, float)) and not isinstance(analyst, bool):
         analyst = {"epsilon": analyst}
     if analyst is not None:
-        _known(analyst, _LOSS, "budget.each_analyst")
+        _known(analyst, _GUARANTEE, "budget.each_analyst")
     item = None if analyst is None else _guarantee(analyst, "budget.each_analyst")
     return (whole, None, item) if per == "dataset" else (None, whole, item)
 
 
-def _guarantee(said: Mapping[str, Any], where: str) -> Guarantee:
-    for key, value in said.items():
+def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
+    for key, value in stated.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise _wrong(f"{where}.{key}", "a number", _kind(value), f"write {key} without quotes")
-    if "rho" in said and len(said) > 1:
+    if "rho" in stated and len(stated) > 1:
         raise _wrong(where, "epsilon or rho", "both", "keep one; rho takes no delta")
-    if "rho" not in said and "epsilon" not in said:
+    if "rho" not in stated and "epsilon" not in stated:
         raise _wrong(where, "epsilon, epsilon and delta, or rho", "no loss", "write epsilon = 1, for example")
     try:
-        if "rho" in said:
-            return ZCDP(said["rho"])
-        if "delta" in said and said["delta"] != 0:
-            if said["epsilon"] == 0:
+        if "rho" in stated:
+            return ZCDP(stated["rho"])
+        if "delta" in stated and stated["delta"] != 0:
+            if stated["epsilon"] == 0:
                 raise _wrong(f"{where}.epsilon", "a number above 0", "0", "write epsilon = 1, for example")
-            return ApproxDP(said["epsilon"], said["delta"])
-        return PureDP(said["epsilon"])
+            return ApproxDP(stated["epsilon"], stated["delta"])
+        return PureDP(stated["epsilon"])
     except DitherError as error:
         if str(error).startswith(where):
             raise

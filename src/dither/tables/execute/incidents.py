@@ -32,8 +32,8 @@ class IncidentLog:
 
     def write(self, subject: str, *errors: BaseException) -> None:
         """Add what happened, with the engine's own messages."""
-        told = "".join("".join(traceback.format_exception(error)) for error in errors)
-        text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{told}"
+        details = "".join("".join(traceback.format_exception(error)) for error in errors)
+        text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{details}"
         handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         try:
             os.chmod(self.path, 0o600)

@@ -29,9 +29,9 @@ def shape_answer(plan: Plan, frame: Frame, noisy: run.NoisyTable, options: Relea
             line[name] = _adjusted(noisy.answers[name][i], aggregate, options)
         line["\0place"] = i
         lines.append(line)
-    wanted = plan.query.shape
-    shown = wanted.columns or {name: Column(name) for name in names}
-    kept = evaluate.apply(replace(wanted, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
+    shape = plan.query.shape
+    shown = shape.columns or {name: Column(name) for name in names}
+    kept = evaluate.apply(replace(shape, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
     types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
     for name, aggregate in plan.query.aggregates.items():
         if aggregate.kind == "mode" and aggregate.value is not None:

@@ -129,20 +129,20 @@ def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -
 
 
 def _binned(
-    plan: Plan, frame: Frame, run: Run, wanted: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...]
+    plan: Plan, frame: Frame, run: Run, items: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...]
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Each choice with the counts of its bins by group; those about the same bins share one statement."""
-    seen: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
-    for item in wanted:
+    counts_of: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
+    for item in items:
         aggregate: Aggregate = item.aggregate
-        told = (aggregate.value, aggregate.edges, aggregate.keys)
-        if told not in seen:
+        bins = (aggregate.value, aggregate.edges, aggregate.keys)
+        if bins not in counts_of:
             assert aggregate.value is not None
             result: dict[Key, Bins] = {}
             for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
                 result.setdefault(_group(plan, tuple(group)), {})[place] = count
-            seen[told] = result
-        yield item, seen[told]
+            counts_of[bins] = result
+        yield item, counts_of[bins]
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
@@ -154,16 +154,16 @@ def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
 
 def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
-    result = _filled(counts, choice.bins)
+    filled = _filled(counts, choice.bins)
     aggregate = choice.aggregate
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
-        return aggregate.keys[int(choice.mechanism.select_index(result))]
-    up_to = np.cumsum(result)
+        return aggregate.keys[int(choice.mechanism.select_index(filled))]
+    up_to = np.cumsum(filled)
     # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
     inside = math.ceil(min(2 * plan.limit * _EDGE / choice.mechanism.epsilon, _FAR))
-    wanted = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
-    misses = np.maximum(0, np.maximum(up_to - result - wanted, wanted - up_to))
+    target = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
+    misses = np.maximum(0, np.maximum(up_to - filled - target, target - up_to))
     return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
 
 
@@ -181,8 +181,8 @@ def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
     """
     empty = replace(frame, tables={**frame.tables, "": engine.empty.sql("duckdb")})
     statements = [bounding.sums(empty, list(plan.measures))] if plan.measures else []
-    wanted: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for aggregate in (item.aggregate for item in wanted):
+    binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
+    for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
         statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
     for sql in dict.fromkeys(statements):

@@ -120,7 +120,7 @@ def _no_delta(what: str) -> InvalidArgument:
     )
 
 
-def _for_error(at: Callable[[float], Plan], wanted: float, least: float) -> Plan:
+def _for_error(at: Callable[[float], Plan], error: float, least: float) -> Plan:
     """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
 
     def reaches(epsilon: float) -> bool:
@@ -134,11 +134,11 @@ def _for_error(at: Callable[[float], Plan], wanted: float, least: float) -> Plan
                     "pass epsilon instead",
                 )
             )
-        return all(width <= wanted for width in widths(result))
+        return all(width <= error for width in widths(result))
 
     low, high = least, max(_LARGEST_EPSILON, least)
     if not reaches(high):
-        raise InvalidArgument(message("error", "a larger error", wanted, "this one would protect nobody"))
+        raise InvalidArgument(message("error", "a larger error", error, "this one would protect nobody"))
     if reaches(low):
         return at(low)
     for _ in range(60):

@@ -35,13 +35,13 @@ class Explanation:
     refused: str = ""
 
     def __str__(self) -> str:
-        told = [f"cost: {self.cost}; left: {self.left}"]
-        told += [f"would be refused: {self.refused}"] if self.refused else []
-        told += [self.groups, self.bounding]
+        output = [f"cost: {self.cost}; left: {self.left}"]
+        output += [f"would be refused: {self.refused}"] if self.refused else []
+        output += [self.groups, self.bounding]
         for line in self.lines:
             width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
-            told.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
-        return "\n".join(map(printable, [*told, *self.limitations]))
+            output.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
+        return "\n".join(map(printable, [*output, *self.limitations]))
 
 
 def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = "") -> Explanation:
@@ -52,7 +52,7 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
     for name, parts in plan.parts.items():
         for measure in parts:
             noise = plan.measures[measure]
-            told = (
+            mechanism = (
                 f"normal noise, σ = {noise.scale:.4g}"
                 if isinstance(noise, Gaussian)
                 else f"Laplace noise, ε = {noise.epsilon:.4g}"
@@ -61,20 +61,20 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
                 {
                     "answer": name,
                     "measure": _WHAT[measure.kind],
-                    "mechanism": told,
+                    "mechanism": mechanism,
                     "error": float(noise.error(0.95, integer=True)) / measure.scale,
                 }
             )
     for choice in plan.choices:
-        told = f"the exponential mechanism among {choice.bins}, ε = {choice.mechanism.epsilon:.4g} in each group"
-        lines.append({"answer": choice.name, "measure": choice.aggregate.kind, "mechanism": told, "error": None})
+        mechanism = f"the exponential mechanism among {choice.bins}, ε = {choice.mechanism.epsilon:.4g} in each group"
+        lines.append({"answer": choice.name, "measure": choice.aggregate.kind, "mechanism": mechanism, "error": None})
     for ranked in plan.quantiles:
-        off = errors(ranked.rank, ranked.bins)
+        rank_errors = errors(ranked.rank, ranked.bins)
         for name, share in ranked.shares.items():
             epsilon = ranked.rank.mechanism.epsilon
-            told = f"the exponential mechanism among {ranked.bins}, ε = {epsilon:.4g} in each group and level"
-            told += f", its rank within {off[share]:.4g} (95 %)"
-            lines.append({"answer": name, "measure": "quantile", "mechanism": told, "error": None})
+            mechanism = f"the exponential mechanism among {ranked.bins}, ε = {epsilon:.4g} in each group and level"
+            mechanism += f", its rank within {rank_errors[share]:.4g} (95 %)"
+            lines.append({"answer": name, "measure": "quantile", "mechanism": mechanism, "error": None})
     for count in plan.counts:
         error = float(count.mechanism.error(0.95, integer=True))
         lines.append({"answer": count.name, "measure": "histogram", "mechanism": "Laplace noise", "error": error})

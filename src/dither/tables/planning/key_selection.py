@@ -46,9 +46,9 @@ class KeySelection:
         # in the order of their text, which says nothing of who has them
         keys = sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
         noisy = noisy_measures([lines[key] for key in keys], noises)
-        yes = noisy[Measure("people")] >= self.threshold
-        shown = [key for key, this in zip(keys, yes.tolist(), strict=True) if this]
-        return shown, {measure: values[yes] for measure, values in noisy.items()}
+        is_shown = noisy[Measure("people")] >= self.threshold
+        shown = [key for key, keep in zip(keys, is_shown.tolist(), strict=True) if keep]
+        return shown, {measure: values[is_shown] for measure, values in noisy.items()}
 
 
 def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:

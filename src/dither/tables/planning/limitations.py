@@ -18,7 +18,7 @@ def limitations(plan: Plan) -> tuple[str, ...]:
     """The sentences for a plan; none where every row is a person, since then nothing is left out."""
     if plan.card.unit is None:
         return ()
-    return tuple(told for told in (_left_out(plan), _once(plan), _distinct(plan), _ratios(plan)) if told)
+    return tuple(sentence for sentence in (_left_out(plan), _once(plan), _distinct(plan), _ratios(plan)) if sentence)
 
 
 def _left_out(plan: Plan) -> str | None:
@@ -27,18 +27,18 @@ def _left_out(plan: Plan) -> str | None:
     some_rows = kinds != {"people"}
     if not (some_groups or some_rows):
         return None
-    used = []
+    limits = []
     if some_groups:
-        used.append("some groups" if plan.automatic is not None else f"at most {plan.groups} group(s)")
+        limits.append("some groups" if plan.automatic is not None else f"at most {plan.groups} group(s)")
     if some_rows:
-        used.append(f"at most {plan.limit} row(s)" + (" in each group" if plan.query.groups else ""))
+        limits.append(f"at most {plan.limit} row(s)" + (" in each group" if plan.query.groups else ""))
     effects = []
     if kinds & {*_ADDED, "histogram"} or (some_groups and "people" in kinds):
         effects.append("counts and sums can come out too low")
     if kinds - {*_ADDED, "histogram", "people"}:
         effects.append("means, quantiles and the like lean toward people with few rows")
     return (
-        f"rows may be left out: of each person {' and '.join(used)} count; {', and '.join(effects)}, "
+        f"rows may be left out: of each person {' and '.join(limits)} count; {', and '.join(effects)}, "
         "which the ± does not include"
     )
 

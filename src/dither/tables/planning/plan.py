@@ -118,8 +118,8 @@ def make(
 ) -> Plan:
     """The plan for a question, or the reason why there is none."""
     whole = arguments.epsilon(epsilon)
-    loss = whole * (1 - TOTAL_SHARE) if consistent or other else whole
-    chance = None if delta is None else arguments.delta(delta)
+    epsilon_of_groups = whole * (1 - TOTAL_SHARE) if consistent or other else whole
+    exact_delta = None if delta is None else arguments.delta(delta)
     limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
     if limit > MOST_ROWS:
         raise InvalidArgument(message("max_rows", f"at most {MOST_ROWS}", limit, "sum over more is rarely worth it"))
@@ -133,7 +133,7 @@ def make(
             raise InvalidArgument(message("max_groups", f"at most {MOST_GROUPS}", groups, "the noise grows with it"))
         groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
     private = any(listed is None for listed in keys)
-    if private and chance is None:
+    if private and exact_delta is None:
         raise InvalidArgument(
             message(
                 "delta",
@@ -142,9 +142,9 @@ def make(
                 "pass delta=1e-6, or state the public keys of the groups in the card",
             )
         )
-    draft = Plan(query, card, keys, groups, limit, PureDP(loss), {})
+    draft = Plan(query, card, keys, groups, limit, PureDP(epsilon_of_groups), {})
     parts, weights, chosen = _parts(draft, find)
-    result = _budget(draft, parts, weights, chosen, loss, chance, private, noise)
+    result = _budget(draft, parts, weights, chosen, epsilon_of_groups, exact_delta, private, noise)
     return _with_totals(result, whole, consistent, other) if consistent or other else result
 
 
@@ -159,24 +159,32 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
             message("other", "groups whose keys are not public", "others", "leave other out: every group is shown")
         )
     added = [measure for measure in plan.measures if measure.kind in ("count", "people", "values", "sum")]
-    own = below(whole * TOTAL_SHARE / max(len(added), 1))
-    totals: dict[Measure, Noise] = {m: Laplace(plan.groups * m.bound(plan.limit), own) for m in added}
-    promised = plan.guarantee
+    epsilon_each = below(whole * TOTAL_SHARE / max(len(added), 1))
+    totals: dict[Measure, Noise] = {m: Laplace(plan.groups * m.bound(plan.limit), epsilon_each) for m in added}
+    guarantee = plan.guarantee
     return replace(
         plan,
         totals=totals,
         other=other,
-        guarantee=ApproxDP(whole, promised.exact[1]) if isinstance(promised, ApproxDP) else PureDP(whole),
+        guarantee=ApproxDP(whole, guarantee.exact[1]) if isinstance(guarantee, ApproxDP) else PureDP(whole),
     )
 
 
 def _check_joins(query: Query, card: Card, find: Lookup) -> None:
     """Large whole numbers that differ are the same as doubles: a row could have two partners."""
     for join in query.joins:
-        own, other = expressions.compile(join.own, find).type, card.public[join.table].columns[join.other].type
-        if (own, other) == ("number", "integer"):
+        private_type, public_type = (
+            expressions.compile(join.own, find).type,
+            card.public[join.table].columns[join.other].type,
+        )
+        if (private_type, public_type) == ("number", "integer"):
             raise InvalidArgument(
-                message("JOIN", "keys of one type", f"{own} and {other}", f"state {join.other} as a number in the card")
+                message(
+                    "JOIN",
+                    "keys of one type",
+                    f"{private_type} and {public_type}",
+                    f"state {join.other} as a number in the card",
+                )
             )
 
 
@@ -186,9 +194,9 @@ def check(plan: Plan) -> None:
     frame = plan.frame(_Draft("duckdb"), tables, 0)
     statements.sums(frame, list(plan.measures))
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for told in (item.aggregate for item in binned):
-        assert told.value is not None
-        statements.bins(frame, told.value, told.edges, told.keys)
+    for aggregate in (item.aggregate for item in binned):
+        assert aggregate.value is not None
+        statements.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)
 
 
 class _Draft(Phrases):
@@ -270,15 +278,15 @@ def _parts(
                 parts[name] = (Measure("sum", value, bounds, steps),)
                 weights[name] = (max(abs(bounds[0]), abs(bounds[1])) / typical,)
                 continue
-            result = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
+            needed = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
             if kind in ("var", "std"):
                 coarse = grid(bounds, False, SQUARE_BITS, plan.limit)
-                result.append(Measure("square", value, bounds, coarse))
-            parts[name], weights[name] = tuple(result), tuple(1.0 for _ in result)
+                needed.append(Measure("square", value, bounds, coarse))
+            parts[name], weights[name] = tuple(needed), tuple(1.0 for _ in needed)
     for name, aggregate in plan.query.aggregates.items():
         if aggregate.weight is not None:
-            own = arguments.positive(aggregate.weight, "weight")
-            weights[name] = tuple(own / len(parts.get(name, (1,))) for _ in parts.get(name, (1,)))
+            weight = arguments.positive(aggregate.weight, "weight")
+            weights[name] = tuple(weight / len(parts.get(name, (1,))) for _ in parts.get(name, (1,)))
     return parts, weights, chosen
 
 
@@ -287,7 +295,7 @@ def _budget(
     parts: dict[str, tuple[Measure, ...]],
     weights: dict[str, tuple[float, ...]],
     chosen: list[tuple[str, Aggregate, int]],
-    loss: Fraction,
+    epsilon: Fraction,
     delta: Fraction | None,
     private: bool,
     noise: str,
@@ -308,25 +316,25 @@ def _budget(
         raise InvalidArgument(message("question", "at least one aggregate", "none", "add COUNT(*), for example"))
     measured = {measure: share / total for measure, share in shares.items() if isinstance(measure, Measure)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
-    noises = _noises(plan, measured, loss, delta, private, noise)
+    noises = _noises(plan, measured, epsilon, delta, private, noise)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
     choices, counts = [], []
     ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
     for name, aggregate, bins in chosen:
-        own = loss * picked[name]
+        share_of_epsilon = epsilon * picked[name]
         if aggregate.kind == "histogram":
-            counts.append(Counts(name, aggregate, Laplace(plan.groups * plan.limit, below(own))))
+            counts.append(Counts(name, aggregate, Laplace(plan.groups * plan.limit, below(share_of_epsilon))))
         elif aggregate.kind == "quantile":
             ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
         else:
-            choices.append(Choice(name, aggregate, _chooser(plan, aggregate, own), bins))
+            choices.append(Choice(name, aggregate, _chooser(plan, aggregate, share_of_epsilon), bins))
     return replace(
         plan,
-        guarantee=ApproxDP(loss, delta) if delta is not None and (private or normal) else PureDP(loss),
+        guarantee=ApproxDP(epsilon, delta) if delta is not None and (private or normal) else PureDP(epsilon),
         measures=noises,
         choices=tuple(choices),
         quantiles=tuple(
-            _quantiles(plan, same, loss * sum(picked[name] for name, *_ in same)) for same in ranked.values()
+            _quantiles(plan, same, epsilon * sum(picked[name] for name, *_ in same)) for same in ranked.values()
         ),
         counts=tuple(counts),
         selection=threshold(noises[people], delta, plan.groups, normal) if private and delta is not None else None,
@@ -343,7 +351,7 @@ def below(epsilon: Fraction) -> float:
 def _noises(
     plan: Plan,
     shares: dict[Measure, Fraction],
-    loss: Fraction,
+    epsilon: Fraction,
     delta: Fraction | None,
     private: bool,
     noise: str,
@@ -352,25 +360,25 @@ def _noises(
         return {}
     if noise not in ("best", "laplace", "gaussian"):
         raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out"))
-    flat: dict[Measure, Noise] = {
-        measure: Laplace(plan.groups * measure.bound(plan.limit), below(loss * share))
+    laplace: dict[Measure, Noise] = {
+        measure: Laplace(plan.groups * measure.bound(plan.limit), below(epsilon * share))
         for measure, share in shares.items()
     }
     if delta is None or noise == "laplace":
         if noise == "gaussian":
             raise InvalidArgument(message("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6"))
-        return flat
+        return laplace
     whole = sum(shares.values(), Fraction(0))
-    ratio = gaussian_ratio(loss * whole, delta / 2 if private else delta)
-    round_: dict[Measure, Noise] = {}
+    ratio = gaussian_ratio(epsilon * whole, delta / 2 if private else delta)
+    gaussian: dict[Measure, Noise] = {}
     for measure, share in shares.items():
-        reach = up(root_up(Fraction(plan.groups), _BITS) * measure.bound(plan.limit))
-        round_[measure] = _normal(reach, ratio * root_up(whole / share, _BITS))
+        sensitivity = up(root_up(Fraction(plan.groups), _BITS) * measure.bound(plan.limit))
+        gaussian[measure] = _normal(sensitivity, ratio * root_up(whole / share, _BITS))
     if noise == "gaussian":
-        return round_
+        return gaussian
     # logarithms one by one: variances at a tiny epsilon are beyond what a float holds, and their ratio is nothing
-    better = sum(math.log(_variance(round_[m])) - math.log(_variance(flat[m])) for m in shares)
-    return round_ if better < 0 else flat
+    better = sum(math.log(_variance(gaussian[m])) - math.log(_variance(laplace[m])) for m in shares)
+    return gaussian if better < 0 else laplace
 
 
 def _variance(noise: Noise) -> float:
@@ -379,28 +387,28 @@ def _variance(noise: Noise) -> float:
     return result
 
 
-def _normal(reach: float, ratio: Fraction) -> Gaussian:
+def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
     """Normal noise of at least ``ratio`` times the sensitivity, by whichever epsilon that is at some delta."""
-    wanted = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
-    epsilon = gaussian_epsilon(ratio, wanted)
+    delta = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
+    epsilon = gaussian_epsilon(ratio, delta)
     while True:
-        result = Gaussian(reach, below(epsilon), float(wanted))
-        if Fraction(result.scale) >= Fraction(reach) * ratio:  # type: ignore[arg-type]
+        result = Gaussian(sensitivity, below(epsilon), float(delta))
+        if Fraction(result.scale) >= Fraction(sensitivity) * ratio:  # type: ignore[arg-type]
             return result
         epsilon *= 1 - Fraction(1, 1 << 30)
 
 
-def _chooser(plan: Plan, aggregate: Aggregate, loss: Fraction) -> Exponential:
+def _chooser(plan: Plan, aggregate: Aggregate, epsilon: Fraction) -> Exponential:
     """The mechanism of one choice in one group; a person is in so many groups, each of which costs."""
-    return Exponential(plan.limit, below(loss / plan.groups), aggregate.kind == "mode")
+    return Exponential(plan.limit, below(epsilon / plan.groups), aggregate.kind == "mode")
 
 
-def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], loss: Fraction) -> Quantiles:
+def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:
     """Quantiles of the same value, which share what their names would get."""
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}
-    wanted = sorted(set(shares.values()))
-    own = below(loss / plan.groups / levels(wanted))
-    return Quantiles(shares, same[0][1], ranks(wanted, own, plan.limit), same[0][2])
+    ordered = sorted(set(shares.values()))
+    epsilon_each = below(epsilon / plan.groups / levels(ordered))
+    return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, plan.limit), same[0][2])
 
 
 def share_of(aggregate: Aggregate) -> Fraction:

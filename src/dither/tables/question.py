@@ -14,8 +14,8 @@ from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer
 from dither.tables.card import accounts as card_ledger
-from dither.tables.compile.dialect_sql import Phrases
-from dither.tables.compile.statements import Frame
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.execute import incidents
 from dither.tables.execute import run as answering
 from dither.tables.execute.contributors import Contributors
@@ -181,22 +181,24 @@ class Question:
             decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
         )
 
-    def _frame(self, made: Plan) -> Frame:
+    def _frame(self, made: Plan) -> StatementContext:
         engine = self.table.engine
-        tables = {"": engine.table.sql("duckdb")}
+        tables = {"": engine.table}
         for join in made.query.joins:
-            tables[join.table] = engine.public(join.table).sql("duckdb")
+            tables[join.table] = engine.public(join.table)
             if not engine.unique(join.table, join.other):
                 # a row with several partners would count several times
                 expected = f"each {join.other} once, since it is joined on it"
                 raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
         high, low = resolve(None).words(2).tolist()
-        return made.frame(Phrases(engine.dialect), tables, high << 64 | low)
+        return made.frame(DialectSql(engine.dialect), tables, high << 64 | low)
 
-    def _answer(self, made: Plan, frame: Frame, nonnegative: bool, integer: bool, options: Mapping[str, Any]) -> Answer:
+    def _answer(
+        self, made: Plan, frame: StatementContext, nonnegative: bool, integer: bool, options: Mapping[str, Any]
+    ) -> Answer:
         engine = self.table.engine
 
-        def run(sql: str) -> list[tuple[Any, ...]]:
+        def run(sql: Statement) -> list[tuple[Any, ...]]:
             result = engine.run(sql)
             return list(zip(*(column.to_pylist() for column in result.columns), strict=True)) if result.num_rows else []
 
@@ -213,7 +215,7 @@ class Question:
             max_groups=groups,
             **{name: how for name, how in options.items() if name not in ("delta", "max_groups")},
         )
-        last = final.frame(frame.phrases, frame.tables, frame.secret)
+        last = final.frame(frame.dialect_sql, frame.tables, frame.secret)
         told = replace(final, guarantee=made.guarantee)
         return shaped(told, last, answering.answer(final, last, run), nonnegative, integer, notes)
 

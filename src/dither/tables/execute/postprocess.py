@@ -9,7 +9,7 @@ from typing import Any
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile import expressions
-from dither.tables.compile.statements import Frame
+from dither.tables.compile.statements import StatementContext
 from dither.tables.execute import run
 from dither.tables.planning.limitations import limitations
 from dither.tables.planning.plan import Plan
@@ -17,7 +17,9 @@ from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column
 
 
-def shaped(plan: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]) -> Answer:
+def shaped(
+    plan: Plan, frame: StatementContext, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]
+) -> Answer:
     """The noisy table as the question wants it shown."""
     groups = [group.name for group in plan.query.groups]
     names = [*groups, *plan.query.aggregates]

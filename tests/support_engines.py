@@ -20,8 +20,8 @@ import pytest
 from sqlglot import exp
 
 from dither.tables.card.model import Type
-from dither.tables.compile import nodes as say
-from dither.tables.compile.nodes import column, literal, render
+from dither.tables.query import nodes as say
+from dither.tables.query.nodes import column, literal, render
 
 TEXTS = [
     "", " ", "a", "a ", " a", "A", "b", "B", "Z", "_", "%", "\\", "a\\_b", "a_b", "axb", "a%b", "it's", '"', "`", "\n",
@@ -95,7 +95,7 @@ class Primitives:
         assert result == [(p + q, p * q, p - q, p * q + p) for p, q in zip(a, b, strict=True)]
 
     def test_digests_are_of_utf8(self, ask: Any) -> None:
-        result = ask({"x": pa.array([*TEXTS, None])}, say.digest(column("x")))
+        result = ask({"x": pa.array([*TEXTS, None])}, say.md5(column("x")))
         assert result == [*(hashlib.md5(text.encode()).hexdigest() for text in TEXTS), None]
 
     @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class Primitives:
         x, y = column("x"), column("y")
         result = ask(
             {"x": pa.array(a), "y": pa.array(b)},
-            say.whole_quotient(x, y, self.kind),
+            say.integer_quotient(x, y, self.kind),
         )
         assert result == [p // q for p, q in zip(a, b, strict=True)]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard, PublicTable
-from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.engines import connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.plan import KeySelection, Plan
@@ -81,12 +81,12 @@ def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = N
         plan = replace(plan, selection=KeySelection(-(1 << 60), plan.selection.delta))
     with connect(rows, plan.card) as engine, glass(place) as seen:
 
-        def run(sql: str) -> list[tuple[Any, ...]]:
+        def run(sql: Any) -> list[tuple[Any, ...]]:
             return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
 
-        tables = {"": engine.table.sql("duckdb")}
-        tables |= {join.table: engine.public(join.table).sql("duckdb") for join in plan.query.joins}
-        seen.answer = answering.answer(plan, plan.frame(Phrases("duckdb"), tables, secret), run)
+        tables = {"": engine.table}
+        tables |= {join.table: engine.public(join.table) for join in plan.query.joins}
+        seen.answer = answering.answer(plan, plan.frame(DialectSql("duckdb"), tables, secret), run)
         seen.keys = seen.answer.keys
     return seen
 

@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from dither.errors import DitherError
 from dither.tables.card.model import ColumnCard, PublicTable, Value
-from dither.tables.compile.expressions import Typed, compile
-from dither.tables.compile.literals import name as quoted
-from dither.tables.query.tree import OPERATIONS, PERIODS, Call, Column, Expression, Literal
+from dither.tables.compile.expressions import TypedSql, compile
+from dither.tables.query import nodes
+from dither.tables.query.operations import OPERATIONS
+from dither.tables.query.operations.dates import PERIODS
+from dither.tables.query.tree import Call, Column, Expression, Literal
 
 EDGES = [
     sign * base + step
@@ -33,7 +35,7 @@ DATES = [date.min, date(1, 1, 7), date(1582, 10, 10), date(1970, 1, 1), date(202
 TIMES = [datetime.min, datetime(1, 1, 1, 0, 0, 0, 1), datetime(1883, 11, 18), datetime(2024, 2, 29, 23), datetime.max]
 
 CONSTANTS: list[Value] = [
-    *EDGES, *(each for each in DOUBLES if math.isfinite(each)), *TEXTS[:9], *DATES, *TIMES, True, False, None,
+    *EDGES, *(value for value in DOUBLES if math.isfinite(value)), *TEXTS[:9], *DATES, *TIMES, True, False, None,
 ]  # fmt: skip
 
 COLUMNS = {
@@ -103,7 +105,7 @@ def columns_in(expression: Expression) -> bool:
 def _arguments(op: str, pick: random.Random, atoms: list[Expression], numbers: list[Expression]) -> list[Expression]:
     if op in ("+", "-", "*", "/"):
         return [pick.choice(numbers), pick.choice(numbers)]
-    if op in ("neg", "abs"):
+    if op in ("neg", "abs", "floor", "ceil"):
         return [pick.choice(numbers)]
     if op == "bin":
         edges = sorted({float(pick.choice([*EDGES, *DOUBLES[:-3]])) for _ in range(5)})
@@ -130,11 +132,11 @@ def _arguments(op: str, pick: random.Random, atoms: list[Expression], numbers: l
     return [first, *(pick.choice(alike) for _ in range(sizes.get(op, 2) - 1))]
 
 
-def find(column: Column) -> tuple[str, ColumnCard]:
-    return f"t.{quoted(column.name)}", COLUMNS[column.name]
+def find(column: Column) -> tuple[Any, ColumnCard]:
+    return nodes.column(column.name, "t"), COLUMNS[column.name]
 
 
-def compiled(expression: Expression) -> Typed | None:
+def compiled(expression: Expression) -> TypedSql | None:
     """The expression as SQL, or None where it is refused."""
     try:
         return compile(expression, find)
@@ -144,7 +146,7 @@ def compiled(expression: Expression) -> Typed | None:
 
 def _type(expression: Expression) -> str | None:
     result = compiled(expression)
-    return None if result is None or result.sql == "NULL" else result.type
+    return None if result is None or result.is_null else result.type
 
 
 BOUNDS: list[tuple[float, float]] = [

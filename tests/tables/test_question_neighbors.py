@@ -17,8 +17,8 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
-from dither.tables.compile.dialect_sql import Phrases
-from dither.tables.compile.statements import Frame, Measure
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.statements import Measure, StatementContext
 from dither.tables.engines import connect
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
@@ -204,6 +204,6 @@ def test_the_bound_of_a_person_with_very_many_rows(limit, dialect):
     told = [Measure("count"), *(Measure(kind, Column("x"), (-7, 5), fine) for kind in ("values", "sum", "center"))]
     told.append(Measure("square", Column("x"), (-7, 5), statements.grid((-7, 5), False, 12, limit)))
     with connect(data, one) as engine:
-        frame = Frame(Query({}), one, (), 1, limit, 3, Phrases(dialect), {"": engine.table.sql("duckdb")})
+        frame = StatementContext(Query({}), one, (), 1, limit, 3, DialectSql(dialect), {"": engine.table})
         result = engine.run(statements.sums(frame, told)).to_pylist()[0]
     assert [abs(result[f"m{i}"]) <= measure.bound(limit) for i, measure in enumerate(told)] == [True] * 5

@@ -26,7 +26,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
 
     with connect(source) as engine:
         columns, left_out = engine.schema(), engine.unusable()
-        declares_types = engine.declares_types
+        declares_types = not engine.reads_csv
     if unit is not None and unit not in columns:
         near = difflib.get_close_matches(unit, columns, 1)
         fix = f"did you mean {near[0]}?" if near else "pass the name of the column that says who a row is about"

@@ -9,6 +9,7 @@ import pytest
 from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.tables.card.model import ColumnCard
 from dither.tables.compile import expressions
+from dither.tables.query import nodes
 from dither.tables.query.tree import Call, Column, Literal
 
 CARDS = {
@@ -24,7 +25,11 @@ CARDS = {
 
 
 def find(column):
-    return f"t.{column.name}", CARDS[column.name]
+    return nodes.column(column.name, "t"), CARDS[column.name]
+
+
+def written(typed):
+    return nodes.render(typed.node, "duckdb")
 
 
 def op(name, *args):
@@ -79,8 +84,9 @@ def test_whatever_is_computed_with_is_within_its_bounds():
     for inner in (op("coalesce", A, 7), op("case", B, A, 7), op("coalesce", op("case", B, A, None), A)):
         outer = expressions.compile(op("*", inner, 2), find)
         assert outer.interval in ((0.0, 240.0), (14.0, 14.0))
-        assert outer.sql.count("WHEN t.a >= CAST('120' AS BIGINT) THEN CAST(120.0 AS DOUBLE)") >= 1
-        assert "THEN t.a " not in outer.sql
+        text = written(outer)
+        assert text.count("""WHEN "t"."a" >= CAST('120' AS BIGINT) THEN CAST('120.0' AS DOUBLE)""") >= 1
+        assert 'THEN "t"."a" ' not in text
         assert expressions.compile(inner, find).type == "integer"  # as a key or in a comparison it is what it is
 
 
@@ -101,8 +107,8 @@ def test_no_grid_is_finer_or_coarser_than_a_double(width):
 
 
 def test_names_and_texts_are_quoted():
-    assert expressions.name('a"; DROP') == '"a""; DROP"'
-    assert expressions.text("it's") == "'it''s'"
+    assert nodes.render(nodes.column('a"; DROP'), "duckdb") == '"a""; DROP"'
+    assert written(expressions.literal("it's")) == "'it''s'"
     with pytest.raises(WrongType):
         expressions.literal(object())  # type: ignore[arg-type]
 
@@ -114,4 +120,4 @@ def test_unknown_columns_and_tables_are_named():
         expressions.lookup(CARD, {})(Column("nosuch"))
     with pytest.raises(InvalidArgument, match="public table"):
         expressions.lookup(CARD, {})(Column("name", "regions"))
-    assert expressions.lookup(CARD, {"regions": "p0"})(Column("name", "regions"))[0] == 'p0."name"'
+    assert expressions.lookup(CARD, {"regions": "p0"})(Column("name", "regions"))[0] == nodes.column("name", "p0")

@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import operator
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlglot
 
 from dither.errors import DitherError
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
-from dither.tables.compile.dialect_sql import Phrases
-from dither.tables.compile.statements import Frame, Measure
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.queries import alias, relation, select
+from dither.tables.compile.statements import Measure, StatementContext
 from dither.tables.planning import plan
-from dither.tables.query.tree import COMPARISONS, OPERATIONS, Aggregate, Call, Column, Group, Join, Literal, Query
+from dither.tables.query import nodes
+from dither.tables.query.operations import OPERATIONS
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from tables import hostile
 
 # pyspark reads every answer from a socket that it leaves to the collector
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
-def evaluated(engine, sql: list[str], where: str = "") -> list[list[str]]:
+def evaluated(engine, values: list[Any]) -> list[list[str]]:
     """Each expression on every row, all in one statement."""
-    listed = ", ".join(f"{item} AS y{i}" for i, item in enumerate(sql))
-    told = f"SELECT {listed} FROM {engine.table.sql('duckdb')} AS t{where} ORDER BY t.i"
-    result = engine.run(Phrases(engine.dialect).render(told))
+    listed = [alias(item, f"y{i}") for i, item in enumerate(values)]
+    result = engine.run(select(listed, relation(engine.table, "t")).order_by(nodes.column("i", "t")))
     return [list(map(_shown, column.to_pylist())) for column in result.columns]
 
 
@@ -50,7 +54,7 @@ def test_every_operation_is_total(engine, kind, count):
     assert {op: len(item) for op, item in result.items()} == dict.fromkeys(OPERATIONS, 2 * count)
     every = [item for listed in result.values() for item in listed]
     for some in (every[i : i + 60] for i in range(0, len(every), 60)):
-        sql = [hostile.compiled(item).sql for item in some]
+        sql = [hostile.compiled(item).node for item in some]
         for item, here, there in zip(some, evaluated(duck, sql), evaluated(other, sql), strict=True):
             assert here == there, item
 
@@ -78,7 +82,7 @@ def test_every_statement_is_total(engine, kind, count):
         except DitherError:
             refused += 1
             continue
-        frame = made.frame(Phrases(loaded.dialect), {"": loaded.table.sql("duckdb")}, 7)
+        frame = made.frame(DialectSql(loaded.dialect), {"": loaded.table}, 7)
         for sql in statements(made, frame):
             loaded.run(sql)
     assert 0 < refused < len(asked)
@@ -102,12 +106,13 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
     """Every edge with every other: as doubles, 400 numbers around 2^62 would be one."""
     edges = sorted({*hostile.EDGES, *((1 << 62) + step for step in (-300, -7, 5, 200))})
     loaded = engine(kind, pa.table({"i": pa.array(range(len(edges))), "code": pa.array(edges, pa.int64())}))
-    for op in sorted(COMPARISONS):
-        sql = [expressions.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).sql for edge in edges]
+    for op in PYTHON:
+        sql = [expressions.compile(Call(op, (Column("code"), Literal(edge))), hostile.find).node for edge in edges]
         for edge, result in zip(edges, evaluated(loaded, sql), strict=True):
             assert result == [repr(PYTHON[op](value, edge)) for value in edges], (op, edge)
     within = [
-        expressions.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).sql for edge in edges
+        expressions.compile(Call("in", (Column("code"), Literal(edge), Literal(0))), hostile.find).node
+        for edge in edges
     ]
     for edge, result in zip(edges, evaluated(loaded, within), strict=True):
         assert result == [repr(value in (edge, 0)) for value in edges]
@@ -115,9 +120,9 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
 
 def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
     card = Card("t", "", {name: ColumnCard(type) for name, type in engine.columns.items()}, unit)
-    frame = Frame(
-        Query({}, (Group("g", Column(column)),)), card, (keys,), groups, 1, 7, Phrases(engine.dialect),
-        {"": engine.table.sql("duckdb")},
+    frame = StatementContext(
+        Query({}, (Group("g", Column(column)),)), card, (keys,), groups, 1, 7, DialectSql(engine.dialect),
+        {"": engine.table},
     )  # fmt: skip
     result = engine.run(bounding.sums(frame, [Measure("people")]))
     return dict(zip(*(item.to_pylist() for item in result.columns), strict=True))
@@ -153,6 +158,7 @@ def test_a_row_has_one_partner_whatever_the_public_table(engine, kind):
     card = Card("t", "", {"code": ColumnCard("integer")}, public={"p": hostile.PUBLIC})
     for left, partners in ((False, 2), (True, 4)):
         query = Query({}, joins=(Join("p", Column("code"), "key", left),))
-        tables = {"": loaded.table.sql("duckdb"), "p": '(SELECT k AS "key" FROM (VALUES (1), (1), (1), (3)) AS v(k))'}
-        frame = Frame(query, card, (), 1, 1, 7, Phrases(loaded.dialect), tables)
+        public = sqlglot.parse_one('(SELECT k AS "key" FROM (VALUES (1), (1), (1), (3)) AS v(k))', read="duckdb")
+        tables = {"": loaded.table, "p": public}
+        frame = StatementContext(query, card, (), 1, 1, 7, DialectSql(loaded.dialect), tables)
         assert loaded.run(bounding.sums(frame, [Measure("people")])).to_pylist() == [{"m0": partners}]

@@ -12,8 +12,8 @@ import pytest
 
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
-from dither.tables.compile.dialect_sql import Phrases
-from dither.tables.compile.statements import Frame, Measure, grid
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.statements import Measure, StatementContext, grid
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 
@@ -63,13 +63,13 @@ def table(size: int, people: int) -> pa.Table:
     )
 
 
-def frame(engine, card, query, keys, groups=2, limit=2) -> Frame:
-    tables = {"": engine.table.sql("duckdb")}
-    tables |= {join.table: engine.public(join.table).sql("duckdb") for join in query.joins}
-    return Frame(query, card, keys, groups, limit, 20261115, Phrases(engine.dialect), tables)
+def frame(engine, card, query, keys, groups=2, limit=2) -> StatementContext:
+    tables = {"": engine.table}
+    tables |= {join.table: engine.public(join.table) for join in query.joins}
+    return StatementContext(query, card, keys, groups, limit, 20261115, DialectSql(engine.dialect), tables)
 
 
-def lines(engine, sql: str) -> list[tuple]:
+def lines(engine, sql) -> list[tuple]:
     result = engine.run(sql)
     return sorted(zip(*(column.to_pylist() for column in result.columns), strict=True), key=repr)
 
@@ -270,7 +270,7 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
         seen = set()
         for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
             told = statements.sums(
-                Frame(query, card, keys, 2, 1, secret, Phrases("duckdb"), {"": item.table.sql("duckdb")}),
+                StatementContext(query, card, keys, 2, 1, secret, DialectSql("duckdb"), {"": item.table}),
                 [Measure("people")],
             )
             counts = [line[1] for line in lines(item, told)]
@@ -288,7 +288,7 @@ def test_groups_are_chosen_as_if_at_random_within_one_release(engine, private):
     query, keys = Query({}, (Group("region", Column("region")),)), (None if private else tuple(names),)
     item, share = engine("duckdb", rows, card), most / len(names)
     for secret in (random.SystemRandom().getrandbits(128) for _ in range(3)):
-        one = Frame(query, card, keys, most, 1, secret, Phrases("duckdb"), {"": item.table.sql("duckdb")})
+        one = StatementContext(query, card, keys, most, 1, secret, DialectSql("duckdb"), {"": item.table})
         kept = [line[1] for line in lines(item, statements.sums(one, [Measure("people")]))]
         assert max(abs(count - people * share) for count in kept) < 7 * math.sqrt(people * share * (1 - share))
 
@@ -341,12 +341,12 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
 
     card = Card("t", "", COLUMNS, unit)
     for query, keys in QUESTIONS.values():
-        one = Frame(query, card, keys, 2, 2, 1, Phrases(dialect), {"": "t"})
+        one = StatementContext(query, card, keys, 2, 2, 1, DialectSql(dialect), {"": exp.to_table("t")})
         said = [statements.sums(one, measures(2)), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
         if unit:
             said.append(statements.spread(one, 64))
         for text in said:
-            tree = sqlglot.parse_one(text, read=dialect)
+            tree = sqlglot.parse_one(text.text, read=dialect)
             inner = tree
             if tree.find(exp.With):  # DuckDB puts back the keys it numbered: a join of sums with keys
                 assert dialect == "duckdb"

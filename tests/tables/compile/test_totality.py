@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,10 +15,10 @@ from dither.ledger.answers import decode, encode
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions as rows
-from dither.tables.compile.nodes import MAX_TEXT_BYTES
 from dither.tables.engines import connect
 from dither.tables.execute.postprocess import _kind
-from dither.tables.query import evaluate
+from dither.tables.query import evaluate, nodes
+from dither.tables.query.nodes import MAX_TEXT_BYTES
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=True), st.none())
@@ -71,19 +73,19 @@ def nested(op: str, depth: int) -> Expression:
 def test_what_is_inside_a_branch_is_compiled_once(op):
     looked: list[int] = []
 
-    def find(_: Column) -> tuple[str, ColumnCard]:
+    def find(_: Column) -> tuple[Any, ColumnCard]:
         looked.append(1)
-        return "t.x", ColumnCard("number", (0, 10))
+        return nodes.column("x", "t"), ColumnCard("number", (0, 10))
 
     expression = nested(op, 40)
-    sql = rows.number(expression, find).sql
+    sql = nodes.render(rows.number(expression, find).node, "duckdb")
     assert len(looked) <= 2 * 41 + 2
     assert len(sql) <= 41 * 400
 
 
 def test_what_would_double_with_every_level_is_refused():
     with pytest.raises(InvalidArgument, match="characters of SQL"):
-        rows.number(nested("nullif", 40), lambda _: ("t.x", ColumnCard("number", (0, 10))))
+        rows.number(nested("nullif", 40), lambda _: (nodes.column("x", "t"), ColumnCard("number", (0, 10))))
 
 
 def test_a_text_beyond_the_limit_is_null():

@@ -14,8 +14,8 @@ import sqlglot
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import Card, ColumnCard, PublicTable
-from dither.tables.compile.nodes import MAX_TEXT_BYTES, render
 from dither.tables.engines import Engine, connect
+from dither.tables.query.nodes import MAX_TEXT_BYTES, render
 from support_engines import interrupted
 
 pytestmark = pytest.mark.slow
@@ -274,7 +274,7 @@ def test_a_text_too_long_for_its_functions_is_null(postgres: str) -> None:
             result = {row["i"]: row["n"] for row in rows(engine, "i, LENGTH(TRANSLATE(s, 'A', 'a')) AS n")}
             again = sqlglot.parse_one(f"SELECT i FROM {engine.table.sql('duckdb')} AS t WHERE s IS NULL", read="duckdb")
             assert sorted(row["i"] for row in engine.run(again).to_pylist()) == [2, 3]
-            kept = engine._keep("dither_paying_0", engine.run("SELECT CAST(1 AS BIGINT) AS u"))
+            kept = engine.stage("dither_paying_0", engine.run("SELECT CAST(1 AS BIGINT) AS u"))
             engine.drop(kept)
             assert engine.run("SELECT to_regclass('pg_temp.dither_paying_0') IS NULL AS gone").to_pylist()[0]["gone"]
     finally:

@@ -53,7 +53,7 @@ def test_the_session_of_the_user_stays_the_active_one(spark: Any) -> None:
     before = spark.getActiveSession()
     public = PublicTable("…", {"code": ColumnCard("integer")})
     with connect(spark.range(3), Card("t", "…", {"id": ColumnCard("integer")}, public={"p": public})) as loaded:
-        loaded._keep("p", pa.table({"code": [1]}))
+        loaded.stage("p", pa.table({"code": [1]}))
         loaded.run("SELECT COUNT(*) AS n FROM dither_rows")
         assert spark.getActiveSession()._jsparkSession.equals(before._jsparkSession)
 

@@ -15,24 +15,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from sqlglot import exp
 
 from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.compile import expressions as rows
-from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.execute import run as answering
 from dither.tables.planning import automatic, plan
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.measures import grid
-from dither.tables.planning.plan import _Draft
-from dither.tables.query import evaluate
+from dither.tables.query import evaluate, nodes
 from dither.tables.query.ranges import bounded as bounds_within
-from dither.tables.query.tree import NUMERIC, Aggregate, Call, Column, Group, Literal, Query
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from support import assert_distribution
 from tables import questions
 from tables.glass import COLUMNS, bounded, card, table
 from tables.test_question_neighbors import rows as some_rows
 
+NUMERIC = {"+", "-", "*", "/", "neg", "abs"}
 AMOUNT, AGE, TOWN, REGION = (Column(name) for name in ("amount", "age", "town", "region"))
 
 # -- the definition, in plain Python -------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def test_whole_numbers_take_part_in_arithmetic_within_their_bounds():
     for _ in range(5):
         power = Call("*", (power, age))
     made = plan.make(Query({"s": Aggregate("sum", power, bounds=(0, 1))}), card(), epsilon=1)
-    assert "120" in rows.compile(power, rows.lookup(card(), {})).sql
+    assert "120" in nodes.render(rows.compile(power, rows.lookup(card(), {})).node, "duckdb")
     assert bounded(made, table(data)).answer.answers["s"] == [2.0]
 
 
@@ -228,7 +229,7 @@ def discrete_laplace(b):
 
 def noise_of(made, lines):
     """The answers of a plan about whatever an engine would have said."""
-    frame = made.frame(_Draft("duckdb"), {"": "t"}, 1)
+    frame = made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1)
     return answering.answer(made, frame, lines)
 
 
@@ -386,7 +387,9 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
     )
     with patch.object(Laplace, "release", wide):
         for made, told in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
-            result = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _, told=told: told)
+            result = answering.answer(
+                made, made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _, told=told: told
+            )
             assert all(math.isfinite(value) for values in result.answers.values() for value in values)
 
 
@@ -395,7 +398,9 @@ def test_keys_that_are_alike_share_no_line():
     made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
     made = replace(made, keys=(("a", "a", "a"),))
     with patch.object(Laplace, "release", lambda _self, values, **_: values):
-        result = answering.answer(made, made.frame(Phrases("duckdb"), {"": "t"}, 1), lambda _: [(0, 7)])
+        result = answering.answer(
+            made, made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
+        )
     assert result.keys == [("a",)] * 3
     assert result.answers["n"] == [7, 0, 0]
 

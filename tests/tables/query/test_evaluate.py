@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument
-from dither.tables.query.evaluate import apply, check, evaluate, like, truncated
+from dither.tables.query.evaluate import apply, check, evaluate
+from dither.tables.query.operations.dates import start_of_period
+from dither.tables.query.operations.text import like
 from dither.tables.query.tree import Call, Column, Expression, Literal, Order, Shape, walk
 from tables.questions import conditions, numbers, op, sql, text
 
@@ -104,14 +106,14 @@ def plain(value):
 )
 def test_periods(engine, period, at):
     expected = engine.execute("SELECT date_trunc(?, CAST(? AS TIMESTAMP))", [period, at]).fetchone()[0]
-    assert truncated(period, at) == expected
+    assert start_of_period(period, at) == expected
     if period != "hour":
-        assert truncated(period, at.date()) == expected.date()
-        assert not isinstance(truncated(period, at.date()), datetime)
+        assert start_of_period(period, at.date()) == expected.date()
+        assert not isinstance(start_of_period(period, at.date()), datetime)
 
 
 def test_the_first_week():
-    assert truncated("week", date(1, 1, 3)) == date(1, 1, 1)
+    assert start_of_period("week", date(1, 1, 3)) == date(1, 1, 1)
 
 
 @settings(max_examples=500)

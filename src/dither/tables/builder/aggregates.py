@@ -14,8 +14,9 @@ from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.expressions import expression, term
 from dither.tables.card.model import Type, Value
+from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
-from dither.tables.query.typecheck import literal_type, typed
+from dither.tables.query.typecheck import typed
 
 
 def count(value: object = None, *, weight: float | None = None) -> Aggregate:

@@ -12,8 +12,8 @@ from typing import cast
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Value
+from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Call, Column, Expression, Literal
-from dither.tables.query.typecheck import literal_type
 
 _EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"
 

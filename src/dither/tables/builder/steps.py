@@ -37,7 +37,7 @@ from dither.tables.card.model import Card, Type, Value
 from dither.tables.query import evaluate as shapes
 from dither.tables.query.resolve import Rows, answer_type, card_of, own, public, replaced, type_of
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
-from dither.tables.query.typecheck import Types, numeric, truth, typed
+from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 from dither.tables.query.wording import clip
 
 __all__ = [
@@ -93,7 +93,7 @@ def where(query: Query, asked: object, card: Card) -> Query:
     '>'
     """
     rows, types = _rows(query, card), _types(card)
-    result = [truth(replaced(condition(item, "where"), rows), types, "where") for item in _several(asked)]
+    result = [require_boolean(replaced(condition(item, "where"), rows), types, "where") for item in _several(asked)]
     return replace(query, where=_all([*([] if query.where is None else [query.where]), *result]))
 
 
@@ -162,7 +162,7 @@ def shaped(
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
     shown = {name: item if isinstance(item, Column) else typed(item, types)[0] for name, item in shown.items()}
-    kept = [truth(condition(item, "having"), types, "having") for item in _several(having)]
+    kept = [require_boolean(condition(item, "having"), types, "having") for item in _several(having)]
     keys = [item if isinstance(item, Order) else Order(expression(item, "order")) for item in _several(order)]
     keys = [replace(item, value=typed(item.value, types)[0]) for item in keys]
     most = None if limit is None else arguments.whole(limit, "limit", at_least=0)
@@ -256,7 +256,7 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
         return aggregate
     value = replaced(aggregate.value, rows)
     if kind not in ("count_value", "mode"):
-        return replace(aggregate, value=numeric(value, types, kind))
+        return replace(aggregate, value=require_number(value, types, kind))
     value, result = typed(value, types)
     if result is None:
         raise InvalidArgument(message(kind, "a column or expression", "NULL", "name a column"))

@@ -1,117 +1,80 @@
-"""What engines say differently, said once. Everything else is plain SQL, rewritten by sqlglot.
+"""Queries that engines write differently. Expressions that differ are in :mod:`dither.tables.query.nodes`.
 
->>> Phrases("postgres").divide("a", "b")
-'DITHER_DIV(a, b)'
+>>> nodes.render(DialectSql("postgres").integer_quotient(nodes.plain_column("a"), nodes.plain_column("b")), "postgres")
+'(a / b)'
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from sqlglot import exp
+
 from dither.tables.card.model import Type
-
-if TYPE_CHECKING:  # sqlglot, which that brings, is loaded when something is rendered
-    from dither.tables.compile.nodes import Dialect
+from dither.tables.compile.queries import alias, relation, row_number, select
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary, call, integer, plain_column
 
 
 @dataclass(frozen=True)
-class Phrases:
-    """How one engine says it."""
+class DialectSql:
+    """SQL for one engine."""
 
     dialect: Dialect
 
-    def text(self, sql: str, type: Type) -> str:
+    def as_text(self, x: exp.Expr, type: Type) -> exp.Expr:
         """A value as text, the same on every engine."""
-        return sql if type == "text" else f"DITHER_TEXT({sql}, '{type}')"
+        return nodes.as_text(x, type, self.dialect)
 
-    def hash(self, sql: str) -> str:
+    def hash_60_bits(self, text: exp.Expr) -> exp.Expr:
         """The first 60 bits of the MD5 of a text, as a whole number."""
-        return f"DITHER_HASH({sql})"
+        return nodes.hash_60_bits(text, self.dialect)
 
-    def divide(self, a: str, b: str) -> str:
+    def integer_quotient(self, left: exp.Expr, right: exp.Expr) -> exp.Expr:
         """The whole part of a quotient of whole numbers from 0 on."""
-        return f"DITHER_DIV({a}, {b})"
+        return nodes.integer_quotient(left, right, self.dialect)
 
-    def either(self, a: str, b: str) -> str:
+    def xor(self, left: exp.Expr, right: exp.Expr) -> exp.Expr:
         """The exclusive or of the bits of whole numbers."""
-        return f"DITHER_XOR({a}, {b})"
+        return nodes.xor(left, right, self.dialect)
 
-    def smallest(self, lines: str, of: list[str], mark: str, most: int, listed: list[str]) -> str:
-        """Of the lines of each ``of``, the ``most`` with the smallest mark."""
+    def smallest(
+        self, rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]
+    ) -> exp.Select:
+        """For each value of ``by``, the ``most`` rows that come first in ``order``; only ``columns`` of them."""
+        listed = [plain_column(name) for name in columns]
         if self.dialect == "duckdb":
-            packed = ", ".join(f"{name} := {name}" for name in listed)
-            chosen = f"MIN_BY(STRUCT_PACK({packed}), {mark}, {most})"
-            shown = ", ".join(f"s.{name} AS {name}" for name in listed)
-            listed_of = ", ".join(of)
-            return f"(SELECT {shown} FROM (SELECT UNNEST({chosen}) AS s FROM ({lines}) AS l GROUP BY {listed_of}) AS k)"
-        rank = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(of)} ORDER BY {mark}, {', '.join(listed)}) AS place"
-        return f"(SELECT {', '.join(listed)} FROM (SELECT *, {rank} FROM ({lines}) AS l) AS k WHERE place <= {most})"
-
-    def gathered(self, lines: str, of: list[str], mark: str, most: int, value: str) -> str:
-        """The same for one value, as a list of values (``scattered`` undoes it); for most = 1 the value itself."""
-        named = ", ".join(of)
-        if most == 1 and self.dialect == "duckdb":
-            return (
-                f"SELECT {named}, LIST_VALUE(ARG_MIN({value}, {mark})) AS {value} FROM ({lines}) AS l GROUP BY {named}"
+            packed = exp.Struct(
+                expressions=[
+                    exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns
+                ]
             )
-        if self.dialect == "duckdb":
-            return f"SELECT {named}, MIN_BY({value}, {mark}, {most}) AS {value} FROM ({lines}) AS l GROUP BY {named}"
-        chosen = self.smallest(lines, of, mark, most, [*of, value])
-        return f"SELECT {named}, ARRAY_AGG({value}) AS {value} FROM {chosen} AS c GROUP BY {named}"
+            chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
+            packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
+            return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
+        place = row_number([order, *listed], [plain_column(name) for name in by])
+        ranked = select([exp.Star(), alias(place, "place")], relation(rows, "l"))
+        first = binary("<=", plain_column("place"), integer(most))
+        return select(listed, relation(ranked, "k"), where=[first])
 
-    def scattered(self, lines: str, names: list[str], value: str) -> str:
-        """A line for each value of the lists."""
-        return f"SELECT {', '.join([*names, f'UNNEST({value}) AS {value}'])} FROM ({lines}) AS l"
+    def collect(self, rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, value: str) -> exp.Select:
+        """For each value of ``by``, a list of the ``most`` values that come first; :meth:`explode` undoes it."""
+        keys, x = [plain_column(name) for name in by], plain_column(value)
+        if self.dialect == "duckdb" and most == 1:
+            collected, source = call("LIST_VALUE", call("ARG_MIN", x, order)), rows
+        elif self.dialect == "duckdb":
+            collected, source = call("MIN_BY", x, order, integer(most)), rows
+        else:
+            collected, source = exp.ArrayAgg(this=x), self.smallest(rows, by, order, most, [*by, value])
+        return select([*keys, alias(collected, value)], relation(source, "l"), group_by=keys)
 
-    def render(self, sql: str) -> str:
-        """The statement in this engine's own words; refused where operations are too deep inside each other.
-
-        It is done in a thread of its own, so that how deep is too deep does not depend on who calls: what can be
-        rendered before a question is paid for can be rendered after.
-        """
-        with ThreadPoolExecutor(1) as threads:
-            try:
-                return threads.submit(self._rendered, sql).result()
-            except RecursionError:
-                pass
-        raise InvalidArgument(
-            message("expression", "fewer operations inside each other", "too many", "simplify it, or use x IN (…)")
+    def explode(self, rows: exp.Select, names: Sequence[str], value: str) -> exp.Select:
+        """A row for each value of the lists."""
+        return select(
+            [*(plain_column(name) for name in names), alias(exp.Explode(this=plain_column(value)), value)],
+            relation(rows, "l"),
         )
 
-    def _rendered(self, sql: str) -> str:
-        import sqlglot
-        from sqlglot import exp
 
-        from dither.tables.compile import nodes as say
-
-        tree: Any = sqlglot.parse_one(sql, read="duckdb")
-        for call in reversed(list(tree.find_all(exp.Anonymous))):  # the inner ones first
-            first, *more = call.expressions or [None]
-            if call.name == "DITHER_DIV":
-                call.replace(say.whole_quotient(first, more[0], self.dialect))
-            elif call.name == "DITHER_XOR":
-                call.replace(_either(first, more[0], self.dialect))
-            elif call.name == "DITHER_TEXT":
-                call.replace(say.as_text(first, more[0].name, self.dialect))
-            elif call.name == "DITHER_HASH":
-                digits = f"SUBSTR({say.render(say.digest(first), self.dialect)}, 1, 15)"
-                call.replace(sqlglot.parse_one(_NUMBER[self.dialect].format(digits), read=self.dialect))
-        return say.render(tree, self.dialect)
-
-
-def _either(a: Any, b: Any, dialect: Dialect) -> Any:
-    from sqlglot import exp
-
-    if dialect == "duckdb":
-        return exp.Anonymous(this="XOR", expressions=[a, b])
-    return exp.paren(exp.BitwiseXor(this=exp.paren(a), expression=exp.paren(b)))
-
-
-_NUMBER: dict[Dialect, str] = {
-    "duckdb": "CAST('0x' || {} AS BIGINT)",
-    "postgres": "CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
-    "spark": "CAST(CONV({}, 16, 10) AS BIGINT)",
-}
+__all__ = ["DialectSql"]

@@ -10,7 +10,7 @@ What every engine promises, whatever the source:
   empty text.
 * Text is valid UTF-8; other text is NULL, or the source is refused when it becomes known.
 * After a fork, the child has to open the source again.
-* Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.compile.nodes`.
+* Times are UTC, literals are plain, comparisons are exact: see :mod:`dither.tables.query.nodes`.
 * Errors never hold a value from the data, nor a password; the engine's own message, which may, is not passed on.
 """
 

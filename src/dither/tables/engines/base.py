@@ -16,9 +16,10 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.compile import nodes as say
-from dither.tables.compile.nodes import Dialect
+from dither.tables.compile.context import Statement
 from dither.tables.engines.process import Owner
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect
 
 R = TypeVar("R")
 
@@ -78,12 +79,12 @@ class Engine(ABC):
         """What to say about an engine's error, and whether its message is free of data; None if it is none of its."""
 
     @abstractmethod
-    def _keep(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expression:
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
-    def _drop(self, kept: exp.Expression) -> None:
-        """Remove what :meth:`_keep` returned."""
+    def _drop(self, staged: exp.Expression) -> None:
+        """Remove what :meth:`stage` returned."""
 
     @abstractmethod
     def _cancel(self) -> None:
@@ -120,7 +121,9 @@ class Engine(ABC):
     def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expression:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
         value = self._canonical(name, result, type)
-        return say.limited(value, say.cast(say.column(name), "text"), self.dialect) if type == "text" else value
+        return (
+            nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
+        )
 
     @property
     def table(self) -> exp.Expression:
@@ -131,10 +134,15 @@ class Engine(ABC):
     def empty(self) -> exp.Expression:
         """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
         listed = [
-            exp.alias_(say.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
+            exp.alias_(nodes.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
             for name, type in self._columns.items()
         ]
         return exp.select(*listed).where(exp.false()).subquery()
+
+    @property
+    def reads_csv(self) -> bool:
+        """Whether the source is CSV, whose cells are all text until a card says what they are."""
+        return False
 
     @property
     def columns(self) -> Mapping[str, Type]:
@@ -144,11 +152,6 @@ class Engine(ABC):
     def schema(self) -> dict[str, Type]:
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
         return {name: result.types[0] for name, result in self._safely(self.found).items() if result.types}
-
-    @property
-    def declares_types(self) -> bool:
-        """Whether the source states the types of its columns; a CSV file does not."""
-        return True
 
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
@@ -170,19 +173,25 @@ class Engine(ABC):
             raise broken("the columns that it had when it was opened", "others", "open it again")
         return result
 
-    def run(self, query: str | exp.Expression) -> Any:
+    def run(self, query: str | exp.Expression | Statement) -> Any:
         """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
 
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
-        sql = query if isinstance(query, str) else say.render(query, self.dialect)
+        sql = self._text(query)
         self._owner.check()  # before the lock, which a thread of the parent may have held
         with self._lock:
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
 
-    def rehearse(self, sql: str) -> None:
+    def _text(self, query: str | exp.Expression | Statement) -> str:
+        if isinstance(query, Statement):
+            return query.text
+        return query if isinstance(query, str) else nodes.render(query, self.dialect)
+
+    def rehearse(self, query: str | Statement) -> None:
         """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
+        sql = self._text(query)
         with self._lock:
             self._stopped = False
             self._safely(lambda: self._execute(sql))
@@ -199,20 +208,26 @@ class Engine(ABC):
         self._owner.check()
         with self._lock:
             if name not in self._public:
-                self._public[name] = self._beside(name) or self._keep(
+                self._public[name] = self._beside(name) or self._stage(
                     f"dither_public_{len(self._public)}", read_public(tables[name])
                 )
             return self._public[name].copy()
 
     def stage(self, name: str, rows: Any) -> exp.Expression:
-        """Hold an Arrow table beside the source under this name, for FROM, until :meth:`drop`."""
-        return self._keep(name, rows)
+        """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
 
-    def drop(self, kept: exp.Expression) -> None:
+        What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
+        The name is a plain word that no table has.
+        """
+        self._owner.check()
+        with self._lock:
+            return self._stage(name, rows)
+
+    def drop(self, staged: exp.Expression) -> None:
         """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
         if self._owner.is_here:
             with self._lock, suppress(Exception):
-                self._drop(kept)
+                self._drop(staged)
 
     def _beside(self, name: str) -> exp.Expression | None:
         """A public table where the source is, if it is there."""
@@ -223,7 +238,7 @@ class Engine(ABC):
 
         Equality is that of the join: on the column as it is.
         """
-        key = say.column(column, "p")
+        key = nodes.column(column, "p")
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)
         )

@@ -27,10 +27,10 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import TYPES, Card, Type
-from dither.tables.compile import nodes as say
 from dither.tables.engines import files, frames, lines
 from dither.tables.engines.base import Engine, Found, broken, unreadable
 from dither.tables.engines.process import OwnFolder
+from dither.tables.query import nodes
 
 _LOCKED = (
     "SET enable_progress_bar = false",
@@ -105,7 +105,7 @@ class Duck(Engine):
     def _set_up(self, setup: Callable[[Any], object]) -> None:
         setup(self._connection)
         if self._files and self._csv is None:
-            self._connection.execute(f"SET allowed_paths = {say.render(_paths(self._files), 'duckdb')}")
+            self._connection.execute(f"SET allowed_paths = {nodes.render(_paths(self._files), 'duckdb')}")
         for statement in _LOCKED:
             self._connection.execute(statement)
 
@@ -118,11 +118,6 @@ class Duck(Engine):
             return dict.fromkeys(self._csv.header, any_type)
         with self._lock:
             return {**self._described(self._source), **dict.fromkeys(self._unusable, Found("another type", ()))}
-
-    @property
-    def declares_types(self) -> bool:
-        """Whether the source states the types of its columns; a CSV file does not."""
-        return self._csv is None
 
     def check(self) -> Mapping[str, Found]:
         """As for every engine; files that are new or have changed are read in full as well."""
@@ -160,7 +155,7 @@ class Duck(Engine):
         values = [self._canonical(name, result[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
         try:
-            self._execute(say.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
+            self._execute(nodes.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
         except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException):
             wrong = True
         else:
@@ -173,7 +168,7 @@ class Duck(Engine):
             )
 
     def _described(self, raw: exp.Expression) -> dict[str, Found]:
-        sql = f"DESCRIBE {say.render(exp.select('*').from_(raw), 'duckdb')}"
+        sql = f"DESCRIBE {nodes.render(exp.select('*').from_(raw), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
         except duckdb.CatalogException:
@@ -186,7 +181,7 @@ class Duck(Engine):
     def _alike(self) -> None:
         """Files of one glob have the same columns; checked in their footers."""
         raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(self._files)])
-        listed = say.render(exp.select("*").from_(raw), "duckdb")
+        listed = nodes.render(exp.select("*").from_(raw), "duckdb")
         numbered = f"SELECT *, ROW_NUMBER() OVER () AS n FROM ({listed})"
         columns = "LIST((name, type, logical_type, num_children) ORDER BY n)"
         sql = f"SELECT DISTINCT {columns} FROM ({numbered}) GROUP BY file_name"
@@ -197,22 +192,27 @@ class Duck(Engine):
         return self._source.copy()
 
     def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = say.column(name)
+        x: exp.Expression = nodes.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
-        x = _whole_number(x) if self._csv is not None and type == "integer" else say.try_cast(x, type)
-        return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+        x = _whole_number(x) if self._csv is not None and type == "integer" else nodes.try_cast(x, type)
+        return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
-        self._connection.execute(f"CREATE TEMP VIEW {view} AS {say.render(query, 'duckdb')}")
+        self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
         return exp.to_table(view)
 
-    def _keep(self, name: str, rows: Any) -> exp.Expression:
+    @property
+    def reads_csv(self) -> bool:
+        """Whether the source is CSV files."""
+        return self._csv is not None
+
+    def _stage(self, name: str, rows: Any) -> exp.Expression:
         self._connection.register(name, rows)
         return exp.to_table(name)
 
-    def _drop(self, kept: exp.Expression) -> None:
-        self._connection.unregister(kept.name)
+    def _drop(self, staged: exp.Expression) -> None:
+        self._connection.unregister(staged.name)
 
     def _execute(self, sql: str) -> Any:
         statements = self._connection.extract_statements(sql)
@@ -317,4 +317,4 @@ def _whole_number(x: exp.Expression) -> exp.Expression:
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]
     )
-    return exp.Case(default=exp.null()).when(readable, say.try_cast(x, "integer"))
+    return exp.Case(default=exp.null()).when(readable, nodes.try_cast(x, "integer"))

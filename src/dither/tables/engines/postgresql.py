@@ -20,10 +20,10 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument, message
 from dither.tables.card.arrow import arrow_type
 from dither.tables.card.model import Card, Type
-from dither.tables.compile import nodes as say
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
 from dither.tables.engines.files import parts_of
+from dither.tables.query import nodes
 
 _SESSION = (
     "SET default_transaction_read_only = on",
@@ -112,15 +112,15 @@ class Postgres(Engine):
         return _table(self._relation[1], self._relation[2])
 
     def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = say.column(name)
+        x: exp.Expression = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
         if result.native == "numeric":
             x = _double(x)
-        x = say.cast(x, type)
+        x = nodes.cast(x, type)
         if type == "text":
-            return say.bytewise(x, "postgres")
-        return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+            return nodes.bytewise(x, "postgres")
+        return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
         return exp.Subquery(this=query)
@@ -137,11 +137,12 @@ class Postgres(Engine):
         columns = {column: said.type for column, said in public.columns.items()}
         return exp.Subquery(this=self._query(result, columns, _table(schema, relation)))
 
-    def _keep(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expression:
         """A temporary table: it is ours alone, and gone with the connection."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
         listed = ", ".join(
-            f"{say.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}" for column, kind in kinds.items()
+            f"{nodes.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}"
+            for column, kind in kinds.items()
         )
         self._safely(lambda: self._copy(name, listed, rows))
         return exp.to_table(f"pg_temp.{name}")
@@ -155,10 +156,10 @@ class Postgres(Engine):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
 
-    def _drop(self, kept: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expression) -> None:
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
-            self._connection.execute(f"DROP TABLE {say.render(kept, 'postgres')}".encode())
+            self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
 
     def _execute(self, sql: str) -> Any:
         try:
@@ -247,7 +248,7 @@ def _whole_number(x: exp.Expression) -> exp.Expression:
     """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
     low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
     high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
-    return exp.Case(default=exp.null()).when(exp.and_(low, high), say.cast(x, "integer"))
+    return exp.Case(default=exp.null()).when(exp.and_(low, high), nodes.cast(x, "integer"))
 
 
 def _double(x: exp.Expression) -> exp.Expression:
@@ -262,10 +263,10 @@ def _double(x: exp.Expression) -> exp.Expression:
     low = exp.LT(this=x.copy(), expression=exp.Neg(this=exp.Literal.number("1e308")))
     return (
         exp.Case(default=exp.Cast(this=x.copy(), to=exp.DataType.build("DOUBLE")))
-        .when(nan, say.literal(float("nan")))
-        .when(tiny, say.literal(0.0))
-        .when(high, say.literal(float("inf")))
-        .when(low, say.literal(float("-inf")))
+        .when(nan, nodes.literal(float("nan")))
+        .when(tiny, nodes.literal(0.0))
+        .when(high, nodes.literal(float("inf")))
+        .when(low, nodes.literal(float("-inf")))
     )
 
 

@@ -26,9 +26,9 @@ from dither.errors import DitherError, InvalidArgument, WrongType, message
 from dither.extras import need
 from dither.tables.card.arrow import arrow_type
 from dither.tables.card.model import TYPES, Card, PublicTable, Type
-from dither.tables.compile import nodes as say
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
+from dither.tables.query import nodes
 
 _SESSION = {
     "spark.sql.session.timeZone": "UTC",
@@ -120,16 +120,16 @@ class Spark(Engine):
         return self._view.copy()
 
     def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = say.column(name)
+        x: exp.Expression = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
-        x = say.cast(x, type)
+        x = nodes.cast(x, type)
         if type == "text":
             return _utf8(x)
-        return say.in_calendar(x, type) if type in ("date", "timestamp") else x
+        return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expression) -> exp.Expression:
-        self._session.sql(say.render(query, "spark")).createOrReplaceTempView(view)
+        self._session.sql(nodes.render(query, "spark")).createOrReplaceTempView(view)
         return exp.to_table(view)
 
     def _beside(self, name: str) -> exp.Expression | None:
@@ -147,7 +147,7 @@ class Spark(Engine):
         columns = {column: said.type for column, said in public.columns.items()}
         return self._name(view, self._query(result, columns, self._shared(frame)))
 
-    def _keep(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expression:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
         listed = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
@@ -156,9 +156,9 @@ class Spark(Engine):
         # making a frame makes its session the active one, which has to stay the user's
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
 
-    def _drop(self, kept: exp.Expression) -> None:
-        self._views.remove(kept.name)
-        self._user.catalog.dropGlobalTempView(kept.name)
+    def _drop(self, staged: exp.Expression) -> None:
+        self._views.remove(staged.name)
+        self._user.catalog.dropGlobalTempView(staged.name)
 
     def _execute(self, sql: str) -> Any:
         context: Any = self._session.sparkContext

@@ -9,7 +9,7 @@ from typing import Any
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile import expressions
-from dither.tables.compile.statements import Frame
+from dither.tables.compile.statements import StatementContext
 from dither.tables.execute import run
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.limitations import limitations
@@ -18,7 +18,9 @@ from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column
 
 
-def shape_answer(plan: Plan, frame: Frame, noisy: run.NoisyTable, options: ReleaseOptions, notes: list[str]) -> Answer:
+def shape_answer(
+    plan: Plan, frame: StatementContext, noisy: run.NoisyTable, options: ReleaseOptions, notes: list[str]
+) -> Answer:
     """The noisy table as the question wants it shown."""
     groups = [group.name for group in plan.query.groups]
     names = [*groups, *plan.query.aggregates]

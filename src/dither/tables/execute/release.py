@@ -17,8 +17,8 @@ from dither.ledger import Charge, receipts
 from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer
-from dither.tables.compile.dialect_sql import Phrases
-from dither.tables.compile.statements import Frame
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.execute import incidents, run
 from dither.tables.execute.contributors import Contributors
 from dither.tables.execute.postprocess import shape_answer
@@ -76,22 +76,22 @@ def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request
     return Request(key, content, (key_0_1(old_content, plan, options.analyst), old_content))
 
 
-def statement_context(question: Question, plan: Plan) -> Frame:
+def statement_context(question: Question, plan: Plan) -> StatementContext:
     """What every statement of the question shares: where its rows are, and a fresh secret for its random choices."""
     engine = question.table.engine
     engine.check()
-    tables = {"": engine.table.sql("duckdb")}
+    tables = {"": engine.table}
     for join in plan.query.joins:
-        tables[join.table] = engine.public(join.table).sql("duckdb")
+        tables[join.table] = engine.public(join.table)
         if not engine.unique(join.table, join.other):
             # a row with several partners would count several times
             expected = f"each {join.other} once, since it is joined on it"
             raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
     high, low = resolve(None).words(2).tolist()
-    return plan.frame(Phrases(engine.dialect), tables, high << 64 | low)
+    return plan.frame(DialectSql(engine.dialect), tables, high << 64 | low)
 
 
-def check(question: Question, plan: Plan, context: Frame) -> None:
+def check(question: Question, plan: Plan, context: StatementContext) -> None:
     """Refuse, before the charge, a receipt that could not be kept and statements that the engine cannot compile."""
     table = question.table
     if table.card.receipt is not None:
@@ -128,7 +128,7 @@ def compute(
     question: Question,
     plan: Plan,
     options: ReleaseOptions,
-    context: Frame,
+    context: StatementContext,
     contributors: Contributors | None,
     charge: Charge,
     first_notes: list[str],
@@ -150,7 +150,7 @@ def compute(
     return incidents.shielded(answer, table.incident_log, subject, lambda: table.accounts.ledger.incident(charge))
 
 
-def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: Frame) -> Answer:
+def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: StatementContext) -> Answer:
     """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
     rows = _rows_of(question.table.engine)
     notes: list[str] = []
@@ -159,17 +159,17 @@ def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: F
         query, max_groups, notes = automatic.settle(question.query, context, plan.automatic, max_groups, rows)
         guarantee = plan.guarantee
         plan = plan_after_choices(plan, query, max_groups, options)
-        context = plan.frame(context.phrases, context.tables, context.secret)
+        context = plan.frame(context.dialect_sql, context.tables, context.secret)
         noisy = run.answer(plan, context, rows)
         return shape_answer(replace(plan, guarantee=guarantee), context, noisy, options, notes)
     return shape_answer(plan, context, run.answer(plan, context, rows), options, notes)
 
 
-def _rows_of(engine: Any) -> Callable[[str], list[tuple[Any, ...]]]:
+def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
     """A function that runs a statement and returns its rows as tuples."""
 
-    def rows(sql: str) -> list[tuple[Any, ...]]:
-        result = engine.run(sql)
+    def rows(statement: Statement) -> list[tuple[Any, ...]]:
+        result = engine.run(statement)
         return list(zip(*(column.to_pylist() for column in result.columns), strict=True)) if result.num_rows else []
 
     return rows

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.tables.compile import statements as bounding
-from dither.tables.compile.statements import Frame, Measure
+from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.execute.estimate import estimate
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles
@@ -29,7 +29,7 @@ _LARGEST = (1 << 63) - 1
 OTHER = None
 """The key of the row for all groups that are not shown."""
 
-Run = Callable[[str], list[tuple[Any, ...]]]
+Run = Callable[[Statement], list[tuple[Any, ...]]]
 Bins = dict[int, int]
 """A group's bins that hold anything, each with how many values."""
 
@@ -43,7 +43,7 @@ class NoisyTable:
     errors: dict[str, list[float | None]] = field(default_factory=dict)
 
 
-def answer(plan: Plan, frame: Frame, run: Run, confidence: float = 0.95) -> NoisyTable:
+def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.95) -> NoisyTable:
     """Run a plan's statements and add its noise."""
     groups, noisy = _measured(plan, frame, run)
     result = NoisyTable(every_group(plan.keys) or groups)
@@ -86,7 +86,7 @@ def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
     )
 
 
-def _measured(plan: Plan, frame: Frame, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
+def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """The groups that are shown, and every measure with its noise."""
     every = group_numbers(plan.keys)
     measures = list(plan.measures)
@@ -129,7 +129,10 @@ def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -
 
 
 def _binned(
-    plan: Plan, frame: Frame, run: Run, items: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...]
+    plan: Plan,
+    frame: StatementContext,
+    run: Run,
+    items: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Each choice with the counts of its bins by group; those about the same bins share one statement."""
     counts_of: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
@@ -174,19 +177,18 @@ def _middle(aggregate: Aggregate, place: int) -> float:
     return low if isinstance(low, int) else (low + high) / 2
 
 
-def rehearse(plan: Plan, frame: Frame, engine: Any) -> None:
+def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
     """Run every statement of a plan on no rows: whatever an engine refuses to compile, it refuses before the charge.
 
     The stand-in for the rows is made from the card, so nothing here depends on the data.
     """
-    empty = replace(frame, tables={**frame.tables, "": engine.empty.sql("duckdb")})
-    statements = [bounding.sums(empty, list(plan.measures))] if plan.measures else []
+    statements = [bounding.sums(frame, list(plan.measures))] if plan.measures else []
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
-        statements.append(bounding.bins(empty, aggregate.value, aggregate.edges, aggregate.keys))
-    for sql in dict.fromkeys(statements):
-        engine.rehearse(sql)
+        statements.append(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys))
+    for statement in dict.fromkeys(statements):
+        engine.rehearse(statement.on(engine.empty))
 
 
 __all__ = ["NoisyTable", "answer", "rehearse"]

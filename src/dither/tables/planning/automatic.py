@@ -21,7 +21,7 @@ from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
 from dither.tables.compile import expressions, statements
-from dither.tables.compile.statements import Frame
+from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.planning.plan import below
 from dither.tables.query.tree import Aggregate, Column, Query
 
@@ -68,9 +68,13 @@ def total(epsilon: Fraction, delta: Fraction | None) -> Guarantee:
 
 
 def settle(
-    query: Query, frame: Frame, epsilon: Fraction, max_groups: object, run: Callable[[str], list[tuple[Any, ...]]]
+    query: Query,
+    frame: StatementContext,
+    epsilon: Fraction,
+    max_groups: object,
+    run: Callable[[Statement], list[tuple[Any, ...]]],
 ) -> tuple[Query, object, list[str]]:
-    """Choose, at ``loss`` for each choice: the question with bounds, the number of groups, and what to say of it."""
+    """Choose, for ``epsilon`` each: the question with bounds, the number of groups, and what to say of it."""
     notes, bounds = [], {}
     groups = max_groups
     if max_groups == "auto" and query.groups:

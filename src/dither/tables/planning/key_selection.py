@@ -19,8 +19,8 @@ from dither.tables.card.model import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.planning.measures import Measure
+from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Column, Expression
-from dither.tables.query.typecheck import literal_type
 
 MOST_COMBINATIONS = 1_000_000
 

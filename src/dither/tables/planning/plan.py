@@ -22,6 +22,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+from sqlglot import exp
+
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
 from dither.errors import InvalidArgument, message
@@ -30,9 +32,9 @@ from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import MOST_ROWS, Card, Value
 from dither.tables.compile import expressions, statements
-from dither.tables.compile.dialect_sql import Phrases
+from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.compile.expressions import GRID_BITS, Lookup
-from dither.tables.compile.statements import SQUARE_BITS, Frame, Measure, grid
+from dither.tables.compile.statements import SQUARE_BITS, Measure, StatementContext, grid
 from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
 from dither.tables.planning.quantiles import Rank, levels, ranks
 from dither.tables.query.ranges import bounded
@@ -99,9 +101,9 @@ class Plan:
     unstated: tuple[str, ...] = ()
     """What is still to be chosen privately: ``max_groups``, and aggregates by their names."""
 
-    def frame(self, phrases: Phrases, tables: Mapping[str, str], secret: int) -> Frame:
+    def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """What the statements need to know of it."""
-        return Frame(self.query, self.card, self.keys, self.groups, self.limit, secret, phrases, tables)
+        return StatementContext(self.query, self.card, self.keys, self.groups, self.limit, secret, dialect_sql, tables)
 
 
 def make(
@@ -190,18 +192,13 @@ def _check_joins(query: Query, card: Card, find: Lookup) -> None:
 
 def check(plan: Plan) -> None:
     """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
-    tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), "t")
-    frame = plan.frame(_Draft("duckdb"), tables, 0)
+    tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), exp.to_table("t"))
+    frame = plan.frame(DialectSql("duckdb"), tables, 0)
     statements.sums(frame, list(plan.measures))
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
         statements.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)
-
-
-class _Draft(Phrases):
-    def render(self, sql: str) -> str:
-        return sql
 
 
 def first(*given: object) -> object:

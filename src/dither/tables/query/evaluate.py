@@ -13,23 +13,20 @@ their order.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from string import ascii_lowercase, ascii_uppercase
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dither.errors import InvalidArgument, message
-from dither.tables.query.tree import Call, Column, Expression, Literal, Shape, columns
-from dither.tables.query.typecheck import LARGEST, formed
+from dither.tables.query.literals import LARGEST_INTEGER
+from dither.tables.query.operations import OPERATIONS
+from dither.tables.query.tree import Column, Expression, Literal, Shape, columns
+from dither.tables.query.typecheck import check_arity
 from dither.tables.query.wording import clip, closest
 
 Row = Mapping[str, Any]
-
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-_UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 
 
 def check(shape: Shape, names: Sequence[str]) -> None:
@@ -42,7 +39,7 @@ def check(shape: Shape, names: Sequence[str]) -> None:
     for item in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
         if item is None:
             continue
-        formed(item)
+        check_arity(item)
         for column in sorted(columns(item), key=str):
             if column.table is not None or column.name not in names:
                 fix = closest(column.name, names)
@@ -75,6 +72,7 @@ def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[
 def evaluate(expression: Expression, row: Row) -> Any:
     """The value of an expression on one row.
 
+    >>> from dither.tables.query.tree import Call
     >>> evaluate(Call("+", (Column("n"), Literal(1))), {"n": 2})
     3
     """
@@ -82,19 +80,17 @@ def evaluate(expression: Expression, row: Row) -> Any:
         return representable(expression.value)
     if isinstance(expression, Column):
         return representable(row[expression.name])
-    lazy = _LAZY.get(expression.op)
-    if lazy is not None:
-        return lazy(expression.args, row)
-    values = [evaluate(item, row) for item in expression.args]
-    if None in values and expression.op != "is_null":
-        return None
+    rule = OPERATIONS[expression.op]
     try:
-        result = _STRICT[expression.op](*values)
+        if not rule.strict:
+            arguments = [functools.partial(evaluate, item, row) for item in expression.args]
+            return representable(rule.evaluate(*arguments))
+        values = [evaluate(item, row) for item in expression.args]
+        return None if None in values else representable(rule.evaluate(*values))
     except TypeError:
         raise _mixed(expression.op) from None
     except OverflowError:
         return None
-    return representable(result)
 
 
 def representable(value: Any) -> Any:
@@ -104,7 +100,7 @@ def representable(value: Any) -> Any:
     >>> representable(2**63 - 1), representable(2**63), representable(float("inf")), representable(10**400)
     (9223372036854775807, 9.223372036854776e+18, None, None)
     """
-    if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+    if isinstance(value, int) and not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
         try:
             return float(value)
         except OverflowError:
@@ -116,147 +112,4 @@ def _mixed(what: str) -> InvalidArgument:
     return InvalidArgument(message(what, "values of one kind", "values of different kinds", "use one kind in a column"))
 
 
-def _both(args: Sequence[Expression], row: Row) -> bool | None:
-    return _all([evaluate(item, row) for item in args])
-
-
-def _either(args: Sequence[Expression], row: Row) -> bool | None:
-    values = [evaluate(item, row) for item in args]
-    return True if True in values else None if None in values else False
-
-
-def _all(values: list[bool | None]) -> bool | None:
-    return False if False in values else None if None in values else True
-
-
-def _between(args: Sequence[Expression], row: Row) -> bool | None:
-    x, low, high = Literal(evaluate(args[0], row)), args[1], args[2]
-    return _all([evaluate(Call(">=", (x, low)), row), evaluate(Call("<=", (x, high)), row)])
-
-
-def _case(args: Sequence[Expression], row: Row) -> Any:
-    for when, then in zip(args[:-1:2], args[1::2], strict=True):
-        if evaluate(when, row) is True:
-            return evaluate(then, row)
-    return evaluate(args[-1], row)
-
-
-def _coalesce(args: Sequence[Expression], row: Row) -> Any:
-    return next((value for item in args if (value := evaluate(item, row)) is not None), None)
-
-
-def _nullif(args: Sequence[Expression], row: Row) -> Any:
-    value, other = (Literal(evaluate(item, row)) for item in args)
-    return None if evaluate(Call("=", (value, other)), row) is True else value.value
-
-
-def _compared(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compared(a: Any, b: Any) -> bool:
-        dates = isinstance(a, date) and isinstance(b, date)
-        if dates and isinstance(a, datetime) != isinstance(b, datetime):
-            a, b = _moment(a), _moment(b)
-        if isinstance(a, str) != isinstance(b, str):
-            raise TypeError
-        return bool(compare(a, b))
-
-    return compared
-
-
-def _moment(value: date) -> datetime:
-    return value if isinstance(value, datetime) else datetime.combine(value, time())
-
-
-def _in(value: Any, *others: Any) -> bool:
-    equal = _STRICT["="]
-    return any(equal(value, item) for item in others)
-
-
-def like(text: str, pattern: str) -> bool:
-    """Whether a text fits a pattern of ``%`` (anything) and ``_`` (any one character).
-
-    >>> like("north-east", "north%"), like("north", "n_rth"), like("North", "n%")
-    (True, True, False)
-    """
-    at = place = 0
-    star, retry = -1, 0
-    while at < len(text):
-        if place < len(pattern) and pattern[place] == "%":
-            star, retry, place = place, at, place + 1
-        elif place < len(pattern) and pattern[place] in ("_", text[at]):
-            at, place = at + 1, place + 1
-        elif star >= 0:
-            retry += 1
-            at, place = retry, star + 1
-        else:
-            return False
-    return all(item == "%" for item in pattern[place:])
-
-
-def truncated(period: str, value: date) -> date:
-    """The start of the year, quarter, month, week (Monday), day or hour.
-
-    >>> truncated("quarter", date(2024, 5, 17))
-    datetime.date(2024, 4, 1)
-    """
-    day = value.date() if isinstance(value, datetime) else value
-    if period == "hour" and isinstance(value, datetime):
-        return value.replace(minute=0, second=0, microsecond=0)
-    if period == "week":
-        day = date.min if day.toordinal() <= day.weekday() else day - timedelta(days=day.weekday())
-    elif period in ("year", "quarter", "month"):
-        month = {"year": 1, "quarter": day.month - (day.month - 1) % 3, "month": day.month}[period]
-        day = day.replace(month=month, day=1)
-    return datetime.combine(day, time()) if isinstance(value, datetime) else day
-
-
-def _bin(value: float, *edges: float) -> int | None:
-    if not edges[0] <= value <= edges[-1]:
-        return None
-    return min(bisect_right(edges, value), len(edges) - 1) - 1
-
-
-def _divided(a: float, b: float) -> float | None:
-    return None if b == 0 else a / b
-
-
-def _numeric(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """On numbers only: Python would repeat a text, join lists and subtract dates."""
-
-    def computed(*values: Any) -> Any:
-        if not all(isinstance(value, (int, float)) for value in values):
-            raise TypeError
-        return compute(*values)
-
-    return computed
-
-
-_LAZY: dict[str, Callable[[Sequence[Expression], Row], Any]] = {
-    "and": _both,
-    "or": _either,
-    "between": _between,
-    "case": _case,
-    "coalesce": _coalesce,
-    "nullif": _nullif,
-}
-_STRICT: dict[str, Callable[..., Any]] = {
-    "+": _numeric(operator.add),
-    "-": _numeric(operator.sub),
-    "*": _numeric(operator.mul),
-    "/": _numeric(_divided),
-    "neg": _numeric(operator.neg),
-    "abs": _numeric(abs),
-    "=": _compared(operator.eq),
-    "<>": _compared(operator.ne),
-    "<": _compared(operator.lt),
-    "<=": _compared(operator.le),
-    ">": _compared(operator.gt),
-    ">=": _compared(operator.ge),
-    "not": operator.not_,
-    "in": _in,
-    "like": like,
-    "is_null": lambda value: value is None,
-    "date_trunc": truncated,
-    "bin": _bin,
-    "lower": lambda text: text.translate(_LOWER),
-    "upper": lambda text: text.translate(_UPPER),
-}
+__all__ = ["apply", "check", "evaluate", "representable"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join
-from dither.tables.query.typecheck import measure
+from dither.tables.query.typecheck import check_size
 from dither.tables.query.wording import clip, closest
 
 
@@ -112,7 +112,7 @@ def type_of(card: Card, column: Column) -> Type:
 
 def replaced(expression: Expression, rows: Rows) -> Expression:
     """The expression with every column as written replaced by what it stands for."""
-    measure(expression)
+    check_size(expression)
 
     def found(item: Expression) -> Expression:
         if isinstance(item, Column):

@@ -35,36 +35,9 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """An operation on expressions. The operations and their meaning:
+    """An operation on expressions; :data:`dither.tables.query.operations.OPERATIONS` has them all, and their meaning.
 
-    ``+ - * /``, ``neg``, ``abs``
-        On numbers. A number column is NULL where it is NaN and is held within its public bounds first; division by
-        zero is NULL.
-    ``= <> < <= > >=``
-        Of two values of a kind; text is compared byte by byte. NULL if either is.
-    ``and``, ``or``, ``not``
-        With NULL as unknown, as in SQL.
-    ``in``
-        The first argument is one of the others, which are literals.
-    ``between``
-        ``(x, low, high)``, both ends in.
-    ``like``
-        ``(x, pattern)``, case matters, ``%`` and ``_``; no backslash.
-    ``is_null``
-        True or false, never NULL. NaN is NULL.
-    ``case``
-        ``(when, then, when, then, …, otherwise)``.
-    ``coalesce``
-        The first that is not NULL.
-    ``nullif``
-        ``(x, y)``: NULL where they are equal, x elsewhere.
-    ``date_trunc``
-        ``(unit, x)``, unit a literal: year, quarter, month, week, day, hour. The start of the period.
-    ``bin``
-        ``(x, edge, edge, …)``, edges rising literals: the index of the bin from 0 (``edge[i] <= x < edge[i + 1]``, the
-        last one closed); NULL outside.
-    ``lower``, ``upper``
-        Of text, ASCII letters only.
+    NULL is unknown, as in SQL, and NaN is NULL.
     """
 
     op: str
@@ -72,13 +45,6 @@ class Call:
 
 
 Expression = Column | Literal | Call
-
-NUMERIC = frozenset({"+", "-", "*", "/", "neg", "abs"})
-COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-LOGIC = frozenset({"and", "or", "not", "in", "between", "like", "is_null"}) | COMPARISONS
-OTHERS = frozenset({"case", "coalesce", "nullif", "date_trunc", "bin", "lower", "upper"})
-OPERATIONS = NUMERIC | LOGIC | OTHERS
-PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 
 Kind = Choice[
     "count", "count_value", "people", "sum", "mean", "var", "std", "min", "max", "quantile", "mode", "histogram"

@@ -26,13 +26,13 @@ from sqlglot import exp
 
 from dither import arguments
 from dither.tables.card.model import Card
+from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows, card_of, type_of
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal
-from dither.tables.query.typecheck import Types, numeric, truth, typed
+from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 from dither.tables.query.wording import clip, show
 from dither.tables.sql.expressions import number, read, row_leaf
 from dither.tables.sql.relations import both
-from dither.tables.sql.text import only, refusal
 
 _PLAIN: dict[str, Kind] = {
     "SUM": "sum",
@@ -81,15 +81,15 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
     written = _written(node, rows, card)
     name = written.name
     if name in _NEAREST:
-        raise refusal("an aggregate dither can release", name, _NEAREST[name])
+        raise refuse_sql("an aggregate dither can release", name, _NEAREST[name])
     if name == "COUNT":
         return _count(written, rows, card)
     if PER_ROW in written.named and PER_GROUP in written.named:
-        raise refusal("one kind of bounds", "two", f"leave {PER_GROUP} out")
+        raise refuse_sql("one kind of bounds", "two", f"leave {PER_GROUP} out")
     bounds = written.named.get(PER_ROW, written.named.get(PER_GROUP))
     if name in ("COUNTIF", "COUNT_IF"):
         _nothing_named(written)
-        asked = truth(read(_one(written), row_leaf(rows, name)), _types(card), name)
+        asked = require_boolean(read(_one(written), row_leaf(rows, name)), _types(card), name)
         return Found(_counting(both(asked, written.condition)))
     if name == "MODE":
         _nothing_named(written)
@@ -100,8 +100,8 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
     else:
         value_node = _one(written)
     if name not in _PLAIN and name not in _QUANTILES:
-        raise refusal("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
-    value = numeric(read(value_node, row_leaf(rows, name)), _types(card), name)
+        raise refuse_sql("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
+    value = require_number(read(value_node, row_leaf(rows, name)), _types(card), name)
     if written.condition is not None:
         value = Call("case", (written.condition, value, Literal(None)))
     return Found(
@@ -128,30 +128,30 @@ def _types(card: Card) -> Types:
 def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
     condition = ordered = None
     if isinstance(node, exp.Filter):
-        only(node, "this", "expression")
+        refuse_other_parts(node, "this", "expression")
         asked = read(node.expression.this, row_leaf(rows, "FILTER"))
-        condition, node = truth(asked, _types(card), "FILTER"), node.this
+        condition, node = require_boolean(asked, _types(card), "FILTER"), node.this
     if isinstance(node, exp.WithinGroup):
-        only(node, "this", "expression")
+        refuse_other_parts(node, "this", "expression")
         order, node = node.expression, node.this
         keys = order.expressions
         if len(keys) != 1 or keys[0].args.get("desc"):
-            raise refusal(
+            raise refuse_sql(
                 "WITHIN GROUP (ORDER BY x)", "another order", "order by one column, rising; for DESC ask 1 - p"
             )
         ordered = keys[0].this
     if not isinstance(node, exp.Anonymous):
-        raise refusal("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
-    only(node, "this", "expressions")
+        raise refuse_sql("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
+    refuse_other_parts(node, "this", "expressions")
     args, named = [], {}
     for item in node.expressions:
         if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
             key = item.this.name.lower()
             if key not in (PER_ROW, PER_GROUP) or key in named:
-                raise refusal(f"{PER_ROW} or {PER_GROUP}, once", clip(key), f"write {PER_ROW} => (0, 100)")
+                raise refuse_sql(f"{PER_ROW} or {PER_GROUP}, once", clip(key), f"write {PER_ROW} => (0, 100)")
             named[key] = _bounds(item.expression, key)
         elif named:
-            raise refusal("named arguments last", "others after them", f"move {next(iter(named))} to the end")
+            raise refuse_sql("named arguments last", "others after them", f"move {next(iter(named))} to the end")
         else:
             args.append(item)
     return _Written(node.name.upper(), args, named, ordered, condition)
@@ -159,7 +159,7 @@ def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
-        raise refusal(f"{key} => (low, high)", "something else", f"write {key} => (0, 100)")
+        raise refuse_sql(f"{key} => (low, high)", "something else", f"write {key} => (0, 100)")
     low, high = (number(item, key) for item in node.expressions)
     return arguments.bounds((low, high), key)
 
@@ -167,18 +167,18 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
 def _one(written: _Written) -> exp.Expr:
     """The only argument."""
     if written.ordered is not None:
-        raise refusal(f"{written.name}(x)", "WITHIN GROUP", f"write {written.name}(x)")
+        raise refuse_sql(f"{written.name}(x)", "WITHIN GROUP", f"write {written.name}(x)")
     if len(written.args) != 1:
-        raise refusal(f"{written.name}(x)", f"{len(written.args)} arguments", f"write {written.name}(x)")
+        raise refuse_sql(f"{written.name}(x)", f"{len(written.args)} arguments", f"write {written.name}(x)")
     if isinstance(written.args[0], exp.Distinct):
         fix = f"write {written.name}(x); only people are counted by DISTINCT"
-        raise refusal(f"{written.name} of all rows", "DISTINCT", fix)
+        raise refuse_sql(f"{written.name} of all rows", "DISTINCT", fix)
     return written.args[0]
 
 
 def _nothing_named(written: _Written) -> None:
     if written.named:
-        raise refusal(f"{written.name} without bounds", next(iter(written.named)), "leave the bounds out")
+        raise refuse_sql(f"{written.name} without bounds", next(iter(written.named)), "leave the bounds out")
 
 
 def _counting(condition: Expression | None) -> Aggregate:
@@ -191,22 +191,24 @@ def _count(written: _Written, rows: Rows, card: Card) -> Found:
     if len(written.args) == 1 and isinstance(written.args[0], exp.Distinct):
         return Found(_people(written, written.args[0], rows, card))
     if PER_ROW in written.named:
-        raise refusal(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
+        raise refuse_sql(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
     max_rows = None
     if PER_GROUP in written.named:
         low, high = written.named[PER_GROUP]
         if low != 0 or high != int(high):
-            raise refusal(f"{PER_GROUP} => (0, k) for COUNT, k whole", f"({low}, {high})", "write (0, 5), for example")
+            raise refuse_sql(
+                f"{PER_GROUP} => (0, k) for COUNT, k whole", f"({low}, {high})", "write (0, 5), for example"
+            )
         max_rows = int(high)
     node = _one(written)
     if isinstance(node, exp.Star):
-        only(node)
+        refuse_other_parts(node)
         return Found(_counting(written.condition), max_rows)
     value, kind = typed(read(node, row_leaf(rows, "COUNT")), _types(card))
     if isinstance(value, Literal) and kind is not None:
         return Found(_counting(written.condition), max_rows)
     if kind is None:
-        raise refusal("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
+        raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
     if written.condition is not None:
         value = Call("case", (written.condition, value, Literal(None)))
     return Found(Aggregate("count_value", value), max_rows)
@@ -214,29 +216,29 @@ def _count(written: _Written, rows: Rows, card: Card) -> Found:
 
 def _people(written: _Written, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
     _nothing_named(written)
-    only(distinct, "expressions")
+    refuse_other_parts(distinct, "expressions")
     if written.condition is not None:
-        raise refusal("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
+        raise refuse_sql("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
     if card.unit is None:
-        raise refusal("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
+        raise refuse_sql("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
     asked = [read(item, row_leaf(rows, "COUNT")) for item in distinct.expressions]
     if asked != [Column(card.unit)]:
         fix = f"COUNT(DISTINCT {card.unit}) counts people; for others GROUP BY the column and count the groups"
-        raise refusal("COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, asked))})", fix)
+        raise refuse_sql("COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, asked))})", fix)
     return Aggregate("people")
 
 
 def _mode(written: _Written, rows: Rows, card: Card) -> Aggregate:
     if written.condition is not None:
-        raise refusal("MODE without FILTER", "FILTER", "put the condition into WHERE")
+        raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
     node = written.ordered if written.ordered is not None and not written.args else _one(written)
     value = read(node, row_leaf(rows, "MODE"))
     if not isinstance(value, Column):
-        raise refusal("MODE of a column", show(value), "name a column whose keys the card states")
+        raise refuse_sql("MODE of a column", show(value), "name a column whose keys the card states")
     keys = card_of(card, value).keys
     if not keys:
         fix = f"add keys = […] to {value.name} in the card, or GROUP BY {value.name} and ORDER BY COUNT(*) DESC LIMIT 1"
-        raise refusal("MODE of a column with public keys", f"{show(value)} without keys", fix)
+        raise refuse_sql("MODE of a column with public keys", f"{show(value)} without keys", fix)
     return Aggregate("mode", value, keys=tuple(keys))
 
 
@@ -244,13 +246,13 @@ def _quantile(written: _Written) -> tuple[exp.Expr, float]:
     use = f"write {written.name}(x, 0.5)"
     if written.ordered is not None:
         if written.name != "PERCENTILE_CONT" or len(written.args) != 1:
-            raise refusal("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", "another form", use)
+            raise refuse_sql("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", "another form", use)
         value, place = written.ordered, written.args[0]
     elif len(written.args) == 2 and not isinstance(written.args[0], exp.Distinct):
         value, place = written.args
     else:
-        raise refusal(f"{written.name}(x, p)", "another form", use)
+        raise refuse_sql(f"{written.name}(x, p)", "another form", use)
     at = number(place, written.name)
     if not 0 <= at <= 1:
-        raise refusal("p from 0 to 1", str(at), use)
+        raise refuse_sql("p from 0 to 1", str(at), use)
     return value, float(at)

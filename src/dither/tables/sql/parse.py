@@ -26,14 +26,15 @@ from sqlglot import exp
 from dither import arguments
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
+from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import answer_type, spelling, type_of
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, Order, Query, Shape, columns
-from dither.tables.query.typecheck import truth, typed
+from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.query.wording import clip, show
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
 from dither.tables.sql.relations import plain, rows_of
-from dither.tables.sql.text import only, refusal, select
+from dither.tables.sql.text import select
 
 _OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
 
@@ -82,10 +83,10 @@ class _Question:
         self._read_groups(args.get("group"))
         shown = self._shown()
         having, order, limit = args.get("having"), args.get("order"), args.get("limit")
-        kept = truth(self._answer(having.this, names_first=False), self._type, "HAVING") if having else None
+        kept = require_boolean(self._answer(having.this, names_first=False), self._type, "HAVING") if having else None
         keys = tuple(self._order(item, list(shown)) for item in order.expressions) if order else ()
         if not self.aggregates:
-            raise refusal("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
+            raise refuse_sql("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
         shape = Shape(shown, kept, keys, _limit(limit))
         asked = Query(self.aggregates, tuple(self.groups), self.rows.where, self.rows.joins, shape)
         return replace(asked, **self._stated(options))
@@ -95,7 +96,7 @@ class _Question:
             alias = item.alias if isinstance(item, exp.Alias) else None
             node = item.this if isinstance(item, exp.Alias) else item
             if alias is not None and (not alias or alias.casefold() in self.taken):
-                raise refusal("different names by AS", f"{clip(alias)!r} twice", "rename one")
+                raise refuse_sql("different names by AS", f"{clip(alias)!r} twice", "rename one")
             if alias:
                 self.taken.add(alias.casefold())
             self.items.append((alias, node))
@@ -103,12 +104,12 @@ class _Question:
     def _read_groups(self, group: exp.Group | None) -> None:
         if group is None:
             return
-        only(group, "expressions")
+        refuse_other_parts(group, "expressions")
         for node in group.expressions:
             meant = self._meant(node)
             written = read(meant, row_leaf(self.rows, "GROUP BY"))
             if not columns(written):
-                raise refusal("GROUP BY of columns", show(written), "name a column, or leave GROUP BY out")
+                raise refuse_sql("GROUP BY of columns", show(written), "name a column, or leave GROUP BY out")
             if written not in self.written.values():
                 column = name_of(meant) if isinstance(meant, exp.Column) else None
                 self._add_group(written, self.rows.spelled(column) if column else _group_name(written))
@@ -127,7 +128,7 @@ class _Question:
             return named
         if read(named, leaf) != other:
             fix = "write GROUP BY 1, or another name after AS"
-            raise refusal("one meaning in GROUP BY", f"a column and an expression named {clip(node.name)!r}", fix)
+            raise refuse_sql("one meaning in GROUP BY", f"a column and an expression named {clip(node.name)!r}", fix)
         return named
 
     def _named(self, node: exp.Expr) -> exp.Expr | None:
@@ -204,7 +205,7 @@ class _Question:
             if names_first or other == meant or other not in self.written.values():
                 return meant
             fix = "give the expression another name after AS"
-            raise refusal("one meaning in HAVING", f"a group and an expression named {clip(column.name)!r}", fix)
+            raise refuse_sql("one meaning in HAVING", f"a group and an expression named {clip(column.name)!r}", fix)
 
         return read(node, leaf)
 
@@ -220,7 +221,7 @@ class _Question:
         if isinstance(expression, Column):
             got = f"the column {show(expression)} outside of aggregates"
             fix = f"add it to GROUP BY, or aggregate it: AVG({show(expression)})"
-            raise refusal("groups and aggregates", got, fix)
+            raise refuse_sql("groups and aggregates", got, fix)
         if isinstance(expression, Call):
             return Call(expression.op, tuple(self._lifted(item) for item in expression.args))
         return expression
@@ -230,8 +231,8 @@ class _Question:
 
     def _order(self, node: exp.Expr, shown: list[str]) -> Order:
         if node.args.get("nulls_first"):
-            raise refusal("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
-        only(node, "this", "desc", "nulls_first")
+            raise refuse_sql("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
+        refuse_other_parts(node, "this", "desc", "nulls_first")
         key = node.this
         if isinstance(key, exp.Literal) and not key.is_string:
             name = shown[_position(key, len(shown), "ORDER BY")]
@@ -263,14 +264,14 @@ class _Question:
             elif name == "privacy_unit_column":
                 self._check_unit(node)
             else:
-                raise refusal(f"options {', '.join(_OPTIONS)}", clip(name), "leave it out")
+                raise refuse_sql(f"options {', '.join(_OPTIONS)}", clip(name), "leave it out")
         if len(self.max_rows) > 1:
             fix = "state the same number everywhere: it bounds the rows of a person in a group"
-            raise refusal("one number of rows per person and group", "several", fix)
+            raise refuse_sql("one number of rows per person and group", "several", fix)
         stated["max_rows"] = next(iter(self.max_rows), None)
         if self.one_row and (stated["max_rows"] or self.card.max_rows) != 1:
             fix = "bound each value by contribution_bounds_per_row, or state max_rows_per_group = 1"
-            raise refusal("contribution_bounds_per_group with one row per person and group", "several rows", fix)
+            raise refuse_sql("contribution_bounds_per_group with one row per person and group", "several rows", fix)
         return stated
 
     def _check_unit(self, node: exp.Expr) -> None:
@@ -278,7 +279,7 @@ class _Question:
         unit = self.card.unit
         if unit is None or spelling(name, self.card.columns) != unit:
             fix = f"write privacy_unit_column = {unit}" if unit else "leave it out: every row is a person of its own"
-            raise refusal("the card's column of people", clip(name) or "something else", fix)
+            raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
 
 
 def _shifted(expression: Expression) -> Expression | None:
@@ -299,14 +300,14 @@ def _group_name(expression: Expression) -> str:
 def _position(node: exp.Expr, count: int, clause: str) -> int:
     place = number(node, clause)
     if not isinstance(place, int) or not 1 <= place <= count:
-        raise refusal(f"a position from 1 to {count} in {clause}", str(place), "count the columns after SELECT")
+        raise refuse_sql(f"a position from 1 to {count} in {clause}", str(place), "count the columns after SELECT")
     return place - 1
 
 
 def _whole(node: exp.Expr, name: str) -> int:
     value = number(node, name)
     if not isinstance(value, int):
-        raise refusal(f"a whole number for {name}", str(value), f"write {name} = 1")
+        raise refuse_sql(f"a whole number for {name}", str(value), f"write {name} = 1")
     return value
 
 
@@ -314,9 +315,9 @@ def _limit(node: exp.Expr | None) -> int | None:
     if node is None:
         return None
     if not isinstance(node, exp.Limit):
-        raise refusal("LIMIT n", node.key.upper(), "write LIMIT 10")
-    only(node, "expression")
+        raise refuse_sql("LIMIT n", node.key.upper(), "write LIMIT 10")
+    refuse_other_parts(node, "expression")
     limit = number(node.expression, "LIMIT")
     if not isinstance(limit, int) or limit < 0:
-        raise refusal("LIMIT n", str(limit), "write LIMIT 10")
+        raise refuse_sql("LIMIT n", str(limit), "write LIMIT 10")
     return limit

@@ -19,7 +19,8 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import WrongType, message
+from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.wording import clip
 
 MAX_CHARACTERS = 100_000
@@ -71,12 +72,12 @@ def select(text: str, table: str) -> tuple[exp.Select, dict[str, exp.Expr]]:
     tokens, options = _headless(_tokens(text), text)
     if tokens[0].token_type != TokenType.SELECT:
         got, fix = _FIRST.get(tokens[0].token_type, (clip(tokens[0].text.upper(), 20), _EXAMPLE))
-        raise refusal(f"one SELECT over {table}", got, fix.format(table=table))
+        raise refuse_sql(f"one SELECT over {table}", got, fix.format(table=table))
     tree = _parsed(tokens, text)
     if isinstance(tree, exp.SetOperation):
-        raise refusal("one SELECT", tree.key.upper(), "ask several questions; each is charged on its own")
+        raise refuse_sql("one SELECT", tree.key.upper(), "ask several questions; each is charged on its own")
     if not isinstance(tree, exp.Select):
-        raise refusal("one SELECT", tree.key.upper(), _EXAMPLE.format(table=table))
+        raise refuse_sql("one SELECT", tree.key.upper(), _EXAMPLE.format(table=table))
     return tree, options
 
 
@@ -91,28 +92,8 @@ def expression(text: str) -> exp.Expr:
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
     parts: list[exp.Expr] = tree.expressions
     if not isinstance(tree, exp.Select) or extra or len(parts) != 1 or isinstance(parts[0], exp.Alias):
-        raise refusal("one expression", "something else", "write for example amount > 5 AND region = 'a'")
+        raise refuse_sql("one expression", "something else", "write for example amount > 5 AND region = 'a'")
     return parts[0]
-
-
-def refusal(expected: str, got: str, fix: str) -> InvalidArgument:
-    """What is raised.
-
-    >>> str(refusal("one SELECT", "UNION", "ask twice"))
-    'SQL: expected one SELECT, got UNION. Fix: ask twice.'
-    """
-    return InvalidArgument(message("SQL", expected, got, fix))
-
-
-def only(node: exp.Expr, *known: str) -> None:
-    """Refuse a node that has a part we do not know: it would change what the question means.
-
-    >>> only(expression("a + b"), "this", "expression")
-    """
-    for name, value in node.args.items():
-        if value and name not in known:
-            part = name.strip("_").replace("_", " ").upper()
-            raise refusal(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
 
 
 def _tokens(text: str) -> list[Token]:
@@ -120,25 +101,25 @@ def _tokens(text: str) -> list[Token]:
     if not isinstance(text, str):
         raise WrongType(message("SQL", "a text", type(text).__name__, "pass the query as a str"))
     if len(text) > MAX_CHARACTERS:
-        raise refusal(f"at most {MAX_CHARACTERS} characters", str(len(text)), "ask a shorter question")
+        raise refuse_sql(f"at most {MAX_CHARACTERS} characters", str(len(text)), "ask a shorter question")
     if "\0" in text or any("\ud800" <= item <= "\udfff" for item in text):
-        raise refusal("valid Unicode without NUL", "a text that is not", "take the odd characters out")
+        raise refuse_sql("valid Unicode without NUL", "a text that is not", "take the odd characters out")
     # without the word it cannot be BigQuery's form, and cutting is most of the work
     tokens = _cut(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
     if tokens is None or [item.text.upper() for item in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         tokens = _cut(text, _Standard)
     elif any(item.token_type in _TEXTS and "\\" in text[item.start : item.end + 1] for item in tokens):
-        raise refusal("texts without backslash", "a backslash", "write the character itself")
+        raise refuse_sql("texts without backslash", "a backslash", "write the character itself")
     if tokens is None:
-        raise refusal("every quote and comment closed", "one that is open", "close it; double a quote inside a text")
+        raise refuse_sql("every quote and comment closed", "one that is open", "close it; double a quote inside a text")
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
     if not tokens:
-        raise refusal("a question", "an empty text", _EXAMPLE.format(table="the table"))
+        raise refuse_sql("a question", "an empty text", _EXAMPLE.format(table="the table"))
     if any(item.token_type == TokenType.SEMICOLON for item in tokens):
-        raise refusal("one statement", "several", "ask one question at a time")
+        raise refuse_sql("one statement", "several", "ask one question at a time")
     if len(tokens) > MAX_TOKENS:
-        raise refusal(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
+        raise refuse_sql(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
     _shallow(tokens)
     return tokens
 
@@ -156,7 +137,7 @@ def _shallow(tokens: list[Token]) -> None:
         run = run + 1 if item.token_type in _PREFIX else 0
         depth += (item.token_type in _OPENING) - (item.token_type in _CLOSING)
         if depth > MAX_TOKEN_DEPTH or run > MAX_TOKEN_DEPTH:
-            raise refusal(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
+            raise refuse_sql(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
 
 
 def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
@@ -174,10 +155,10 @@ def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, ex
     inside = _parsed([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
     for item in inside:
         if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
-            raise refusal("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
+            raise refuse_sql("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
         name = item.this.name.lower()
         if name in options:
-            raise refusal("each option once", f"{clip(name)} twice", "leave one out")
+            raise refuse_sql("each option once", f"{clip(name)} twice", "leave one out")
         options[name] = item.expression
     return [tokens[0], *tokens[end:]], options
 
@@ -189,16 +170,18 @@ def _parsed(tokens: list[Token], text: str) -> exp.Expr:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         place = f"line {first.get('line')}, at {clip(str(first.get('highlight')), 20)!r}"
-        raise refusal("SQL that can be read", f"an error in {place}", "check commas, brackets and keywords") from None
+        raise refuse_sql(
+            "SQL that can be read", f"an error in {place}", "check commas, brackets and keywords"
+        ) from None
     except Exception:
         # a fault of the parser on a text that is no SQL, or its recursion: the text is not a question either way
-        raise refusal("SQL that can be read", "something else", "simplify the question") from None
+        raise refuse_sql("SQL that can be read", "something else", "simplify the question") from None
     if len(trees) != 1:
-        raise refusal("one statement", str(len(trees)), "ask one question at a time")
+        raise refuse_sql("one statement", str(len(trees)), "ask one question at a time")
     waiting = [(trees[0], 1)]
     while waiting:
         node, depth = waiting.pop()
         if depth > MAX_TREE_DEPTH:
-            raise refusal(f"at most {MAX_TREE_DEPTH} levels", "more", "write long OR chains as x IN (…)")
+            raise refuse_sql(f"at most {MAX_TREE_DEPTH} levels", "more", "write long OR chains as x IN (…)")
         waiting.extend((item, depth + 1) for item in node.iter_expressions())
     return trees[0]

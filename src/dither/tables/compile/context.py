@@ -1,0 +1,355 @@
+"""What the statements of a question share: its rows, its groups, and which groups of a person count.
+
+A :class:`Statement` is built once from sqlglot nodes. The rows it is about can be exchanged (:meth:`Statement.on`), to
+try it on no rows before anything is charged; its text is written once for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Card, Type, Value
+from dither.tables.compile import expressions
+from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.queries import alias, join, relation, row_number, select, values
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
+from dither.tables.query.tree import Expression, Query
+
+_PRIME = (1 << 31) - 1
+_SOURCE = "dither_source"
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A SELECT for one engine, about the rows of ``source``."""
+
+    node: exp.Expr
+    source: exp.Expr
+    dialect: Dialect
+
+    @cached_property
+    def text(self) -> str:
+        """The statement as text, written once."""
+        return nodes.render(self.node, self.dialect, replacing={_SOURCE: self.source})
+
+    def on(self, source: exp.Expr) -> Statement:
+        """The same about other rows."""
+        return Statement(self.node, source, self.dialect)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class StatementContext:
+    """What every statement of a question shares.
+
+    A group with public keys is known by the number of its key, which takes one join and makes everything after it a
+    matter of whole numbers; DuckDB numbers private keys too. ``keys`` are in the order of the numbers. ``tables`` are
+    what stands in FROM for the table itself, under the name ``""``, and for the public tables joined to it.
+    """
+
+    query: Query
+    card: Card
+    keys: tuple[tuple[Value, ...] | None, ...]
+    groups: float
+    limit: int
+    secret: int
+    dialect_sql: DialectSql
+    tables: Mapping[str, exp.Expr]
+    _built: dict[str, Statement] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, *key: object, build: Callable[[], exp.Expr]) -> Statement:
+        """The statement of this key, built when it is first asked for."""
+        name = repr(key)  # which tells 1 from 1.0 and True
+        if name not in self._built:
+            self._built[name] = self.statement(build())
+        return self._built[name]
+
+    def statement(self, node: exp.Expr) -> Statement:
+        """A statement of this engine about these rows."""
+        return Statement(node, self.tables[""], self.dialect_sql.dialect)
+
+    @property
+    def find(self) -> Lookup:
+        """How columns are found."""
+        return expressions.lookup(self.card, self._aliases)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        return {joined.table: f"p{i}" for i, joined in enumerate(self.query.joins)}
+
+    @property
+    def names(self) -> list[str]:
+        """What the groups are called: g0, g1, …"""
+        return [f"g{i}" for i in range(len(self.query.groups))]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether a person's groups have to be chosen: there may be more than allowed."""
+        return self.card.unit is not None and bool(self.query.groups) and self.possible > self.groups
+
+    @property
+    def possible(self) -> float:
+        """How many groups there can be at most."""
+        return math.prod(math.inf if keys is None else len(keys) for keys in self.keys)
+
+    @property
+    def numbered(self) -> list[bool]:
+        """Which groups' private keys are numbered by the engine."""
+        return [keys is None and self.dialect_sql.dialect == "duckdb" and self.chosen for keys in self.keys]
+
+    @property
+    def everywhere(self) -> StatementContext:
+        """The same with every group of every person."""
+        return replace(self, groups=math.inf)
+
+    @property
+    def carried(self) -> list[str]:
+        """The groups and what goes with them."""
+        return [*self.names, *(f"h{i}" for i, yes in enumerate(self.numbered) if yes)]
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def grouped(self) -> list[TypedSql]:
+        """The groups' expressions."""
+        result = [expressions.compile(group.value, self.find) for group in self.query.groups]
+        nodes.check_length(*(typed.node for typed in result))
+        for group, typed in zip(self.query.groups, result, strict=True):
+            if typed.type == "number":
+                raise InvalidArgument(
+                    message(group.name, "groups of whole numbers, text or dates", "a number", "cut it into bins")
+                )
+        return result
+
+    def source(self, columns: Mapping[str, exp.Expr]) -> exp.Select:
+        """``rows``: who (u), in which group (g0, g1, …), with which values."""
+        parts = [alias(node, name) for name, node in columns.items()]
+        conditions, joins = self._conditions(), self._joins()
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+            number, equal = plain_column("i", f"k{i}"), binary("=", typed.node, plain_column("k", f"k{i}"))
+            if keys is not None:
+                listed = relation(_listed(keys, typed.type), f"k{i}")
+                joins.append(join(listed, equal, "LEFT" if None in keys else ""))
+                if None in keys:
+                    conditions.append(binary("or", nodes.is_not_null(number), nodes.is_null(typed.node)))
+                    number = coalesce(number, integer(keys.index(None)))
+                parts.append(alias(number, f"g{i}"))
+            elif numbered:
+                joins.append(join(relation(exp.to_table(f"keys{i}"), f"k{i}"), equal, "LEFT"))
+                parts.append(alias(coalesce(number, integer(0)), f"g{i}"))
+                parts.append(alias(coalesce(plain_column("h", f"k{i}"), integer(1)), f"h{i}"))
+            else:
+                parts.append(alias(typed.node, f"g{i}"))
+        if self.card.unit is not None:
+            parts.append(alias(self._who, "u"))
+        return select(parts or [alias(integer(1), "one")], self._rows, joins=joins, where=conditions)
+
+    @property
+    def _rows(self) -> exp.Expr:
+        return relation(exp.to_table(_SOURCE), "t")
+
+    @property
+    def _who(self) -> exp.Expr:
+        return nodes.column(self.card.unit or "", "t")
+
+    def _conditions(self) -> list[exp.Expr]:
+        result = [nodes.is_not_null(self._who)] if self.card.unit is not None else []
+        return result if self.query.where is None else [*result, _condition(self.query.where, self.find)]
+
+    def _joins(self) -> list[exp.Join]:
+        return [
+            join(
+                relation(_once(self.tables[item.table], item.other), self._aliases[item.table]),
+                binary(
+                    "=",
+                    expressions.compile(item.own, self.find).node,
+                    nodes.column(item.other, self._aliases[item.table]),
+                ),
+                "LEFT" if item.left else "",
+            )
+            for item in self.query.joins
+        ]
+
+    def finish(
+        self,
+        totals: Mapping[str, exp.Expr],
+        lines: exp.Select,
+        by: Sequence[str],
+        before: Sequence[tuple[str, exp.Select]],
+    ) -> exp.Select:
+        """The whole statement: numbers given to private keys before, and their keys put back after."""
+        keys = [plain_column(name) for name in by]
+        summed = select(
+            [*keys, *(alias(node, name) for name, node in totals.items())], relation(lines, "kept"), group_by=keys
+        )
+        tables: list[tuple[str, exp.Select]] = []
+        back: list[exp.Join] = []
+        shown: dict[str, exp.Expr] = {name: plain_column(name, "a") for name in [*by, *totals]}
+        for i, (typed, numbered) in enumerate(zip(self.grouped(), self.numbered, strict=True)):
+            if numbered:
+                seen = select(
+                    [alias(typed.node, "k")],
+                    self._rows,
+                    joins=self._joins(),
+                    where=[*self._conditions(), nodes.is_not_null(typed.node)],
+                ).distinct(copy=False)
+                k = plain_column("k")
+                hashed = self._reduced(self._hashed_value(k, typed.type))
+                listed = [k, alias(row_number([k]), "i"), alias(hashed, "h")]
+                tables.append((f"keys{i}", select(listed, relation(seen, "s"))))
+                equal = binary("=", plain_column(f"g{i}", "a"), plain_column("i", f"b{i}"))
+                back.append(join(relation(exp.to_table(f"keys{i}"), f"b{i}"), equal, "LEFT"))
+                shown[f"g{i}"] = alias(plain_column("k", f"b{i}"), f"g{i}")
+        tables += before
+        if not tables:
+            return summed
+        result = select(list(shown.values()), relation(summed, "a"), joins=back)
+        for name, query in tables:
+            result = result.with_(name, as_=query, materialized=True, copy=False)
+        return result
+
+    # -- keyed hashes: numbers mod the prime 2^31 - 1, whose products no engine's 64 bits overflow --------------------
+
+    def _key(self, which: str) -> int:
+        return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
+
+    def _linear(self, x: exp.Expr, factor: str, summand: str) -> exp.Expr:
+        return binary("+", binary("*", x, integer(self._key(factor))), integer(self._key(summand)))
+
+    def _hashed_value(self, x: exp.Expr, type: Type) -> exp.Expr:
+        """A keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
+        if type == "integer":  # from 1 to 2^32, times less than 2^31
+            remainder = binary("+", self._reduced(cast(x, "integer")), integer(_PRIME))
+            return self._linear(remainder, "a", "b")
+        key = exp.Literal.string(f"{self._key('0'):x}{self._key('1'):x}")
+        return self.dialect_sql.hash_60_bits(nodes.concatenate(key, self.dialect_sql.as_text(x, type)))
+
+    @staticmethod
+    def _reduced(hashed: exp.Expr) -> exp.Expr:
+        return binary("%", hashed, integer(_PRIME))
+
+    def _combined(self, hashed: exp.Expr, other: exp.Expr, which: str) -> exp.Expr:
+        """Two hashes made one: without the exclusive or, a product would order the groups of many people alike."""
+        return self._reduced(binary("*", self.dialect_sql.xor(hashed, other), integer(self._key(which))))
+
+    def keyed_hash(self, *more: str) -> exp.Expr:
+        """The keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
+        unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
+        result = self._reduced(self._hashed_value(plain_column("u"), unit))
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+            group = plain_column(f"g{i}")
+            if keys is not None:
+                hashed = self._reduced(self._linear(cast(group, "integer"), f"c{i}", f"d{i}"))
+            elif numbered:
+                hashed = plain_column(f"h{i}")
+            else:
+                hashed = coalesce(self._reduced(self._hashed_value(group, typed.type)), integer(1))
+            result = self._combined(result, hashed, f"e{i}")
+        for name in more:
+            linear = self._linear(cast(plain_column(name), "integer"), name, name * 2)
+            result = self._combined(result, self._reduced(linear), name * 3)
+        # once more, or some secrets would favor some groups
+        return self._combined(result, integer(self._key("f")), "ff")
+
+    # -- the groups of a person that count ----------------------------------------------------------------------------
+
+    @property
+    def _early(self) -> bool:
+        """Whether groups are chosen before anything is added up: on DuckDB, where that is faster."""
+        return self.chosen and self.dialect_sql.dialect == "duckdb"
+
+    def counted(
+        self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
+    ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
+        """``rows``, and tables to read before; where groups are chosen early, rows of the groups that are kept."""
+        lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
+        if not self._early:
+            return lines, []
+        pair = [plain_column(name) for name in ["u", *self.carried]]
+        asked = exp.to_table("asked")
+        chosen = self._first(select(pair, asked, group_by=pair))
+        equal = [binary("=", plain_column(name, "a"), plain_column(name, "c")) for name in ["u", *self.names]]
+        kept = join(relation(chosen, "c"), nodes.all_of(equal), "SEMI")
+        every = exp.Column(this=exp.Star(), table=exp.to_identifier("a"))
+        # read once: were the source to change between two readings, more groups of a person might be kept
+        return select([every], relation(asked, "a"), joins=[kept]), [("asked", lines)]
+
+    def keep(self, lines: exp.Select, columns: Sequence[str]) -> exp.Select:
+        """``kept``: of each person at most ``groups`` lines. With no columns, a line is a person and a group."""
+        listed = [*self.names, *columns]
+        if self._early and not columns:
+            return self._first(lines)
+        if self.chosen and not self._early:
+            return self.dialect_sql.smallest(lines, ["u"], self.keyed_hash(), int(self.groups), listed)
+        shown = [plain_column(name) for name in listed]
+        return select(shown or [alias(integer(1), "one")], relation(lines, "l"))
+
+    def _first(self, pairs: exp.Select) -> exp.Select:
+        """Of each person the pairs with the smallest hashes, on DuckDB.
+
+        Groups with the same hash go by their numbers, which are in the order of their keys: were they to go by the
+        order of rows, a person's groups would depend on other people's. Hash and numbers are one whole number where
+        they fit, which is much faster than a struct.
+        """
+        listed, most = ["u", *self.names], int(self.groups)
+        widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
+        if sum(widths) > 31:
+            order = call("ROW", self.keyed_hash(), *(plain_column(name) for name in self.names))
+            return self.dialect_sql.smallest(pairs, ["u"], order, most, listed)
+        shifts = [sum(widths[i + 1 :]) for i in range(len(widths))]
+        order = binary("*", self.keyed_hash(), integer(1 << 31))
+        for i, shift in enumerate(shifts):
+            order = binary("+", order, binary("*", cast(plain_column(f"g{i}"), "integer"), integer(1 << shift)))
+        shown = [
+            alias(binary("&", binary(">>", plain_column("p"), integer(shift)), integer((1 << width) - 1)), f"g{i}")
+            for i, (shift, width) in enumerate(zip(shifts, widths, strict=True))
+        ]
+        least = call("MIN", order) if most == 1 else call("UNNEST", call("MIN", order, integer(most)))
+        u = plain_column("u")
+        packed = select([u, alias(least, "p")], relation(pairs, "l"), group_by=[u])
+        return select([u, *shown], relation(packed, "k"))
+
+
+def _listed(keys: tuple[Value, ...], type: Type) -> exp.Select:
+    """The public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
+    whatever they are."""
+    k: exp.Expr = plain_column("k")
+    i = plain_column("i")
+    given = [(key, number) for number, key in enumerate(keys) if key is not None]
+    if type == "text":
+        rows = [(nodes.literal(key), integer(number)) for key, number in given]
+    else:  # as text, cast once
+        rows = [(nodes.literal(str(key)), integer(number)) for key, number in given]
+        k = cast(k, type)
+    listed = select([alias(k, "k"), i], values(rows, "v", ("k", "i")))
+    key = plain_column("k")
+    return select([key, alias(call("MIN", i), "i")], relation(listed, "d"), group_by=[key])
+
+
+def _once(table: exp.Expr, key: str) -> exp.Select:
+    """A public table with one row at most for each value of its key, so that no row of ours has two partners."""
+    column = nodes.column(key)
+    place = alias(row_number([column], [column]), "dither_place")
+    numbered = select([exp.Star(), place], relation(table, "p"))
+    first = binary("=", plain_column("dither_place"), integer(1))
+    return select([exp.Star()], relation(numbered, "q"), where=[first])
+
+
+def _condition(expression: Expression, find: Lookup) -> exp.Expr:
+    result = expressions.compile(expression, find)
+    if result.type != "boolean":
+        raise InvalidArgument(message("WHERE", "a condition", result.type, "compare the columns with something"))
+    return result.node
+
+
+__all__ = ["Statement", "StatementContext"]

@@ -1,0 +1,461 @@
+"""SQL as sqlglot nodes, in forms on which DuckDB, PostgreSQL and Spark agree to the bit.
+
+Everything that dither sends to an engine is built here or from what is here, and becomes text once, by :func:`render`.
+What these forms rely on is tested on all three engines in ``tests/tables/compile/test_nodes.py``; the sessions that
+make it so (UTC, ANSI mode, plain string literals) are set up in :mod:`dither.tables.engines`.
+
+No expression built here fails on a value: what has no answer is NULL. An engine's error would be seen by whoever asks.
+
+Nodes are shared, not copied: a value that an expression uses twice is one node with two users. :func:`render` copies
+the whole statement once, which makes a tree of it; :func:`count_characters` says how long that will be.
+
+>>> render(as_text(column("when"), "timestamp", "postgres"), "postgres")
+'TO_CHAR("when", \\'YYYY-MM-DD HH24:MI:SS.US\\')'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from typing import Literal
+
+import sqlglot
+from sqlglot import exp
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card.model import Type, Value
+
+Dialect = Literal["duckdb", "postgres", "spark"]
+DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres", "spark")
+
+FIRST_DATE, LAST_DATE = date.min, date.max
+"""The dates every engine and Python can hold; others are NULL."""
+
+MAX_TEXT_BYTES = 1 << 16
+"""The longest text of a column, in bytes of UTF-8; longer ones are NULL on every engine.
+
+Engines fail on long texts, and such an error would depend on one value: PostgreSQL's TRANSLATE allocates four times
+the text and no more than 1 GB, and no row of an intermediate result may exceed 1 GB either. A row has at most 1,664
+columns, so with this limit it stays near 100 MB. No operation makes a text longer: limiting the columns is enough.
+"""
+
+MAX_CHARACTERS = 1 << 20
+"""Characters of SQL that the expressions of one statement may have together."""
+
+_TYPES: dict[Type, str] = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "TEXT",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPNTZ",
+}
+_TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
+    "duckdb": ("STRFTIME", "%Y-%m-%d %H:%M:%S.%f"),
+    "postgres": ("TO_CHAR", "YYYY-MM-DD HH24:MI:SS.US"),
+    "spark": ("DATE_FORMAT", "yyyy-MM-dd HH:mm:ss.SSSSSS"),
+}
+_BINARY: dict[str, type[exp.Binary]] = {
+    "+": exp.Add,
+    "-": exp.Sub,
+    "*": exp.Mul,
+    "%": exp.Mod,
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+    "and": exp.And,
+    "or": exp.Or,
+    ">>": exp.BitwiseRightShift,
+    "&": exp.BitwiseAnd,
+}
+
+
+# -- text ---------------------------------------------------------------------------------------------------------
+
+
+def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr] | None = None) -> str:
+    """The text of an expression or a query; refused where operations are too deep inside each other.
+
+    Tables with a plain name of ``replacing`` are replaced by what it says. The text is written in a thread of its own,
+    so that how deep is too deep does not depend on who calls: what can be rendered before a question is charged can be
+    rendered after.
+
+    >>> render(exp.select("*").from_(exp.to_identifier("a b", quoted=True)), "spark")
+    'SELECT * FROM `a b`'
+    """
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            return threads.submit(_render, expression, dialect, replacing or {}).result()
+        except RecursionError:
+            pass
+    raise InvalidArgument(
+        message("expression", "fewer operations inside each other", "too many", "simplify it, or use x IN (…)")
+    )
+
+
+def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> str:
+    tree = expression.copy()
+    for table in list(tree.find_all(exp.Table)) if replacing else []:
+        if table.name in replacing and not table.this.quoted:
+            table.replace(exp.alias_(replacing[table.name], table.alias, table=True))
+    return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
+
+
+def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int:
+    """About how many characters a node has as text. Shared nodes are looked at once and counted as often as used.
+
+    ``known`` holds what was counted before, by the ``id`` of nodes that are still alive.
+
+    >>> count_characters(binary("+", column("a"), column("a"))) == 2 * count_characters(column("a")) + 8
+    True
+    """
+    counts = {} if known is None else known
+    pending: list[tuple[exp.Expr, bool]] = [(node, False)]
+    while pending:
+        item, children_counted = pending.pop()
+        if id(item) in counts:
+            continue
+        children = list(item.iter_expressions())
+        if children_counted:
+            here = len(item.name) + 2 if isinstance(item, (exp.Identifier, exp.Literal)) else 8
+            counts[id(item)] = here + sum(counts[id(child)] for child in children)
+        else:
+            pending.append((item, True))
+            pending.extend((child, False) for child in children)
+    return counts[id(node)]
+
+
+def check_length(*expressions: exp.Expr, known: dict[int, int] | None = None) -> None:
+    """Refuse expressions that are too long together to be run as one statement."""
+    if sum(count_characters(node, known) for node in expressions) > MAX_CHARACTERS:
+        fix = "ask for fewer aggregates, or use fewer operations inside each other"
+        raise InvalidArgument(message("expressions", f"at most {MAX_CHARACTERS} characters of SQL", "more", fix))
+
+
+# -- names and constants ------------------------------------------------------------------------------------------
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column by its exact name, quoted.
+
+    >>> render(column('a"b', "t"), "duckdb")
+    '"t"."a""b"'
+    """
+    return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table, quoted=True) if table else None)
+
+
+def plain_column(name: str, table: str | None = None) -> exp.Column:
+    """A column that a statement named itself: a plain word, which needs no quotes.
+
+    >>> render(plain_column("u", "t"), "duckdb")
+    't.u'
+    """
+    return exp.column(name, table)
+
+
+def literal(value: Value) -> exp.Expr:
+    """A constant, with its type said: the same bits on every engine.
+
+    A whole number is written as text, since a minus sign would be an operation on a number of 65 bits. A float is
+    written as its shortest decimal, which every engine reads back exactly; a bare ``0.1`` would be a DECIMAL. A time
+    with an offset is taken to UTC.
+
+    >>> [render(literal(value), "duckdb") for value in (0.1, 7, "it's", True, None, date(2024, 2, 29))]
+    ["CAST('0.1' AS DOUBLE)", "CAST('7' AS BIGINT)", "'it''s'", 'TRUE', 'NULL', "CAST('2024-02-29' AS DATE)"]
+    """
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise InvalidArgument(message("constant", "an integer of 64 bits", "a larger one", "write it with a point"))
+        return cast(exp.Literal.string(str(value)), "integer")
+    if isinstance(value, float):
+        text = "NaN" if math.isnan(value) else repr(value).replace("inf", "Infinity")
+        return cast(exp.Literal.string(text), "number")
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
+            raise InvalidArgument(
+                message("constant", "text that every engine can hold", "a NUL or half a character", "leave it out")
+            )
+        return exp.Literal.string(value)
+    if isinstance(value, datetime):
+        plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return cast(exp.Literal.string(plain.isoformat(" ", "microseconds")), "timestamp")
+    if isinstance(value, date):
+        return cast(exp.Literal.string(value.isoformat()), "date")
+    raise WrongType(message("constant", "a value of SQL", type(value).__name__, "pass text, a number or a date"))
+
+
+def double(value: float) -> exp.Expr:
+    """A double, the same one on every engine.
+
+    >>> render(double(1), "postgres")
+    "CAST('1.0' AS DOUBLE PRECISION)"
+    """
+    return literal(float(value))
+
+
+def integer(value: int) -> exp.Expr:
+    """A small whole number as it is, for counts and numbers of bins; negative ones in parentheses.
+
+    >>> render(integer(-3), "duckdb")
+    '(-3)'
+    """
+    number = exp.Literal.number(abs(value))
+    return number if value >= 0 else exp.Paren(this=exp.Neg(this=number))
+
+
+# -- expressions --------------------------------------------------------------------------------------------------
+
+
+def cast(expression: exp.Expr, type: Type) -> exp.Cast:
+    """As one of the card's types: BIGINT, DOUBLE, TEXT, BOOLEAN, DATE, or TIMESTAMP without a time zone.
+
+    >>> render(cast(column("x"), "number"), "postgres")
+    'CAST("x" AS DOUBLE PRECISION)'
+    """
+    return exp.Cast(this=expression, to=exp.DataType.build(_TYPES[type]))
+
+
+def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
+    """As :func:`cast`, NULL where the value cannot be read. DuckDB only: the others have no such cast that agrees.
+
+    >>> render(try_cast(column("x"), "integer"), "duckdb")
+    'TRY_CAST("x" AS BIGINT)'
+    """
+    return exp.TryCast(this=expression, to=exp.DataType.build(_TYPES[type]))
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A function that has the same name on every engine.
+
+    >>> render(call("FLOOR", column("x")), "spark")
+    'FLOOR(`x`)'
+    """
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def operand(x: exp.Expr) -> exp.Expr:
+    """The node, in parentheses unless it is a name, a constant or a call: sqlglot adds none by itself.
+
+    >>> render(operand(binary("+", column("a"), column("b"))), "duckdb")
+    '("a" + "b")'
+    """
+    closed = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null, exp.Subquery)
+    return x if isinstance(x, closed) and not isinstance(x, exp.Binary) else exp.Paren(this=x)  # AND is a Func, too
+
+
+def binary(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Two operands: ``+ - * %``, comparisons, ``and``, ``or``, ``>>``, ``&``.
+
+    A chain on the left stays flat, so that a long sum is not deep: of ``+`` and ``-``, of ``*``, of ``and``, of ``or``.
+
+    >>> render(binary("+", binary("-", column("a"), column("b")), binary("*", column("c"), column("d"))), "duckdb")
+    '"a" - "b" + ("c" * "d")'
+    """
+    kind = _BINARY[operator]
+    chain: tuple[type[exp.Expr], ...] = (kind,) if operator in ("*", "and", "or") else ()
+    if operator in ("+", "-"):
+        chain = (exp.Add, exp.Sub)
+    return kind(this=left if isinstance(left, chain) else operand(left), expression=operand(right))
+
+
+def divide(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """The quotient of doubles, as the engine divides them.
+
+    >>> [render(divide(column("a"), column("b")), dialect) for dialect in DIALECTS]
+    ['"a" / "b"', '"a" / "b"', '`a` / `b`']
+    """
+    # typed and unsafe: without casts or NULLIF that sqlglot would add
+    return exp.Div(this=operand(left), expression=operand(right), typed=True, safe=False)
+
+
+def integer_quotient(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """``left // right`` of BIGINTs, left not negative and right positive.
+
+    >>> [render(integer_quotient(column("a"), column("b"), dialect), dialect) for dialect in DIALECTS]
+    ['("a" // "b")', '("a" / "b")', '(`a` DIV `b`)']
+    """
+    if dialect == "postgres":
+        return exp.Paren(this=divide(left, right))
+    return exp.Paren(this=exp.IntDiv(this=operand(left), expression=operand(right)))
+
+
+def negate(x: exp.Expr) -> exp.Expr:
+    """The number with the other sign.
+
+    >>> render(negate(negate(column("x"))), "duckdb")
+    '-(-"x")'
+    """
+    return exp.Neg(this=operand(x))
+
+
+def not_(x: exp.Expr) -> exp.Expr:
+    """The opposite of a condition."""
+    return exp.Not(this=operand(x))
+
+
+def is_null(x: exp.Expr) -> exp.Expr:
+    """Whether there is no value.
+
+    >>> render(is_null(column("x")), "duckdb")
+    '"x" IS NULL'
+    """
+    return exp.Is(this=operand(x), expression=exp.null())
+
+
+def is_not_null(x: exp.Expr) -> exp.Expr:
+    """Whether there is a value.
+
+    >>> render(is_not_null(column("x")), "duckdb")
+    'NOT ("x" IS NULL)'
+    """
+    return not_(is_null(x))
+
+
+def in_list(x: exp.Expr, values: Iterable[exp.Expr]) -> exp.Expr:
+    """Whether it is one of the values."""
+    return exp.In(this=operand(x), expressions=list(values))
+
+
+def between(x: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
+    """Whether it is within, both ends in."""
+    return exp.Between(this=operand(x), low=operand(low), high=operand(high))
+
+
+def like(x: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    """Whether a text fits a pattern of ``%`` and ``_``."""
+    return exp.Like(this=operand(x), expression=operand(pattern))
+
+
+def case(arms: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr) -> exp.Case:
+    """The value of the first arm (condition, value) whose condition holds.
+
+    >>> render(case([(is_null(column("x")), integer(0))], column("x")), "duckdb")
+    'CASE WHEN "x" IS NULL THEN 0 ELSE "x" END'
+    """
+    return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in arms], default=otherwise)
+
+
+def coalesce(*values: exp.Expr) -> exp.Expr:
+    """The first that is not NULL."""
+    return exp.Coalesce(this=values[0], expressions=list(values[1:]))
+
+
+def concatenate(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Two texts as one."""
+    return exp.DPipe(this=operand(left), expression=operand(right), safe=True)
+
+
+def xor(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """The exclusive or of the bits of whole numbers.
+
+    >>> [render(xor(column("a"), column("b"), dialect), dialect) for dialect in DIALECTS]
+    ['XOR("a", "b")', '("a" # "b")', '(`a` ^ `b`)']
+    """
+    if dialect == "duckdb":
+        return call("XOR", left, right)
+    return exp.Paren(this=exp.BitwiseXor(this=operand(left), expression=operand(right)))
+
+
+def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
+    """The first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same type.
+
+    >>> render(start_of_period("month", column("d"), "date"), "duckdb")
+    'CAST(DATE_TRUNC(\\'MONTH\\', "d") AS DATE)'
+    """
+    return cast(exp.TimestampTrunc(this=x, unit=exp.Var(this=period.upper())), type)
+
+
+def translate(x: exp.Expr, source: str, target: str) -> exp.Expr:
+    """The text with each character of ``source`` replaced by the one of ``target`` in its place."""
+    return call("TRANSLATE", x, exp.Literal.string(source), exp.Literal.string(target))
+
+
+def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
+    """A value as text, in one form on every engine: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29 23:59:59.000000``.
+
+    Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
+    """
+    if type == "number":
+        raise InvalidArgument(
+            message("type", "integer, text, boolean, date or timestamp", "number", "round it to a grid first")
+        )
+    if type == "text":
+        return x
+    if type == "timestamp":
+        name, pattern = _TIMESTAMP_FORMATS[dialect]
+        return call(name, x, exp.Literal.string(pattern))
+    return cast(x, "text")
+
+
+def md5(text: exp.Expr) -> exp.Expr:
+    """The MD5 of text in UTF-8, as 32 hexadecimal digits in lower case.
+
+    >>> render(md5(column("x")), "spark")
+    'MD5(`x`)'
+    """
+    return call("MD5", text)
+
+
+def hash_60_bits(text: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """The first 60 bits of the MD5 of a text, as a whole number.
+
+    >>> render(hash_60_bits(column("x"), "duckdb"), "duckdb")
+    'CAST(\\'0x\\' || SUBSTRING(MD5("x"), 1, 15) AS BIGINT)'
+    """
+    digits = exp.Substring(this=md5(text), start=exp.Literal.number(1), length=exp.Literal.number(15))
+    if dialect == "spark":
+        return cast(call("CONV", digits, exp.Literal.number(16), exp.Literal.number(10)), "integer")
+    if dialect == "duckdb":
+        return cast(concatenate(exp.Literal.string("0x"), digits), "integer")
+    bits = exp.DataType(this=exp.DataType.Type.BIT, expressions=[exp.DataTypeParam(this=exp.Literal.number(60))])
+    return cast(exp.Cast(this=concatenate(exp.Literal.string("x"), digits), to=bits), "integer")
+
+
+def bytewise(x: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """Text that compares byte by byte. Columns of :attr:`Engine.table` do so already.
+
+    >>> render(bytewise(column("x"), "postgres"), "postgres")
+    '"x" COLLATE "C"'
+    """
+    if dialect != "postgres":
+        return x
+    return exp.Collate(this=operand(x), expression=exp.to_identifier("C", quoted=True))
+
+
+def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """``x``, or NULL where ``text``, which it is made of, is longer than :data:`MAX_TEXT_BYTES`.
+
+    >>> render(limit_text(column("x"), column("x"), "postgres"), "postgres")
+    'CASE WHEN OCTET_LENGTH("x") <= 65536 THEN "x" ELSE NULL END'
+    """
+    size = call("STRLEN" if dialect == "duckdb" else "OCTET_LENGTH", text)
+    return case([(binary("<=", size, exp.Literal.number(MAX_TEXT_BYTES)), x)], exp.null())
+
+
+def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
+    """A date or timestamp, NULL outside the years 1 to 9999 (and where a database says ``infinity``)."""
+    first, last = literal(FIRST_DATE), literal(LAST_DATE)
+    if type == "timestamp":
+        first, last = literal(datetime.min), literal(datetime.max)
+    return case([(between(x, first, last), x)], exp.null())
+
+
+def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    """One condition that holds where all of them hold.
+
+    >>> render(all_of([plain_column("a"), plain_column("b"), plain_column("c")]), "duckdb")
+    'a AND b AND c'
+    """
+    result = conditions[0]
+    for item in conditions[1:]:
+        result = binary("and", result, item)
+    return result

@@ -1,0 +1,62 @@
+"""The table of operations: one row for each, with everything that dither knows of it.
+
+A row says what the operation takes and gives, the range of its result, how it is evaluated, how it is written for an
+engine and how SQL spells it (:class:`~dither.tables.query.operations.base.Operation`). To add one, add a row to the
+module of its family; ``tests/tables/query/test_operations.py`` tries every row everywhere.
+
+>>> OPERATIONS["abs"].meaning, OPERATIONS["abs"].functions
+('the absolute value', ('ABS',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dither.errors import InvalidArgument, message
+from dither.tables.query.operations.arithmetic import ARITHMETIC
+from dither.tables.query.operations.base import Function, Operation
+from dither.tables.query.operations.comparison import COMPARISON
+from dither.tables.query.operations.conditional import CONDITIONAL
+from dither.tables.query.operations.dates import DATES
+from dither.tables.query.operations.logic import LOGIC
+from dither.tables.query.operations.text import TEXT
+from dither.tables.query.wording import clip, closest
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {row.name: row for row in (*ARITHMETIC, *COMPARISON, *LOGIC, *CONDITIONAL, *TEXT, *DATES)}
+)
+"""Every operation by its name."""
+
+FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {name: row.name for row in OPERATIONS.values() for name in row.functions}
+)
+"""The operation of every SQL function that is called with its arguments."""
+
+SPECIAL_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {item.name: item for row in OPERATIONS.values() for item in row.special_functions}
+)
+"""SQL functions whose arguments are read in a way of their own."""
+
+SYNTAX: Mapping[str, Operation] = MappingProxyType(
+    {row.syntax.node: row for row in OPERATIONS.values() if row.syntax is not None}
+)
+"""The operation of every sqlglot class that stands for one."""
+
+
+def operation(name: str) -> Operation:
+    """The operation of this name; refused where there is none.
+
+    >>> operation("lowre")
+    Traceback (most recent call last):
+    dither.errors.InvalidArgument: operation: expected one of the known ones, got lowre. Fix: write 'lower', the
+    nearest name.
+    """
+    if name not in OPERATIONS:
+        raise InvalidArgument(
+            message("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
+        )
+    return OPERATIONS[name]
+
+
+__all__ = ["FUNCTIONS", "OPERATIONS", "SPECIAL_FUNCTIONS", "SYNTAX", "Operation", "operation"]

@@ -1,0 +1,260 @@
+"""What one operation is: a row of the table of operations, and what its functions work with.
+
+A question passes an operation four times: its types are checked, it is written as SQL together with the range of its
+values, it is evaluated in Python where it is applied to the noisy answer, and it is read from SQL. A row says all four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card.model import Type
+from dither.tables.query.lazy import LazyModule
+from dither.tables.query.literals import as_date, as_timestamp, literal_type
+from dither.tables.query.ranges import Range
+from dither.tables.query.tree import Call, Expression, Literal
+from dither.tables.query.wording import show
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from dither.tables.query import nodes
+else:  # sqlglot is loaded when something is compiled
+    nodes = LazyModule("dither.tables.query.nodes")
+
+NUMBERS = ("integer", "number")
+
+TypedExpression = tuple[Expression, Type | None]
+"""An expression and its type; None is the type of a bare NULL."""
+
+Checked = tuple[Sequence[Expression], Type]
+"""The arguments as they are used (texts beside dates have become dates), and the type of the result."""
+
+Read = Callable[["exp.Expr"], Expression]
+"""The expression that a node of sqlglot stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class TypedSql:
+    """SQL with its type and, for numbers, the range of its values."""
+
+    node: exp.Expr
+    type: Type
+    range: Range | None = None
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is the constant NULL, which is of every type."""
+        return self.node.key == "null"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The least and the largest value, where they are known."""
+        return None if self.range is None else (self.range.low, self.range.high)
+
+
+class Compiler(Protocol):
+    """What an operation needs to write its arguments as SQL."""
+
+    def value(self, expression: Expression) -> TypedSql:
+        """The expression as it is."""
+
+    def number(self, expression: Expression) -> TypedSql:
+        """The expression as a double that is never NaN, within a known range: safe for arithmetic."""
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How SQL writes an operation, besides calling a function.
+
+    ``node`` is the name of sqlglot's class and ``parts`` are the arguments of that node in order; other parts of the
+    node are refused, except those of ``ignored``. A node that says ``negate`` stands for the opposite. ``refuse``
+    raises where the node has a form that is not read. A node whose parts are not simply the arguments has ``read``.
+    """
+
+    node: str
+    parts: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    refuse: Callable[[exp.Expr], None] | None = None
+    read: Callable[[exp.Expr, Read], Expression] | None = None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A SQL function that is not simply called with the operation's arguments.
+
+    ``read`` turns the arguments into an expression. ``usage`` is shown where there are not ``arguments`` of them.
+    """
+
+    name: str
+    arguments: int
+    usage: str
+    read: Callable[[Sequence[exp.Expr], Read], Expression]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation on values of a row, of the data or of the noisy answer.
+
+    ``least`` and ``most`` are how many arguments it takes; ``most`` is None where there may be more.
+    ``check`` refuses arguments of the wrong type. ``compile`` writes SQL that cannot fail and means the same on every
+    engine. ``evaluate`` computes it in Python: of values, none of them NULL, or where ``strict`` is False of functions
+    that return the values, so that it decides which it needs and what NULL means. An ``example`` in SQL uses columns
+    x (number), n (integer), s (text), d (date), t (timestamp) and b (boolean); tests try it everywhere.
+    """
+
+    name: str
+    meaning: str
+    least: int
+    most: int | None
+    check: Callable[[Call, list[TypedExpression]], Checked]
+    compile: Callable[[Call, Compiler], TypedSql]
+    evaluate: Callable[..., Any]
+    example: str
+    strict: bool = True
+    takes_null: bool = False
+    """Whether a bare NULL has a meaning among its arguments."""
+    compile_number: Callable[[Call, Compiler], TypedSql] | None = None
+    """How it is written as a double where that differs: its branches become doubles, too."""
+    functions: tuple[str, ...] = ()
+    """Names of SQL functions that take its arguments."""
+    special_functions: tuple[Function, ...] = ()
+    syntax: Syntax | None = None
+
+    def check_arity(self, call: Call) -> None:
+        """Refuse a call that has too few or too many arguments.
+
+        >>> from dither.tables.query.operations import OPERATIONS
+        >>> OPERATIONS["+"].check_arity(Call("+", (Literal(1),)))
+        Traceback (most recent call last):
+        dither.errors.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+        """
+        count = len(call.args)
+        odd = self.name != "case" or count % 2 == 1
+        if count < self.least or (self.most is not None and count > self.most) or not odd:
+            expected = f"{self.least} arguments" if self.least == self.most else "all its arguments"
+            raise InvalidArgument(message(self.name, expected, str(count), "see dither.tables.query.operations"))
+
+
+# -- types ----------------------------------------------------------------------------------------------------------
+
+_FIXES = {
+    frozenset({"text", "integer"}): "write the number without quotes, or the text with quotes",
+    frozenset({"text", "number"}): "write the number without quotes, or the text with quotes",
+    frozenset({"boolean", "integer"}): "write TRUE or FALSE",
+    frozenset({"date", "timestamp"}): "compare dates with dates and timestamps with timestamps",
+}
+
+
+def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
+    """Conditions, which give a condition."""
+    require_conditions(call.op.upper(), args, "conditions")
+    return [item for item, _ in args], "boolean"
+
+
+def require_conditions(clause: str, args: list[TypedExpression], expected: str) -> None:
+    """Refuse what is neither true nor false."""
+    for item, kind in args:
+        if kind != "boolean":
+            got = f"{show(item)}, which is {describe(kind)}"
+            raise InvalidArgument(message(clause, expected, got, "compare it with something: x > 0"))
+
+
+def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
+    """The arguments as values of one type, and the type: texts beside dates become dates."""
+    varying = {kind for item, kind in args if kind is not None and not isinstance(item, Literal)}
+    fixed = {kind for item, kind in args if kind is not None and isinstance(item, Literal)}
+    if len(varying) == 1 and varying <= {"date", "timestamp"}:
+        (target,) = varying
+    else:
+        target = next((kind for kind in ("timestamp", "date") if kind in fixed), "text")
+    args = [_convert(item, target) if isinstance(item, Literal) else (item, kind) for item, kind in args]
+    kinds = sorted({kind for _, kind in args if kind is not None})
+    if not kinds:
+        raise InvalidArgument(message(show(call), "a value", "only NULL", "write a value, or leave it out"))
+    if len(kinds) == 1 or set(kinds) == set(NUMBERS):
+        return [item for item, _ in args], "number" if len(kinds) > 1 else kinds[0]
+    fix = _FIXES.get(frozenset(kinds), "use values of one kind")
+    raise InvalidArgument(message(show(call), "values of one kind", " and ".join(kinds), fix))
+
+
+def _convert(literal: Literal, target: str) -> TypedExpression:
+    """A constant as a date or timestamp, if it is a text or date beside such."""
+    value = literal.value
+    if target == "timestamp" and isinstance(value, str):
+        value = as_timestamp(value)
+    elif target == "date" and isinstance(value, str):
+        value = as_date(value)
+    elif target == "timestamp" and isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    elif target == "date" and isinstance(value, datetime):
+        value = as_date(value.isoformat(sep=" "))
+    return Literal(value), literal_type(value)
+
+
+def describe(kind: Type | None) -> str:
+    """A type in words, for messages.
+
+    >>> describe("integer"), describe("text"), describe(None)
+    ('a number', 'a text', 'NULL')
+    """
+    words = {"integer": "a number", "number": "a number", "boolean": "true or false", None: "NULL"}
+    return words.get(kind, f"a {kind}")
+
+
+# -- SQL ------------------------------------------------------------------------------------------------------------
+
+
+def compile_alike(call: Call, compiler: Compiler) -> list[TypedSql]:
+    """The arguments as SQL, refused unless they are of one kind: no engine has to guess."""
+    return require_alike([compiler.value(argument) for argument in call.args])
+
+
+def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
+    """The parts, refused unless they are of one kind."""
+    families = {"integer": "number", "timestamp": "date"}
+    kinds = {families.get(part.type, part.type) for part in parts if not part.is_null}
+    if len(kinds) > 1:
+        raise wrong_type("values of one kind", " and ".join(sorted(kinds)))
+    return parts
+
+
+def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
+    """A condition as SQL."""
+    result = compiler.value(expression)
+    if result.type != "boolean" and not result.is_null:
+        raise wrong_type("a condition", result.type)
+    return result.node
+
+
+def wrong_type(expected: str, got: str) -> WrongType:
+    """An expression of the wrong type."""
+    return WrongType(message("expression", expected, got, "compare and compute like with like"))
+
+
+def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
+    """A text of SQL that cannot be answered.
+
+    >>> str(refuse_sql("one SELECT", "UNION", "ask twice"))
+    'SQL: expected one SELECT, got UNION. Fix: ask twice.'
+    """
+    return InvalidArgument(message("SQL", expected, got, fix))
+
+
+def refuse_other_parts(node: exp.Expr, *known: str) -> None:
+    """Refuse a node that has a part that is not read: it would change what the question means."""
+    for name, value in node.args.items():
+        if value and name not in known:
+            part = name.strip("_").replace("_", " ").upper()
+            raise refuse_sql(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
+
+
+__all__ = [
+    "NUMBERS", "Checked", "Compiler", "Function", "Operation", "Read", "Syntax", "TypedExpression", "TypedSql",
+    "check_alike", "check_boolean", "compile_alike", "compile_condition", "describe", "nodes", "refuse_other_parts",
+    "refuse_sql", "require_alike", "require_conditions", "wrong_type",
+]  # fmt: skip

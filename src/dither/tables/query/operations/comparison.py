@@ -1,0 +1,132 @@
+"""Comparisons of values of one kind: ``= <> < <= > >=``, IN and BETWEEN. Text is compared byte by byte."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any
+
+from dither.errors import InvalidArgument, message
+from dither.tables.query.operations.base import (
+    Checked,
+    Compiler,
+    Operation,
+    Syntax,
+    TypedExpression,
+    TypedSql,
+    check_alike,
+    compile_alike,
+    nodes,
+    refuse_sql,
+)
+from dither.tables.query.tree import Call, Literal
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
+    """Whether two values, neither of them NULL, are so related; a date is the start of its day.
+
+    >>> compare(operator.lt, date(2024, 1, 1), datetime(2024, 1, 1, 12))
+    True
+    """
+    dates = isinstance(a, date) and isinstance(b, date)
+    if dates and isinstance(a, datetime) != isinstance(b, datetime):
+        a, b = _as_datetime(a), _as_datetime(b)
+    if isinstance(a, str) != isinstance(b, str):
+        raise TypeError
+    return bool(relation(a, b))
+
+
+def _as_datetime(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime.combine(value, time())
+
+
+def _check(call: Call, args: list[TypedExpression]) -> Checked:
+    return check_alike(call, args)[0], "boolean"
+
+
+def _compile(call: Call, compiler: Compiler) -> TypedSql:
+    left, right = compile_alike(call, compiler)
+    return TypedSql(nodes.binary(call.op, left.node, right.node), "boolean")
+
+
+def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Operation:
+    return Operation(
+        name,
+        "true or false; NULL if either is",
+        2,
+        2,
+        _check,
+        _compile,
+        lambda a, b: compare(relation, a, b),
+        f"x {name} n",
+        syntax=Syntax(node, ("this", "expression")),
+    )
+
+
+# -- IN ---------------------------------------------------------------------------------------------------------------
+
+
+def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
+    if not all(isinstance(item, Literal) for item, _ in args[1:]):
+        raise InvalidArgument(message("IN", "a list of constants", "an expression", "write it as x = … OR x = …"))
+    return _check(call, args)
+
+
+def _compile_in(call: Call, compiler: Compiler) -> TypedSql:
+    first, *others = compile_alike(call, compiler)
+    return TypedSql(nodes.in_list(first.node, [other.node for other in others]), "boolean")
+
+
+def _in(value: Any, *others: Any) -> bool:
+    return any(compare(operator.eq, value, item) for item in others)
+
+
+# -- BETWEEN ----------------------------------------------------------------------------------------------------------
+
+
+def _compile_between(call: Call, compiler: Compiler) -> TypedSql:
+    x, low, high = compile_alike(call, compiler)
+    return TypedSql(nodes.between(x.node, low.node, high.node), "boolean")
+
+
+def _between(*arguments: Callable[[], Any]) -> bool | None:
+    """A NULL leaves it open, unless the other end says no."""
+    x, low, high = (argument() for argument in arguments)
+    above = None if x is None or low is None else compare(operator.ge, x, low)
+    below = None if x is None or high is None else compare(operator.le, x, high)
+    return False if False in (above, below) else None if None in (above, below) else True
+
+
+def _refuse_other_than_list(node: exp.Expr) -> None:
+    """Refuse an IN that has a subquery or no list."""
+    if node.args.get("query") is not None:
+        raise refuse_sql("IN with a list of constants", "a subquery", "write the values out: x IN ('a', 'b')")
+    if not any(value for name, value in node.args.items() if name not in ("this", "negate")):
+        raise refuse_sql("IN with a list of constants", "no list", "write the values out: x IN ('a', 'b')")
+
+
+COMPARISON = (
+    _comparison("=", "EQ", operator.eq),
+    _comparison("<>", "NEQ", operator.ne),
+    _comparison("<", "LT", operator.lt),
+    _comparison("<=", "LTE", operator.le),
+    _comparison(">", "GT", operator.gt),
+    _comparison(">=", "GTE", operator.ge),
+    Operation(
+        "in", "whether the first argument is one of the others, which are literals",
+        2, None, _check_in, _compile_in, _in, "s IN ('a', 'b')",
+        syntax=Syntax("In", ("this", "expressions"), refuse=_refuse_other_than_list),
+    ),
+    Operation(
+        "between", "(x, low, high): whether x is within, both ends in",
+        3, 3, _check, _compile_between, _between, "x BETWEEN 0 AND n", strict=False,
+        syntax=Syntax("Between", ("this", "low", "high")),
+    ),
+)  # fmt: skip
+"""The comparisons."""
+
+__all__ = ["COMPARISON", "compare"]

@@ -50,7 +50,7 @@ ELSEWHERE = {
     "Secret": "a key on disk, read when asked for",
     "Store": "a connection: what was spent is in the database",
     "LazyUniform": "one draw, inside a release",
-    "_Stream": "starts anew after a fork, and SystemSource does not let it be copied",
+    "KeyStream": "starts anew after a fork, and SystemSource does not let it be copied",
     "Engine": "a connection to the data",
     "Duck": "a connection to the data",
     "Postgres": "a connection to the data",

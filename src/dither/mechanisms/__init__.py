@@ -12,6 +12,7 @@ from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.holdout import HoldoutAnswer, ReusableHoldout
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.mixed import MixedNoise
+from dither.mechanisms.noise import Noise
 from dither.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.randomized_response import Frequencies, RandomizedResponse
@@ -30,6 +31,7 @@ __all__ = [
     "HoldoutAnswer",
     "Laplace",
     "MixedNoise",
+    "Noise",
     "NoisyMax",
     "PermuteAndFlip",
     "ProposeTestRelease",

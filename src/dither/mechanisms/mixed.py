@@ -15,6 +15,7 @@ from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
+from dither.mechanisms.noise import Noise
 from dither.randomness import Source
 
 _BITS = 96
@@ -124,6 +125,11 @@ class MixedNoise:
     def event(self) -> Event:
         """For accountants: that of the noise that is used."""
         return self.mechanism.event
+
+    @property
+    def noise(self) -> Noise:
+        """The law, scale, sensitivity and lattice of the noise that is used."""
+        return self.mechanism.noise
 
     @property
     def scale(self) -> Any:

@@ -24,14 +24,14 @@ class LazyUniform:
     True
     """
 
-    __slots__ = ("_source", "bits", "value")
+    __slots__ = ("bits", "source", "value")
 
     def __init__(self, value: int, bits: int, source: Source) -> None:
-        self.value, self.bits, self._source = value, bits, source
+        self.value, self.bits, self.source = value, bits, source
 
     def extend(self) -> None:
         """Learn 64 more bits."""
-        self.value = self.value << 64 | self._source.word()
+        self.value = self.value << 64 | self.source.word()
         self.bits += 64
 
     def below(self, threshold: Threshold) -> bool:

@@ -28,7 +28,7 @@ class RatioInterval(Interval):
     def _possible(self, a: float, tail: float) -> bool:
         """Whether P(|(1 - a) X - a Y| >= what would have to be noise if a were true) is above ``tail``."""
         inner = self.noise.mechanism if isinstance(self.noise, MixedNoise) else self.noise
-        needed = abs(self.high * (1 - a) - self.low * a) - inner._integer_step(0) / 2
+        needed = abs(self.high * (1 - a) - self.low * a) - inner.integer_step(0) / 2
         if isinstance(inner, Laplace):
             return _pair_tail(1 - a, a, max(needed, 0.0) / float(inner.scale)) >= tail  # type: ignore[arg-type]
         return needed <= math.hypot(1 - a, a) * float(inner.error(1 - tail, integer=False))

@@ -142,8 +142,8 @@ def mixed_of_the_lecture():
 
 
 class LyingResponse(dp.RandomizedResponse):
-    def _truth(self, bits):
-        return dp.RandomizedResponse(2 * self.epsilon, self.categories)._truth(bits)
+    def truth_probability(self, bits):
+        return dp.RandomizedResponse(2 * self.epsilon, self.categories).truth_probability(bits)
 
 
 class EagerTest(dp.ProposeTestRelease):
@@ -170,7 +170,7 @@ BROKEN = {
     "half-scale staircase": lambda: half(dp.Staircase(1, 1)),
     "mixed noise of the lecture": mixed_of_the_lecture,
     "naive bounded Laplace": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.0),
-    "bounded Laplace, integers": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), _integer_scale=0.6),
+    "bounded Laplace, integers": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), integer_scale=0.6),
     "bounded Laplace with delta": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10, delta=1e-3), scale=1.0),
     "half-scale smooth Laplace": lambda: halved(dp.SmoothNoise("laplace", 1, 1e-6)),
     "half-scale smooth Gaussian": lambda: halved(dp.SmoothNoise("gaussian", 1, 1e-6)),

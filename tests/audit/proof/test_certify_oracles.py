@@ -183,7 +183,7 @@ def test_bounded_laplace_over_all_pairs(b):
 
 def test_bounded_laplace_integers_by_enumeration():
     mechanism = dp.BoundedLaplace(2, 1, 0, 6)
-    b, edges = mechanism._integer_scale, np.arange(-0.5, 7)
+    b, edges = mechanism.integer_scale, np.arange(-0.5, 7)
     rows = []
     for x in range(7):
         cdf = np.where(edges < x, np.exp((edges - x) / b) / 2, 1 - np.exp((x - edges) / b) / 2)

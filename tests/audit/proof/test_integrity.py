@@ -81,7 +81,7 @@ def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
     monkeypatch.setattr(integrity, "clear_caches", list)
     count = len(vars(MECHANISMS[place]))
     tried = 0
-    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "_threshold"}):  # these are public, and any will do
+    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "threshold"}):  # these are public, and any will do
         for changed in other_values(getattr(MECHANISMS[place], name)):
             mechanism = rebuilt(place)
             if alike(changed, getattr(mechanism, name)):
@@ -158,9 +158,9 @@ def test_a_session_with_known_noise_is_refused():
 def test_what_was_computed_once_and_kept_is_computed_again():
     mechanism = dp.BoundedLaplace(1, 1, 0, 10)
     mechanism.release(3)  # computes the scale for integers
-    assert "_integer_scale" in vars(mechanism)
+    assert "integer_scale" in vars(mechanism)
     assert certify(mechanism).holds
-    vars(mechanism)["_integer_scale"] = 0.6
+    vars(mechanism)["integer_scale"] = 0.6
     with pytest.raises(NotPrivate):
         certify(mechanism)
 
@@ -381,7 +381,7 @@ def test_another_source_of_noise_is_refused():
     with drawn_from(SeededSource(3)), pytest.raises(NotPrivate, match="source"):
         certify(dp.Laplace(1, 1))
     own = source.SystemSource()
-    own._local.stream = source._Stream(bytes(48))
+    own._local.stream = source.KeyStream(bytes(48))
     with pytest.raises(NotPrivate):
         certify(dp.SparseVector(1, 1).start(threshold=3, source=own))
     assert certify(dp.Laplace(1, 1)).holds

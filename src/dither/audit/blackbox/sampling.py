@@ -80,7 +80,7 @@ def drawing(fn: Any, batch: bool) -> Callable[[Any, int], Any]:
     5
     """
     if isinstance(fn, (Additive, RandomizedResponse)):
-        if isinstance(fn, Additive) and not fn._joint:
+        if isinstance(fn, Additive) and not fn.noise.joint:
             return drawing(fn.release, False)
         return lambda x, size: _released(fn, x, size)
     if not callable(fn):

@@ -76,16 +76,16 @@ def known(what: Any) -> bool:
 @moved.register
 def _(what: Additive, one: Given, other: Given) -> Moved:
     steps = _steps(one["value"], other["value"])
-    parts, scales = what._parts, [Fraction(scale) for scale in what._scales]
-    if what._joint:
+    parts, scales = what.noise.sensitivities, [Fraction(scale) for scale in what.noise.scales]
+    if what.noise.joint:
         parts, scales = parts * len(steps), scales * len(steps)
     if isinstance(what, Gaussian):
         square = sum((step / scale) ** 2 for step, scale in zip(steps, scales, strict=True))
         far = sum((step / part) ** 2 for step, part in zip(steps, parts, strict=True))
-        times = _root(far) if what._joint else _most(steps, parts)
+        times = _root(far) if what.noise.joint else _most(steps, parts)
         return Moved(_strictly(steps, times, far > 1), square=float(square))
     sum_of = sum(step / part for step, part in zip(steps, parts, strict=True))
-    times = _strictly(steps, float(sum_of), sum_of > 1) if what._joint else _most(steps, parts)
+    times = _strictly(steps, float(sum_of), sum_of > 1) if what.noise.joint else _most(steps, parts)
     if isinstance(what, Laplace):
         return Moved(times, epsilon=float(sum(step / scale for step, scale in zip(steps, scales, strict=True))))
     assert isinstance(what, Staircase)
@@ -166,7 +166,7 @@ def _(what: SparseVector, one: Given, other: Given) -> Moved:
 @moved.register
 def _(what: SparseVectorSession, one: Given, other: Given) -> Moved:
     steps = [abs(step) for step in _questions(one, other)]
-    return Moved(float(max(steps) / Fraction(what._mechanism.sensitivity)))
+    return Moved(float(max(steps) / Fraction(what.mechanism.sensitivity)))
 
 
 def _questions(one: Given, other: Given) -> list[Fraction]:
@@ -180,10 +180,10 @@ def _questions(one: Given, other: Given) -> list[Fraction]:
 def one_way(what: SparseVectorSession, asked: Sequence[tuple[Given, Given]]) -> float:
     """How far the questions of a session rise and fall together, in units of the sensitivity: if they are said to move
     the same way, by more than 1 they do not."""
-    if not what._mechanism.monotone:
+    if not what.mechanism.monotone:
         return 0.0
     steps = [_questions(*pair)[0] for pair in asked]
-    return float((max(*steps, Fraction(0)) - min(*steps, Fraction(0))) / Fraction(what._mechanism.sensitivity))
+    return float((max(*steps, Fraction(0)) - min(*steps, Fraction(0))) / Fraction(what.mechanism.sensitivity))
 
 
 @moved.register

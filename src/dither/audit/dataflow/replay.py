@@ -258,7 +258,7 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parameters(what: Any) -> Any:
     """What a release is made with, and no neighbour may change; a session has noise and a count of its own."""
-    return (what._mechanism, what._threshold) if isinstance(what, SparseVectorSession) else what
+    return (what.mechanism, what.threshold) if isinstance(what, SparseVectorSession) else what
 
 
 def _seed(given: Mapping[str, Any]) -> Any:

@@ -28,12 +28,13 @@ def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
     >>> added_noise(Laplace(sensitivity=1, epsilon=1), (Fraction(2),)).loss[1]
     Fraction(2, 1)
     """
-    laws, scales = mechanism._laws, mechanism._scales
+    noise = mechanism.noise
+    laws, scales = noise.laws, noise.scales
     kinds = {type(law) for law in laws}
     known = kinds <= {Normal} or kinds <= {Staircase} or all(law == Exponential(symmetric=True) for law in laws)
     known &= kinds == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
-    known &= len(laws) == len(scales) == len(parts) == (1 if mechanism._joint else len(mechanism._steps))
-    known &= all(math.frexp(step)[0] == 0.5 for step in mechanism._steps) and math.inf not in scales
+    known &= len(laws) == len(scales) == len(parts) == (1 if noise.joint else len(noise.lattice_steps))
+    known &= all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps) and math.inf not in scales
     if not known:
         raise NotPrivate(
             message(
@@ -48,7 +49,7 @@ def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
     if kinds == {Normal}:
         return _normal(mechanism, parts, scales, laws[0])
     if kinds == {Staircase}:
-        if mechanism._joint:
+        if noise.joint:
             raise NotPrivate(
                 message(
                     "mechanism",
@@ -98,7 +99,7 @@ def _normal(mechanism: Additive, parts: tuple[Fraction, ...], scales: tuple[floa
     if len(shifts) > 1:
         low, high = square_root(sum((shift * shift for shift in shifts), Fraction(0)), BITS)
         distance = Fraction(low, 1 << BITS), Fraction(high, 1 << BITS)
-    steps = zip(mechanism._steps, scales, strict=True)
+    steps = zip(mechanism.noise.lattice_steps, scales, strict=True)
     grain = len(scales) * max(Fraction(step) / Fraction(scale) for step, scale in steps)
     real = normal_shift(distance, law, grain, len(scales))
     if not isinstance(mechanism, Gaussian) or mechanism.rho is None:

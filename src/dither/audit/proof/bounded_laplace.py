@@ -85,12 +85,12 @@ def bounded_laplace(mechanism: BoundedLaplace) -> Evidence:
         return no_noise("any answers that differ")
     lower, upper = exactly(mechanism.lower), exactly(mechanism.upper)
     part = min(arguments.sensitivity(mechanism.sensitivity), upper - lower)
-    real = Truncated(lower, upper, lower, part, Fraction(mechanism.scale), Fraction(mechanism._step)).evidence()
+    real = Truncated(lower, upper, lower, part, Fraction(mechanism.scale), Fraction(mechanism.lattice_step)).evidence()
     first, last = math.ceil(lower), math.floor(upper)
     moved = min(math.floor(part), last - first)
     if moved < 1:
         return real
     half = Fraction(1, 2)
-    scale = Fraction(mechanism._integer_scale)
+    scale = Fraction(mechanism.integer_scale)
     whole = Truncated(first - half, last + half, Fraction(first), Fraction(moved), scale, Fraction(1))
     return worst(real, whole.evidence())

@@ -122,7 +122,7 @@ def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
 
 def _name(mechanism: Any) -> str:
     if isinstance(mechanism, (ReusableHoldout, SparseVectorSession)):  # their own words would be an address
-        return f"{type(mechanism).__name__} on {mechanism._mechanism}"
+        return f"{type(mechanism).__name__} on {mechanism.mechanism}"
     return repr(mechanism)
 
 
@@ -153,15 +153,16 @@ def _top_k(mechanism: TopK) -> Evidence:
 
 
 def _response(mechanism: RandomizedResponse) -> Evidence:
-    bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MOST_LOSS)) + 2 * mechanism._k.bit_length()
-    low, high = mechanism._truth(bits)
+    k = mechanism.category_count
+    bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MOST_LOSS)) + 2 * k.bit_length()
+    low, high = mechanism.truth_probability(bits)
     if low < high == 1 << bits:
         raise NotPrivate(
             message(
                 "epsilon", "reports that are not all but certain to be true", f"{mechanism.epsilon}", "pass 10 or less"
             )
         )
-    return response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), mechanism._k)
+    return response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), k)
 
 
 def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None) -> Evidence:
@@ -177,13 +178,13 @@ def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None)
 
 
 def _session(session: SparseVectorSession) -> Evidence:
-    return _sparse_vector(session._mechanism)
+    return _sparse_vector(session.mechanism)
 
 
 def _holdout(holdout: ReusableHoldout) -> Evidence:
     """A record of the holdout moves its mean, and the distance of the means, by width / n."""
-    low, high = holdout._bounds
-    result = _sparse_vector(holdout._session._mechanism, exactly((high - low) / len(holdout._holdout)))
+    low, high = holdout.bounds
+    result = _sparse_vector(holdout.mechanism, exactly((high - low) / holdout.holdout_size))
     return result.named(result.pair + ", the questions being means over the holdout", result.method)
 
 
@@ -192,15 +193,14 @@ def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:
     which shows everything, is given with probability ``P(K > threshold)``. Elsewhere the distance moves by 1 and the
     answer by the bound: test and answer together.
     """
-    half = arguments.epsilon(mechanism.epsilon) / 2
-    test, answer = Laplace(1, half), Laplace(mechanism.bound, half)  # type: ignore[arg-type]
+    test, answer = mechanism.test, mechanism.answer
     parts = together(
         added_noise(test, (Fraction(1),)),
         added_noise(answer, (arguments.sensitivity(mechanism.bound),)),
         pair="",
         method="",
     )
-    scale = max(test._scales[0], MIN_SCALE)
+    scale = max(test.noise.scales[0], MIN_SCALE)
     given = _given(scale, mechanism.threshold)
 
     def curve(at: Fraction) -> Interval:

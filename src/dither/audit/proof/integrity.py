@@ -43,7 +43,7 @@ from dither.audit.proof.reference import changed_names, clear_caches, reference_
 from dither.errors import DitherError, NotPrivate, message
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
-from dither.randomness.source import _Stream
+from dither.randomness.source import KeyStream
 
 _PLAIN: frozenset[type] = frozenset(
     {type(None), bool, int, float, complex, str, bytes, fractions.Fraction, decimal.Decimal, uuid.UUID}
@@ -90,10 +90,10 @@ def _not_secure(source: SystemSource) -> bool:
         return True
     streams = vars(held["_local"])
     stream = streams.get("stream")
-    encryptor = type(getattr(stream, "_encrypt", None))
+    encryptor = type(getattr(stream, "encryptor", None))
     return not streams.keys() <= {"stream"} or not (
         stream is None
-        or (type(stream) is _Stream and not stream._forever and encryptor.__module__.startswith("cryptography."))
+        or (type(stream) is KeyStream and not stream.fixed_key and encryptor.__module__.startswith("cryptography."))
     )
 
 
@@ -141,21 +141,14 @@ def _altered(mechanism: Any, name: str) -> str | None:
 
 def _rebuilt(mechanism: Any) -> Any:
     kind = type(mechanism)
-    if kind is SparseVectorSession:
-        if (type(mechanism._mechanism), type(mechanism._threshold)) != (SparseVector, fractions.Fraction):
+    if kind in (SparseVectorSession, ReusableHoldout):
+        given = mechanism.constructor_arguments()
+        if kind is SparseVectorSession and [type(given[name]) for name in ("mechanism", "threshold")] != [
+            SparseVector,
+            fractions.Fraction,
+        ]:
             raise TypeError
-        return kind(mechanism._mechanism, mechanism._threshold, mechanism._source)
-    if kind is ReusableHoldout:
-        inner, session = mechanism._mechanism, mechanism._session
-        return kind(
-            mechanism._train,
-            mechanism._holdout,
-            bounds=mechanism._bounds,
-            epsilon=inner.epsilon,
-            threshold=session._threshold,
-            limit=inner.limit,
-            source=session._source,
-        )
+        return kind(**given)
     return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 
 
@@ -178,7 +171,7 @@ def _differing(built: Any, given: Any, name: str) -> str | None:
         alike = built.dtype == given.dtype and built.shape == given.shape
         return None if alike and built.tobytes() == given.tobytes() else name
     if kind is Variate:
-        return _first([_differing(built._law, given._law, f"{name}._law"), _not_fresh(given._u, name)])
+        return _first([_differing(built.law, given.law, f"{name}.law"), _not_fresh(given.uniform, name)])
     if kind is SystemSource:
         return name if _not_secure(given) else None
     if kind is _LOCK:
@@ -193,10 +186,10 @@ def _not_fresh(uniform: Any, name: str) -> str | None:
     fresh = (
         type(uniform) is LazyUniform
         and type(uniform.value) is int
-        and (uniform.bits, type(uniform._source)) == (_FRESH_BITS, SystemSource)
+        and (uniform.bits, type(uniform.source)) == (_FRESH_BITS, SystemSource)
         and 0 <= uniform.value < 1 << _FRESH_BITS
     )
-    return None if fresh else f"{name}._u"
+    return None if fresh else f"{name}.uniform"
 
 
 def _attributes(built: Any, given: Any, name: str) -> str | None:

@@ -72,7 +72,7 @@ def test_a_leak_is_refuted_by_replay_alone():
 
 def test_processes_agree_and_rows_are_told_in_order():
     told: list[str] = []
-    result = audit(EVERY[:4], seconds=0.02, processes=2, tell=lambda row: told.append(row.name))
+    result = audit(EVERY[:4], seconds=0.02, processes=2, on_row=lambda row: told.append(row.name))
     assert told == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["passed"]
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from dither.exact.search import bisect_floats
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.stats.estimate import Interval, outward
 
@@ -40,14 +41,10 @@ class RatioInterval(Interval):
             return self.first, self.first + self.width
         ends = []
         for outer in (0.0, 1.0):
-            inside, outside = here, outer
             if self._possible(outer, tail):
                 ends.append(outer)
-                continue
-            for _ in range(60):
-                middle = (inside + outside) / 2
-                inside, outside = (middle, outside) if self._possible(middle, tail) else (inside, middle)
-            ends.append(outside)
+            else:  # the side that fails lies outside the limits, so they are rounded outward
+                ends.append(bisect_floats(lambda a: self._possible(a, tail), outer, here, steps=60).fails)
         low, high = outward(self.first + self.width * ends[0], self.first + self.width * ends[1])
         return min(low, value), max(high, value)
 

@@ -26,6 +26,7 @@ from dither.audit.proof.evidence import BITS, FAR, NOTHING, Evidence, Interval, 
 from dither.audit.proof.shifts import laplace_shift
 from dither.audit.proof.sparse_vector import exceeds
 from dither.exact import exp_neg, log
+from dither.exact.search import minimize
 from dither.randomness import Exponential as ExponentialLaw
 
 _ONE = 1 << BITS
@@ -178,11 +179,7 @@ def concentrated_delta(rho: Fraction, at: Fraction) -> Fraction:
         a = 1 + math.exp(t)
         return (a - 1) * (a * fast - wanted) + a * math.log1p(-1 / a) - t
 
-    low, high = -18.0, 36.0
-    for _ in range(200):
-        first, last = low + (high - low) * 0.382, high - (high - low) * 0.382
-        low, high = (low, last) if exponent(first) < exponent(last) else (first, high)
-    a = 1 + Fraction(math.exp((low + high) / 2))
+    a = 1 + Fraction(math.exp(minimize(exponent, -18.0, 36.0, steps=200)))
     one = 1 << 96
     result = (a - 1) * (a * rho - at) + (a * log(1 - 1 / a, 96)[1] - log(a - 1, 96)[0]) / one
     return Fraction(1) if result >= 0 else exp_ends(Fraction(math.ceil(result * one), one), 2048)[1]

@@ -156,7 +156,7 @@ def test_noise_beyond_64_bits_does_not_show_the_value() -> None:
             seen = set(m.release(np.full(200, value)).tolist())
             assert value + 2**63 - 1 not in seen
             assert value - 2**63 not in seen
-            step = m._integer_step(0) if m.scale > 2**56 else 1
+            step = m.integer_step(0) if m.scale > 2**56 else 1
             assert all(x % step == 0 for x in seen - {2**63 - 1, -(2**63)})
 
 

@@ -32,10 +32,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi, zcdp
-from dither.accounting.search import crossing
 from dither.budget_hooks import covered, spends
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, root_up, up
+from dither.exact.search import crossing
 from dither.guarantees import ApproxDP, Guarantee
 from dither.learn.budget import quantised
 from dither.learn.gd import Schedule, Trace, read_records, start_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dither.errors import DataIncident, InvalidArgument, InvalidData, message
+from dither.homes import public_in
 from dither.ledger import receipts
 from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dither.tables.table import Table
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Question:
     """A question about a table. Nothing is read and nothing charged until it is released."""

@@ -21,7 +21,7 @@ A session that has answered cannot be told from one whose count was set back, so
 >>> object.__setattr__(laplace, "_scales", (0.5,))
 >>> require_genuine(laplace)
 Traceback (most recent call last):
-dither.errors.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
+dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
 Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
@@ -41,6 +41,7 @@ import numpy as np
 
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
 from dither.errors import DitherError, NotPrivate, message
+from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
 from dither.randomness.source import _Stream
@@ -99,7 +100,8 @@ def _not_secure(source: SystemSource) -> bool:
 
 def _known(kind: type) -> bool:
     """Whether this is a class of dither itself."""
-    return kind.__module__ in reference_modules() and vars(sys.modules[kind.__module__]).get(kind.__qualname__) is kind
+    module = defining_module(kind)
+    return module in reference_modules() and vars(sys.modules[module]).get(kind.__qualname__) is kind
 
 
 def require_genuine(mechanism: Any, name: str | None = None) -> None:

@@ -44,7 +44,10 @@ def public_in(home: str) -> Callable[[Kind], Kind]:
 
 
 def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> None:
-    """Name the classes among these by their public home; those of other libraries keep their names.
+    """Name the classes among these by their public home.
+
+    Those of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
+    must have to be an instance.
 
     >>> class Card:
     ...     __module__ = "dither.somewhere"
@@ -54,7 +57,9 @@ def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object
     """
     for name in names:
         kind = namespace.get(name)
-        if isinstance(kind, type) and kind.__module__.partition(".")[0] == "dither" and kind.__qualname__ == name:
+        if not isinstance(kind, type) or kind.__module__.partition(".")[0] != "dither" or kind.__qualname__ != name:
+            continue
+        if not getattr(kind, "_is_protocol", False):
             public_in(home)(kind)
 
 

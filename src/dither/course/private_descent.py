@@ -42,6 +42,7 @@ from dither import arguments
 from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import PureDP
+from dither.homes import public_in
 from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
@@ -54,6 +55,7 @@ _LARGEST = 2.0**62
 _SCHEDULE = Schedule(1.0, rho=0.5)
 
 
+@public_in("dither.course")
 @dataclass(frozen=True)
 class TheoremSGD:
     """Private SGD with batches of one, Laplace noise and steps ``gamma[h] = first (1 + h)^-rho``, for n public.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import mpmath as mp
@@ -185,3 +186,26 @@ def test_the_helpers_read_what_they_are_given() -> None:
 def test_noise_that_no_float_can_hold_is_refused() -> None:
     refusal(lambda: Laplace(1e120, 1e-300))
     refusal(lambda: Laplace([1, 1e120], 1e-300))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scales", "joint"),
+    [
+        (Laplace(3, 1), (3.0,), True),
+        (Laplace([1, 1], 1), (2.0, 2.0), False),
+        (Gaussian(1, rho=0.5), (1.0,), True),
+        (Staircase(2, 1), (2.0,), False),
+        (MixedNoise(1, 1, 1e-6), (1.0,), True),
+    ],
+    ids=repr,
+)
+def test_the_noise_of_a_mechanism_can_be_read_and_not_changed(
+    mechanism: Any, scales: tuple[float, ...], joint: bool
+) -> None:
+    noise = mechanism.noise
+    assert (noise.scales, noise.joint) == (scales, joint)
+    assert len(noise.laws) == len(noise.sensitivities) == len(noise.lattice_steps) == len(scales)
+    assert all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps)
+    with pytest.raises(FrozenInstanceError):
+        noise.scales = (0.1,)
+    assert mechanism.noise == noise

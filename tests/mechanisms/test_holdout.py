@@ -40,7 +40,7 @@ def test_disagreement_is_paid_for() -> None:
 
 
 def test_the_budget_is_that_of_one_numeric_sparse_vector() -> None:
-    m = make(limit=3)._mechanism
+    m = make(limit=3).mechanism
     assert m.answer is not None
     reach = Fraction(1, 100)
     spent = reach / Fraction(m.threshold_scale) + 3 * 2 * reach / Fraction(m.scale)
@@ -62,7 +62,7 @@ def test_one_numeric_release_for_each_answer_above() -> None:
 @pytest.mark.slow
 def test_the_numeric_answer_has_the_stated_scale() -> None:
     data = {"train": TRAIN[:4], "held": HELD[:4]}
-    scale = float(make(**data)._mechanism.answer.scale)  # type: ignore[union-attr,arg-type]
+    scale = float(make(**data).mechanism.answer.scale)  # type: ignore[union-attr,arg-type]
     result = np.array(
         [make(**data, threshold=-1000, source=SeededSource(i)).ask(lambda x: x >= 100).value for i in range(3000)]
     )

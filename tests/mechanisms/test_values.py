@@ -104,7 +104,7 @@ def test_a_mask_that_hides_nothing_is_no_obstacle() -> None:
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e-300, -5e-324, 3.3])
 def test_no_float_has_bits_below_the_lattice(m: Any, value: float) -> None:
     """diffprivlib: outputs with bits below 2^-53 appear for 0 and never for 1."""
-    step = m._step if isinstance(m, BoundedLaplace) else getattr(m, "mechanism", m)._steps[0]
+    step = m.lattice_step if isinstance(m, BoundedLaplace) else m.noise.lattice_steps[0]
     limits = (0.0, 10.0)
     for released in [m.release(value) for _ in range(300)]:
         assert released in limits or released / step == round(released / step)
@@ -156,7 +156,7 @@ def test_noise_beyond_64_bits_does_not_show_the_value() -> None:
             seen = set(m.release(np.full(200, value)).tolist())
             assert value + 2**63 - 1 not in seen
             assert value - 2**63 not in seen
-            step = m._integer_step(0) if m.scale > 2**56 else 1
+            step = m.integer_step(0) if m.scale > 2**56 else 1
             assert all(x % step == 0 for x in seen - {2**63 - 1, -(2**63)})
 
 

@@ -1,10 +1,11 @@
-"""Evidence: what a mechanism can lose, proved, measured and replayed.
+"""Evidence for privacy guarantees: proofs, statistical tests and data-flow checks.
 
-* :func:`certify`: the worst-case loss of a mechanism, from the law that it draws, with rigorous bounds.
-* :func:`measure`: a lower bound on the epsilon of any code, from running it on two neighbours; :func:`search` looks for
-  the neighbours.
-* :func:`replay`: whether anything of the data goes round the mechanisms of a pipeline.
-* :func:`audit`: all of these, on everything that is built in.
+* :func:`certify` proves the worst-case privacy loss of a mechanism from the distribution that it samples, with
+  rigorous bounds.
+* :func:`measure` gives a statistical lower bound on the epsilon of any code, from running it on two neighboring data
+  sets; :func:`search` looks for the worst pair, by default among :func:`standard_neighbors`.
+* :func:`replay` checks that the data affect the result of a pipeline only through its mechanisms.
+* :func:`audit` applies all of these to everything that is built in.
 
 >>> import dither as dp
 >>> dp.audit.certify(dp.Laplace(sensitivity=1, epsilon=1)).holds
@@ -19,12 +20,13 @@ False
 from __future__ import annotations
 
 from dither.audit.blackbox.measure import Measurement, measure
-from dither.audit.blackbox.neighbors import Pair, catalogue, people
+from dither.audit.blackbox.neighbors import Pair, multi_row_neighbors, standard_neighbors
 from dither.audit.blackbox.search import Search, search
 from dither.audit.dataflow.replay import Release, Replay, replay
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.certify import certify
 from dither.audit.suite.run import Audit, Row, audit
+from dither.homes import name_by_home as _name_by_home
 
 __all__ = [
     "Audit",
@@ -36,10 +38,12 @@ __all__ = [
     "Row",
     "Search",
     "audit",
-    "catalogue",
     "certify",
     "measure",
-    "people",
+    "multi_row_neighbors",
     "replay",
     "search",
+    "standard_neighbors",
 ]
+
+_name_by_home(__name__, __all__, globals())

@@ -189,9 +189,9 @@ def audit(
     from dither.cli import audit as audit_command
 
     if target is None:
-        audit_command.run(only, broken, seconds, confidence, json, html, force)
+        audit_command.audit_subjects(only, broken, seconds, confidence, json, html, force)
     else:
-        audit_command.own(
+        audit_command.audit_function(
             target, epsilon=epsilon, delta=delta, bounds=bounds, neighbors=neighbors, pairs=pairs, trials=trials,
             confidence=confidence, out=json, page=html, force=force,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``dither audit``: everything that is built in, or a function of yours, put to the test."""
+"""``dither audit``: audits everything that is built in, or a function in a file of the user."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from dither.audit import Audit, Row, audit, catalogue, replay, search
-from dither.audit.suite.counterexamples import CASES
+from dither.audit import Audit, Row, audit, replay, search, standard_neighbors
+from dither.audit.suite.counterexamples import COUNTEREXAMPLES
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli import printing
 from dither.cli.files import Outputs
@@ -30,7 +30,7 @@ from dither.report.audit import COLUMNS, cells, write_audit
 RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 
 
-def run(
+def audit_subjects(
     only: str | None,
     broken: bool,
     seconds: float,
@@ -39,14 +39,14 @@ def run(
     page: str | None,
     force: bool = False,
 ) -> None:
-    """Audit what is built in, or what is known to be broken; a status of 1 if anything is not as it should be."""
-    chosen = [subject for subject in (_known_broken() if broken else subjects()) if _wanted(subject, only)]
+    """Audit everything built in, or the known-broken suite; the exit status is 1 if any verdict is not as expected."""
+    chosen = [subject for subject in (_known_broken() if broken else subjects()) if _is_selected(subject, only)]
     if not chosen:
         raise InvalidArgument(message("--only", "part of a subject's name", repr(only), "run dither audit to see them"))
     with _outputs(out, page, force) as outputs:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(chosen))
-            result = audit(chosen, seconds=seconds, confidence=confidence, tell=lambda _: progress.advance(task))
+            result = audit(chosen, seconds=seconds, confidence=confidence, on_row=lambda _: progress.advance(task))
         _show(result)
         _write(result, outputs, out, page)
     wrong = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
@@ -55,7 +55,7 @@ def run(
         raise typer.Exit(1)
 
 
-def own(
+def audit_function(
     target: str,
     *,
     epsilon: float | None,
@@ -69,11 +69,11 @@ def own(
     page: str | None,
     force: bool = False,
 ) -> None:
-    """Audit one function of a file."""
-    function, plan = _load(target, pairs)
+    """Audit one function of a file; the exit status is 1 if it is refuted."""
+    function, make_pairs = _load(target, pairs)
     if neighbors not in RELATIONS:
         raise InvalidArgument(message("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them"))
-    if plan is None and bounds is None:
+    if make_pairs is None and bounds is None:
         raise InvalidArgument(
             message(
                 "--bounds",
@@ -85,10 +85,11 @@ def own(
     claim: Guarantee | None = None
     if epsilon is not None:
         claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    if plan is not None:
-        triples = _called("--pairs", lambda: [tuple(item) for item in plan()])
+    if make_pairs is not None:
+        triples = _called("--pairs", lambda: [tuple(item) for item in make_pairs()])
     else:
-        triples = [tuple(item) for item in catalogue(bounds, RELATIONS[neighbors])]  # type: ignore[arg-type]
+        assert bounds is not None
+        triples = [tuple(item) for item in standard_neighbors(bounds, RELATIONS[neighbors])]
     with _outputs(out, page, force, target.rpartition(":")[0]) as outputs:
         result = search(
             function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True
@@ -109,18 +110,18 @@ def own(
 
 
 def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
-    """What goes round the mechanisms; of code that uses none of ours nothing can be said this way."""
+    """The findings of replay for each pair; code without mechanisms of dither cannot be replayed."""
     result = {}
     for name, x, neighbor in triples:
-        seen = replay(function, x, neighbor, claim=claim)
-        if seen.recorded and not seen.passed:
-            result[name] = list(seen.findings)
+        replayed = replay(function, x, neighbor, claim=claim)
+        if replayed.recorded and not replayed.passed:
+            result[name] = list(replayed.findings)
     return result
 
 
 def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
     numbers = [] if claim is None else [float(number) for number in claim.exact]
-    findings = [f"{name}: {finding}" for name, told in leaks.items() for finding in told]
+    lines = [f"{name}: {finding}" for name, findings in leaks.items() for finding in findings]
     measured = {**result.worst.to_dict(), "confidence": result.confidence, "pair": result.name}
     return Row(
         target,
@@ -130,8 +131,8 @@ def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, lis
         numbers[1] if len(numbers) > 1 else 0.0,
         None,
         measured,
-        {"passed": not findings, "findings": findings, "releases": []},
-        "REFUTED" if result.refuted or findings else "not refuted",
+        {"passed": not lines, "findings": lines, "releases": []},
+        "REFUTED" if result.refuted or lines else "not refuted",
         0.0,
     )
 
@@ -146,7 +147,7 @@ def _show(result: Audit) -> None:
 
 
 def _outputs(out: str | None, page: str | None, force: bool, target: str | None = None) -> Outputs:
-    """The files to write, checked before anything takes its time."""
+    """The files to write, checked before the audit starts."""
     outputs = Outputs(force=force, protected=[Path(target)] if target else [])
     try:
         outputs.add("--json", out)
@@ -159,59 +160,69 @@ def _outputs(out: str | None, page: str | None, force: bool, target: str | None 
 
 def _write(result: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
     text = json.dumps(result.to_dict(), indent=1) + "\n"
-    outputs.write("--json", lambda room: Path(room).write_text(text, encoding="utf-8"))
-    outputs.write("--html", lambda room: write_audit(room, result))
-    for what, path in (("findings", out), ("page", page)):
+    outputs.write("--json", lambda path: Path(path).write_text(text, encoding="utf-8"))
+    outputs.write("--html", lambda path: write_audit(path, result))
+    for content, path in (("findings", out), ("page", page)):
         if path is not None:
-            echo(f"{what} written to {path}")
+            echo(f"{content} written to {path}")
 
 
-def _wanted(subject: Subject, only: str | None) -> bool:
+def _is_selected(subject: Subject, only: str | None) -> bool:
     return only is None or only.lower() in subject.name.lower()
 
 
 def _known_broken() -> list[Subject]:
-    """Each broken mechanism, then its repair."""
+    """Every counterexample, followed by its repaired version."""
     result = []
-    for case in CASES:
-        named = f"{case.name}, broken"
-        bad = Subject(named, "broken", case.claim, case.one, case.other, case.broken, replayed=case.glue)
-        result += [bad, replace(bad, name=f"{case.name}, repaired", kind="repaired", draw=case.repaired)]
+    for case in COUNTEREXAMPLES:
+        broken = Subject(
+            f"{case.name}, broken",
+            "broken",
+            case.claim,
+            case.x,
+            case.x_neighbor,
+            case.broken,
+            replayed=case.caught_by_replay,
+        )
+        result += [broken, replace(broken, name=f"{case.name}, repaired", kind="repaired", draw=case.repaired)]
     return result
 
 
 def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
-    """The function named FILE.py:name, and the one that makes its pairs."""
-    place, _, name = target.rpartition(":")
-    path = Path(place)
-    if not place.endswith(".py") or not name.isidentifier() or not path.is_file():
+    """The function named FILE.py:name, and the function that returns its pairs."""
+    file_name, _, name = target.rpartition(":")
+    path = Path(file_name)
+    if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():
         raise InvalidArgument(
             message("target", "FILE.py:function, a file that is there", repr(target), "dither audit mine.py:release")
         )
-    own = f"audited_{path.stem}"  # not its own name, which may be that of a module that others import
-    spec = importlib.util.spec_from_file_location(own, path)
+    module_name = f"audited_{path.stem}"  # the stem alone may be the name of a module that others import
+    spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[own] = module  # so that what it defines can be pickled
-    sys.path.append(str(path.resolve().parent))  # what lies beside it, but nothing in the place of a library
-    run_it = spec.loader.exec_module
-    _called("target", lambda: run_it(module))
-    function, plan = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
-    for which, given, thing, told in (("target", name, function, ("x",)), ("--pairs", pairs, plan, ())):
-        if given and not callable(thing):
+    sys.modules[module_name] = module  # so that its definitions can be pickled
+    sys.path.append(str(path.resolve().parent))  # appended, so that files beside it do not replace libraries
+    execute = spec.loader.exec_module
+    _called("target", lambda: execute(module))
+    function, make_pairs = getattr(module, name, None), getattr(module, pairs, None) if pairs else None
+    for option, given, candidate, parameters in (
+        ("target", name, function, ("x",)),
+        ("--pairs", pairs, make_pairs, ()),
+    ):
+        if given and not callable(candidate):
             raise InvalidArgument(
-                message(which, "the name of a function in the file", repr(given), "check its spelling")
+                message(option, "the name of a function in the file", repr(given), "check its spelling")
             )
-        if given and not _takes(thing, told):
-            wanted = "a function of the data and nothing else" if told else "a function without arguments"
-            raise InvalidArgument(message(which, wanted, repr(given), "give its other arguments defaults"))
+        if given and not _accepts(candidate, parameters):
+            wanted = "a function of the data and nothing else" if parameters else "a function without arguments"
+            raise InvalidArgument(message(option, wanted, repr(given), "give its other arguments defaults"))
     assert function is not None
-    return function, plan
+    return function, make_pairs
 
 
-def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether it can be called so; of some that are not written in Python nobody knows."""
+def _accepts(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether a function can be called with these arguments; True for built-ins without a signature."""
     try:
         inspect.signature(function).bind(*arguments)
     except ValueError:
@@ -221,12 +232,12 @@ def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
     return True
 
 
-def _called(which: str, function: Callable[[], Any]) -> Any:
-    """What code of others returns; how it failed is told without its words, which may be of the data."""
+def _called(option: str, function: Callable[[], Any]) -> Any:
+    """The result of user code; an error is reported without its message, which may contain data."""
     try:
         return function()
     except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         lines += [error.lineno] if isinstance(error, SyntaxError) else []
-        told = type(error).__name__ + (f" in line {lines[-1]}" if lines else "")
-        raise InvalidArgument(message(which, "code that runs", told, "run it by itself to see why")) from None
+        failure = type(error).__name__ + (f" in line {lines[-1]}" if lines else "")
+        raise InvalidArgument(message(option, "code that runs", failure, "run it by itself to see why")) from None

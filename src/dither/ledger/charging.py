@@ -45,8 +45,11 @@ def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple
     return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def earlier(store: Store, dataset: str, key: str, paid: Guarantee, requests: list[str]) -> Charge | None:
-    """The recorded answer under this key, of one of these requests, by their digests.
+def earlier(
+    store: Store, dataset: str, key: str, paid: Guarantee, requests: list[str], *, lenient: bool = False
+) -> Charge | None:
+    """The recorded answer under this key, of one of these requests, by their digests. A key of another request is
+    refused, or, with ``lenient``, has no answer.
 
     A charge without an answer gives no right to anything: whoever asks again pays again, and so nobody draws the noise
     of one charge twice.
@@ -55,6 +58,8 @@ def earlier(store: Store, dataset: str, key: str, paid: Guarantee, requests: lis
     if not rows:
         return None
     if chain.checked(store, rows[0][0]).body.get("request") not in requests:
+        if lenient:
+            return None
         raise InvalidArgument(
             message("key", "a new key for a new request", "one used for another request", "choose another key")
         )

@@ -5,6 +5,7 @@
 PureDP(1)
 """
 
+from dither.homes import name_by_home as _name_by_home
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.mechanisms.exponential import Exponential
@@ -12,6 +13,7 @@ from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.holdout import HoldoutAnswer, ReusableHoldout
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.mixed import MixedNoise
+from dither.mechanisms.noise import Noise
 from dither.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.randomized_response import Frequencies, RandomizedResponse
@@ -30,6 +32,7 @@ __all__ = [
     "HoldoutAnswer",
     "Laplace",
     "MixedNoise",
+    "Noise",
     "NoisyMax",
     "PermuteAndFlip",
     "ProposeTestRelease",
@@ -44,3 +47,5 @@ __all__ = [
     "mean_pieces",
     "piecewise_constant",
 ]
+
+_name_by_home(__name__, __all__, globals())

@@ -19,6 +19,7 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.mechanisms import values
+from dither.mechanisms.noise import Noise
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import (
     BLOCK,
@@ -80,6 +81,16 @@ class Additive:
         raise AssertionError("each mechanism states its guarantee")
 
     @property
+    def noise(self) -> Noise:
+        """The laws, scales, sensitivities and lattices of the noise, for auditors and for accounting.
+
+        >>> import dither as dp
+        >>> dp.Gaussian(sensitivity=[1, 1], rho=1).noise.joint
+        False
+        """
+        return Noise(self._laws, self._scales, self._parts, self._steps, self._joint)
+
+    @property
     def scale(self) -> float | tuple[float, ...]:
         """The scale of the noise; one for each coordinate if there are several."""
         return _one_or_all(self._scales)
@@ -136,13 +147,15 @@ class Additive:
             return x + self._integer_noise_one(x, i, source)
         return round_nearest(x, self._laws[i], self._scales[i], self._steps[i], source)
 
-    def _integer_step(self, i: int) -> int:
-        """1; for scales above 2^26 a power of two, with some 2^20 of them to the noise."""
+    def integer_step(self, i: int) -> int:
+        """The spacing of the releases of integers in coordinate i: 1; for scales above 2^26 a power of two, with some
+        2^20 of them to the scale.
+        """
         return 1 if self._scales[i] <= SPLIT_SCALE else max(1, int(self._steps[i]))
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
         """What takes x to the multiple of the integer step nearest to x + noise."""
-        step = self._integer_step(i)
+        step = self.integer_step(i)
         if step == 1:
             return draw_one(self._laws[i], self._scales[i], source)
         rest = x % step
@@ -154,7 +167,7 @@ class Additive:
 
     def _one_by_one(self) -> bool:
         """Whether noise for integers is too large for 64 bits: cut off before it is added it would show the value."""
-        return self._integer_step(0) != 1
+        return self.integer_step(0) != 1
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
         if self._one_by_one():
@@ -193,7 +206,7 @@ class Additive:
         An integer comes out as the multiple of the integer step that is nearest to value + noise: it reaches the
         threshold where the noise passes the middle between the first multiple from there on and the one before.
         """
-        step = self._integer_step(0)
+        step = self.integer_step(0)
         edge = -(-threshold // step) * step - Fraction(step, 2) - value
         if edge <= 0 or not self._laws[0].symmetric:
             return Fraction(1)
@@ -201,7 +214,7 @@ class Additive:
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:
         """Rounded to integers, the noise is within k where its ideal is within k + 1/2."""
-        step = self._integer_step(i)
+        step = self.integer_step(i)
         return max(0.0, float(math.ceil(width - 0.5))) if step == 1 else width + step / 2
 
 

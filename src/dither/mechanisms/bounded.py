@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
-from dither.accounting.search import smallest
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
+from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
 from dither.mechanisms.additive import plain
@@ -100,7 +100,8 @@ class BoundedLaplace:
     delta: float = 0.0
     scale: float = field(init=False, repr=False, compare=False)
     """The fixed point b."""
-    _step: float = field(init=False, repr=False, compare=False)
+    lattice_step: float = field(init=False, repr=False, compare=False)
+    """The spacing, a power of two, of the public lattice that real-valued releases are rounded to."""
     _allowed: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +130,7 @@ class BoundedLaplace:
             object.__setattr__(self, name, plain(value))
         object.__setattr__(self, "_allowed", loss + extra)
         object.__setattr__(self, "scale", _fixed_point(part, width, loss + extra))
-        object.__setattr__(self, "_step", spacing(min(self.scale, float(width))))
+        object.__setattr__(self, "lattice_step", spacing(min(self.scale, float(width))))
 
     @classmethod
     def for_error(
@@ -149,16 +150,15 @@ class BoundedLaplace:
         True
         """
         width = arguments.positive(error, "error")
-        low, high = 1e-9, 1e6
-        if cls(sensitivity, high, lower, upper, delta).error(confidence) > width:
+
+        def fits(epsilon: float) -> bool:
+            return cls(sensitivity, epsilon, lower, upper, delta).error(confidence) <= width
+
+        if not fits(1e6):
             raise InvalidArgument(
                 message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
             )
-        for _ in range(80):
-            middle = math.sqrt(low * high)
-            fits = cls(sensitivity, middle, lower, upper, delta).error(confidence) <= width
-            low, high = (low, middle) if fits else (middle, high)
-        return cls(sensitivity, high, lower, upper, delta)
+        return cls(sensitivity, smallest_float(fits, 1e-9, 1e6), lower, upper, delta)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
@@ -188,7 +188,7 @@ class BoundedLaplace:
         else it is smaller. Integers need the next whole number.
         """
         tail, r = 1 - arguments.confidence(confidence), (float(self.upper) - float(self.lower)) / self.scale
-        return self.scale * -math.log(tail + (1 - tail) * math.exp(-r)) * (1 + 1e-13) + self._step / 2
+        return self.scale * -math.log(tail + (1 - tail) * math.exp(-r)) * (1 + 1e-13) + self.lattice_step / 2
 
     def privacy_curve(self, epsilon: float) -> float:
         """A delta for which the release is (epsilon, delta)-DP, rounded up.
@@ -233,7 +233,8 @@ class BoundedLaplace:
         if not isinstance(x, int):
             inside = min(max(x, self.lower), self.upper)
             law = TruncatedLaplace(inside, self.lower, self.upper, self.scale)
-            return float(min(max(round_nearest(inside, law, self.scale, self._step, source), self.lower), self.upper))
+            noisy = round_nearest(inside, law, self.scale, self.lattice_step, source)
+            return float(min(max(noisy, self.lower), self.upper))
         return self._noisy_integer(x, source)
 
     def _noisy_integer(self, x: int, source: Source) -> int:
@@ -245,12 +246,12 @@ class BoundedLaplace:
             )
         inside = min(max(x, first), last)
         half = 0.5 if first > -(1 << 51) and last < 1 << 51 else Fraction(1, 2)  # beyond, a float has no halves
-        law = TruncatedLaplace(inside, first - half, last + half, self._integer_scale)
-        return min(max(inside + draw_one(law, self._integer_scale, source), first), last)
+        law = TruncatedLaplace(inside, first - half, last + half, self.integer_scale)
+        return min(max(inside + draw_one(law, self.integer_scale, source), first), last)
 
     @cached_property
-    def _integer_scale(self) -> float:
-        """The fixed point for the wider limits of integers."""
+    def integer_scale(self) -> float:
+        """The fixed point b for integers, whose limits are half a step wider."""
         width = Fraction(math.floor(self.upper) - math.ceil(self.lower) + 1)
         part = min(arguments.sensitivity(self.sensitivity), width)
         return _fixed_point(part, width, self._allowed)
@@ -274,7 +275,7 @@ def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 
-    start = smallest(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
+    start = smallest_float(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
     result, more = Fraction(start), Fraction(1, 1 << 50)
     while _loss(part, width, result) > loss:
         result *= 1 + more

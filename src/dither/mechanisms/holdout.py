@@ -57,6 +57,11 @@ class ReusableHoldout(Stateful):
     0.5
     """
 
+    bounds: tuple[Fraction, Fraction]
+    """Limits of every question's values."""
+    mechanism: SparseVector
+    """The mechanism that compares the two means and answers."""
+
     def __init__(
         self,
         train: Any,
@@ -72,10 +77,10 @@ class ReusableHoldout(Stateful):
         if len(self._holdout) == 0 or len(self._train) == 0:
             raise InvalidData(message("holdout", "at least one record in each part", "none", "keep some data aside"))
         low, high = arguments.bounds(bounds)
-        self._bounds = exactly(low), exactly(high)
-        reach = (self._bounds[1] - self._bounds[0]) / len(self._holdout)
-        self._mechanism = SparseVector(reach, epsilon, limit, numeric=True)  # type: ignore[arg-type]
-        self._session = self._mechanism.start(threshold, source=source)
+        self.bounds = exactly(low), exactly(high)
+        reach = (self.bounds[1] - self.bounds[0]) / len(self._holdout)
+        self.mechanism = SparseVector(reach, epsilon, limit, numeric=True)  # type: ignore[arg-type]
+        self._session = self.mechanism.start(threshold, source=source)
 
     @property
     def guarantee(self) -> PureDP:
@@ -85,12 +90,30 @@ class ReusableHoldout(Stateful):
     @property
     def event(self) -> Pure:
         """For accountants: all answers together."""
-        return self._mechanism.event
+        return self.mechanism.event
+
+    @property
+    def holdout_size(self) -> int:
+        """The number of held-out records, which is public."""
+        return len(self._holdout)
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments the object was built with, data included, from which the auditor builds another one to
+        compare. Not to be released.
+        """
+        return {
+            "train": self._train,
+            "holdout": self._holdout,
+            "bounds": self.bounds,
+            "epsilon": self.mechanism.epsilon,
+            "limit": self.mechanism.limit,
+            **{name: self._session.constructor_arguments()[name] for name in ("threshold", "source")},
+        }
 
     @property
     def left(self) -> int:
         """How many more answers may come from the holdout."""
-        return self._mechanism.limit - self._session.above
+        return self.mechanism.limit - self._session.above
 
     def ask(self, question: Question) -> HoldoutAnswer:
         """The mean of ``question`` over the records, from the training data where that generalises."""
@@ -115,7 +138,7 @@ class ReusableHoldout(Stateful):
         return [math.nan if answer is None else answer for answer in _answers(question, self._holdout)]
 
     def _mean(self, values: list[float]) -> Fraction:
-        low, high = self._bounds
+        low, high = self.bounds
         return sum((_clipped(value, low, high) for value in values), Fraction(0)) / len(values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -41,17 +41,17 @@ class ProposeTestRelease:
     bound: float
     epsilon: float
     delta: float
+    test: Laplace = field(init=False, repr=False, compare=False)
+    """The mechanism of the distance."""
+    answer: Laplace = field(init=False, repr=False, compare=False)
+    """The mechanism of the answer."""
 
     def __post_init__(self) -> None:
         arguments.sensitivity(self.bound, "bound")
-        arguments.epsilon(self.epsilon)
-        arguments.delta(self.delta)
-        self._noises()
-
-    def _noises(self) -> tuple[Laplace, Laplace]:
-        """That of the distance, and that of the answer."""
         half: Any = arguments.epsilon(self.epsilon) / 2
-        return Laplace(1, half), Laplace(self.bound, half)
+        arguments.delta(self.delta)
+        object.__setattr__(self, "test", Laplace(1, half))
+        object.__setattr__(self, "answer", Laplace(self.bound, half))
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -91,7 +91,6 @@ class ProposeTestRelease:
     @spends
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
         """The noisy value, or None; that it is None is itself private."""
-        test, added = self._noises()
-        noisy = covered(test.release)(arguments.whole(distance, "distance", 0), source=source)
-        answer: float = covered(added.release)(value, source=source)
+        noisy = covered(self.test.release)(arguments.whole(distance, "distance", 0), source=source)
+        answer: float = covered(self.answer.release)(value, source=source)
         return answer if noisy > self.threshold else None

@@ -16,6 +16,7 @@ from dither.accounting import ResponseReport
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
+from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.intake import as_values
 from dither.mechanisms.additive import plain
@@ -101,19 +102,27 @@ class RandomizedResponse:
             object.__setattr__(self, "categories", labels)
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
-        if self._k > _MOST_CATEGORIES:
-            raise InvalidArgument(message("categories", "at most 2**62", self._k, "group the categories"))
-        if self._k < 2:
-            raise InvalidArgument(message("categories", "at least two", self._k, "name two categories or more"))
+        k = self.category_count
+        if k > _MOST_CATEGORIES:
+            raise InvalidArgument(message("categories", "at most 2**62", k, "group the categories"))
+        if k < 2:
+            raise InvalidArgument(message("categories", "at least two", k, "name two categories or more"))
 
     @property
-    def _k(self) -> int:
+    def category_count(self) -> int:
+        """The number k of categories."""
         return self.categories if isinstance(self.categories, int) else len(self.categories)
 
-    def _truth(self, bits: int) -> Enclosure:
-        """Enclose p = 1 / (1 + (k - 1) exp(-epsilon))."""
+    def truth_probability(self, bits: int) -> Enclosure:
+        """Rigorous limits of the probability of reporting the truth, p = 1 / (1 + (k - 1) exp(-epsilon)), times
+        ``2**bits``.
+
+        >>> low, high = RandomizedResponse(epsilon=1).truth_probability(60)
+        >>> round(low / 2**60, 6), high - low < 10
+        (0.731059, True)
+        """
         low, high = exp_neg(arguments.epsilon(self.epsilon), bits)
-        one, others = 1 << bits, self._k - 1
+        one, others = 1 << bits, self.category_count - 1
         return divide((one, one), (one + others * low, one + others * high), bits)
 
     @property
@@ -124,12 +133,12 @@ class RandomizedResponse:
     @property
     def event(self) -> ResponseReport:
         """For accountants: one person's report."""
-        return ResponseReport(arguments.epsilon(self.epsilon), self._k)
+        return ResponseReport(arguments.epsilon(self.epsilon), self.category_count)
 
     @property
     def probability(self) -> float:
         """The probability p of reporting the truth."""
-        return 1 / (1 + (self._k - 1) * math.exp(-float(self.epsilon)))
+        return 1 / (1 + (self.category_count - 1) * math.exp(-float(self.epsilon)))
 
     @property
     def scale(self) -> float:
@@ -143,7 +152,7 @@ class RandomizedResponse:
         """The variance that one person's report adds to the estimate of a share that is 0: q (1 - q) scale^2, q
         = (1 - p)/(k - 1).
         """
-        q = (1 - self.probability) / (self._k - 1)
+        q = (1 - self.probability) / (self.category_count - 1)
         return q * (1 - q) * self.scale * self.scale
 
     def error(self, confidence: float = 0.95, *, people: int) -> float:
@@ -165,18 +174,17 @@ class RandomizedResponse:
         True
         """
         width = arguments.positive(error, "error")
-        low, high = 1e-9, 700.0
-        if cls(high, categories).error(confidence, people=people) > width:
+
+        def fits(epsilon: float) -> bool:
+            return cls(epsilon, categories).error(confidence, people=people) <= width
+
+        if not fits(700.0):
             raise InvalidArgument(
                 message(
                     "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
                 )
             )
-        for _ in range(100):
-            middle = math.sqrt(low * high)
-            fits = cls(middle, categories).error(confidence, people=people) <= width
-            low, high = (low, middle) if fits else (middle, high)
-        return cls(high, categories)
+        return cls(smallest_float(fits, 1e-9, 700.0), categories)
 
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``,
@@ -190,7 +198,7 @@ class RandomizedResponse:
             return 0.0
         one = 1 << _BITS
         # (1 - p)/(k - 1) = p exp(-own)
-        return up(Fraction(self._truth(_BITS)[1], one) * (1 - Fraction(exp_neg(own - at, _BITS)[0], one)))
+        return up(Fraction(self.truth_probability(_BITS)[1], one) * (1 - Fraction(exp_neg(own - at, _BITS)[0], one)))
 
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
@@ -212,8 +220,9 @@ class RandomizedResponse:
         if len(value) == 0:
             raise InvalidArgument(message("value", "at least one report", "none", "ask somebody"))
         booleans = str(getattr(value, "dtype", "")).lower().startswith("bool") and isinstance(self.categories, int)
-        if booleans and self._k != 2:
-            raise WrongType(message("value", f"one of {self._k} categories", "a column of booleans", "convert it"))
+        k = self.category_count
+        if booleans and k != 2:
+            raise WrongType(message("value", f"one of {k} categories", "a column of booleans", "convert it"))
         reports = self._reports(value, words)
         if isinstance(value, (list, tuple)):
             return mark(reports, words)
@@ -234,19 +243,19 @@ class RandomizedResponse:
         """Unbiased shares of the categories among the people who answered, from their reports."""
         if not hasattr(responses, "__iter__") or isinstance(responses, (str, bytes)):
             raise WrongType(message("responses", "reports", type(responses).__name__, "pass a list of reports"))
-        codes = self._encode(responses)
+        codes, k = self._encode(responses), self.category_count
         if codes.size == 0:
             raise InvalidData(message("responses", "at least one", "none", "collect reports first"))
         if bool(np.any(codes < 0)):
-            raise InvalidData(message("responses", f"the {self._k} categories", "others", "pass reports, as released"))
-        observed = np.bincount(codes, minlength=self._k) / codes.size
-        q = (1 - self.probability) / (self._k - 1)
+            raise InvalidData(message("responses", f"the {k} categories", "others", "pass reports, as released"))
+        observed = np.bincount(codes, minlength=k) / codes.size
+        q = (1 - self.probability) / (k - 1)
         deviation = np.sqrt(observed * (1 - observed) / codes.size)
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
 
     def _encode(self, labels: Any) -> NDArray[np.int64]:
         """The number of each one's category; -1 for what is none."""
-        k = self._k
+        k = self.category_count
         if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu" and isinstance(self.categories, int):
             return np.where((labels >= 0) & (labels < k), labels, -1).astype(np.int64)
         values = as_values(labels, "label", name="value").values.tolist()
@@ -262,16 +271,16 @@ class RandomizedResponse:
         """A type that holds every report, whichever categories were in the data."""
         if not isinstance(self.categories, int):
             return np.result_type(dtype, np.array(self.categories).dtype)
-        holds = dtype.kind in "bO" or (dtype.kind in "iu" and self._k - 1 <= np.iinfo(dtype).max)
+        holds = dtype.kind in "bO" or (dtype.kind in "iu" and self.category_count - 1 <= np.iinfo(dtype).max)
         return dtype if holds else np.dtype(np.int64)
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
         """A report for each, as a label or a number."""
         codes = self._encode(labels)
         strange = np.flatnonzero(codes < 0)
-        codes[strange] = uniform_integers(self._k, strange.size, source).astype(np.int64)
-        truthful = trials(self.probability, self._truth, codes.size, source)
-        others = uniform_integers(self._k - 1, codes.size, source).astype(np.int64)
+        codes[strange] = uniform_integers(self.category_count, strange.size, source).astype(np.int64)
+        truthful = trials(self.probability, self.truth_probability, codes.size, source)
+        others = uniform_integers(self.category_count - 1, codes.size, source).astype(np.int64)
         others += others >= codes
         reports: list[int] = np.where(truthful, codes, others).tolist()
         return reports if isinstance(self.categories, int) else [self.categories[code] for code in reports]

@@ -186,6 +186,15 @@ class SmoothNoise:
         loss = arguments.epsilon(self.epsilon)
         return Approximate(loss, self.delta) if self.delta else Pure(loss)
 
+    @property
+    def law(self) -> Law:
+        """The standard law of Z.
+
+        >>> SmoothNoise("laplace", epsilon=1, delta=1e-6).law.symmetric
+        True
+        """
+        return _LAWS[self.kind]
+
     def certificate(self, epsilon: float | None = None) -> float:
         """A rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
         loss (Cauchy, Student).

@@ -115,8 +115,13 @@ class SparseVector:
 class SparseVectorSession(Stateful):
     """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process."""
 
+    mechanism: SparseVector
+    """The mechanism that the session belongs to."""
+    threshold: Fraction
+    """The public threshold, without its noise."""
+
     def __init__(self, mechanism: SparseVector, threshold: Fraction, source: Source) -> None:
-        self._mechanism, self._threshold, self._source = mechanism, threshold, source
+        self.mechanism, self.threshold, self._source = mechanism, threshold, source
         self._noise = Variate(_LAPLACE, source.word(), source)
         self._lock = threading.Lock()
         self.asked = 0
@@ -125,12 +130,16 @@ class SparseVectorSession(Stateful):
     @property
     def done(self) -> bool:
         """Whether as many answers as the limit allows were above."""
-        return self.above >= self._mechanism.limit
+        return self.above >= self.mechanism.limit
 
     @property
     def guarantee(self) -> PureDP:
         """What the session costs in all, however many questions are asked."""
-        return self._mechanism.guarantee
+        return self.mechanism.guarantee
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments the session was built with, from which the auditor builds another one to compare."""
+        return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
     @watched
     def ask(self, value: Any, *, answer: Any = None) -> Any:
@@ -150,7 +159,7 @@ class SparseVectorSession(Stateful):
                 raise InvalidArgument(
                     message(
                         "ask",
-                        f"at most {self._mechanism.limit} answer(s) above the threshold in a session",
+                        f"at most {self.mechanism.limit} answer(s) above the threshold in a session",
                         "a question after them",
                         "start another session, at its cost",
                     )
@@ -159,14 +168,14 @@ class SparseVectorSession(Stateful):
             if not self._exceeds(Fraction(number)):
                 return False
             self.above += 1
-        numeric = self._mechanism.answer
+        numeric = self.mechanism.answer
         return mark(True, self._source) if numeric is None else covered(numeric.release)(shown, source=self._source)
 
     def _exceeds(self, value: Fraction) -> bool:
         """value + question noise >= threshold + threshold noise, for the ideal real noises."""
         mine, theirs = Variate(_LAPLACE, self._source.word(), self._source), self._noise
-        gap = value - self._threshold
-        own, other = self._mechanism.scale, self._mechanism.threshold_scale
+        gap = value - self.threshold
+        own, other = self.mechanism.scale, self.mechanism.threshold_scale
         near = float(min(max(gap, -_FAR), _FAR))  # farther away no noise that floats hold can matter
         guess = near + own * mine.approximate() - other * theirs.approximate()
         if abs(guess) > (own + other) * 2.0**-36 + abs(near) * 2.0**-50:  # false for NaN

@@ -48,27 +48,27 @@ class Variate:
     True
     """
 
-    __slots__ = ("_law", "_negative", "_u")
+    __slots__ = ("_negative", "law", "uniform")
 
     def __init__(self, law: Noise, word: int, source: Source) -> None:
-        self._law, self._negative = law, law.symmetric and word > MAGNITUDE
-        self._u = LazyUniform(word & MAGNITUDE, 63, source)
+        self.law, self._negative = law, law.symmetric and word > MAGNITUDE
+        self.uniform = LazyUniform(word & MAGNITUDE, 63, source)
 
     def extend(self) -> None:
         """Learn 64 more bits."""
-        self._u.extend()
+        self.uniform.extend()
 
     def approximate(self) -> float:
         """A float within 2^-40 of it, or NaN where floats cannot say."""
-        u = self._u.value / (1 << self._u.bits)
-        if not LOW <= u <= self._law.high:
+        u = self.uniform.value / (1 << self.uniform.bits)
+        if not LOW <= u <= self.law.high:
             return math.nan
-        z, _ = self._law.quantile_one(u)
+        z, _ = self.law.quantile_one(u)
         return -z if self._negative else z
 
     def enclose(self) -> tuple[Fraction, Fraction]:
         """Limits that hold whatever bits are still to come."""
-        u = self._u
+        u = self.uniform
         while u.value == 0 or u.value + 1 == 1 << u.bits:
             u.extend()
         # either law's quantile decreases in U
@@ -78,7 +78,7 @@ class Variate:
 
     def _quantile(self, value: int, bits: int) -> Enclosure:
         """Enclose the quantile at ``value / 2**bits``, times ``2**bits``."""
-        if isinstance(self._law, Exponential):
+        if isinstance(self.law, Exponential):
             low, high = log(Fraction(value, 1 << bits), bits)
             return -high, -low
         work = 2 * bits + 16

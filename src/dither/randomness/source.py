@@ -45,29 +45,30 @@ class Source(Protocol):
         """One word, as an int."""
 
 
-class _Stream:
-    """An AES-256-CTR keystream; ``forever`` keeps the first key."""
+class KeyStream:
+    """An AES-256-CTR keystream; ``fixed_key`` says whether the first key is kept for good."""
 
-    __slots__ = ("_encrypt", "_forever", "_left", "_single", "generation", "pid")
+    __slots__ = ("_left", "_single", "encryptor", "fixed_key", "generation", "pid")
 
     def __init__(self, key: bytes | None = None) -> None:
-        self._forever = key is not None
+        self.fixed_key = key is not None
         self.pid = os.getpid()
         self.generation = _generation
         self._single: Iterator[int] = iter(())
         self._start(key if key is not None else os.urandom(48))
 
     def _start(self, key: bytes) -> None:
-        self._encrypt = Cipher(algorithms.AES(key[:32]), modes.CTR(key[32:])).encryptor()
+        self.encryptor = Cipher(algorithms.AES(key[:32]), modes.CTR(key[32:])).encryptor()
         self._left = _REKEY_BYTES
 
     def _chunk(self, size: int) -> bytes:
-        if size > self._left and not self._forever:
+        if size > self._left and not self.fixed_key:
             self._start(os.urandom(48))
         self._left -= size
-        return self._encrypt.update(_ZEROS[:size])
+        return self.encryptor.update(_ZEROS[:size])
 
     def words(self, count: int) -> Words:
+        """The next ``count`` words."""
         size = 8 * count
         if size <= len(_ZEROS):
             return np.frombuffer(self._chunk(size), dtype=np.uint64)
@@ -79,6 +80,7 @@ class _Stream:
         return out
 
     def word(self) -> int:
+        """One word, as an int."""
         for value in self._single:
             return value
         self._single = iter(self.words(_SINGLE_WORDS).tolist())
@@ -112,10 +114,10 @@ class SystemSource:
     def __init__(self) -> None:
         self._local = threading.local()
 
-    def _stream(self) -> _Stream:
-        stream: _Stream | None = getattr(self._local, "stream", None)
+    def _stream(self) -> KeyStream:
+        stream: KeyStream | None = getattr(self._local, "stream", None)
         if stream is None or stream.generation != _generation or stream.pid != os.getpid():
-            stream = self._local.stream = _Stream()
+            stream = self._local.stream = KeyStream()
         return stream
 
     def words(self, count: int) -> Words:
@@ -149,7 +151,7 @@ class SeededSource:
             raise InvalidArgument(message("seed", "an int of at most 4096 bits", seed, "pass SeededSource(1)"))
         self.seed = seed
         key = hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48]
-        self._stream = _Stream(key)
+        self._stream = KeyStream(key)
 
     def words(self, count: int) -> Words:
         """The next ``count`` words."""

@@ -1,8 +1,8 @@
-"""One page about an audit: what was claimed, proved, measured and replayed, and where each test fell.
+"""An HTML page about an audit: what was claimed, proved, measured and replayed, with trade-off plots.
 
-A test that tells two neighbours apart has a level alpha (how often it says "the neighbour" wrongly) and a power (how
-often it says so rightly). Under (epsilon, delta)-DP every test lies between two curves; what was measured is drawn on
-top, so that a claim that is broken is seen to be.
+A test that distinguishes two neighbors has a level alpha (the probability of a false positive) and a power (the
+probability of a true positive). Under (epsilon, delta)-DP every test lies between two curves; the measured tests are
+drawn on top, so that a violated claim is visible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIZE, _EDGE, _STEPS = 190, 26, 60
 
 
 def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
-    """The page, as text.
+    """The page as HTML text.
 
     >>> from dither.audit import audit
     >>> from dither.audit.suite.subjects import subjects
@@ -27,40 +27,40 @@ def audit_html(audit: Audit, title: str = "An audit of privacy") -> str:
     >>> "<svg" in page, "<script" in page
     (True, False)
     """
-    bad = sum(row.refuted for row in audit.rows)
-    verdict = "Nothing was refuted." if audit.passed else f"{bad} of {len(audit.rows)} claims were REFUTED."
+    refuted = sum(row.refuted for row in audit.rows)
+    verdict = "Nothing was refuted." if audit.passed else f"{refuted} of {len(audit.rows)} claims were REFUTED."
     parts = [
         head(title),
         f"<p>{verdict} A claim that is true is refuted anywhere in this audit with probability at most "
         f"{1 - audit.confidence:.2g}. Not refuted is not proved: only a certificate proves.</p>\n",
-        '<div class="wide">\n<table>\n<caption>Every subject. Moved: how far neighbours moved the input of a release, ',
+        '<div class="wide">\n<table>\n<caption>Every subject. Moved: how far neighbors moved the input of a release, ',
         "in units of its sensitivity Δ.</caption>\n<thead><tr>",
         *(f'<th scope="col">{name}</th>' for name in COLUMNS),
         "</tr></thead>\n<tbody>\n",
     ]
     for row in audit.rows:
         first, *rest = cells(row)
-        other_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
-        parts.append(f'<tr><th scope="row">{escaped(first)}</th>{other_cells}</tr>\n')
+        row_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in rest)
+        parts.append(f'<tr><th scope="row">{escaped(first)}</th>{row_cells}</tr>\n')
     parts.append("</tbody>\n</table>\n</div>\n")
-    drawn = [row for row in audit.rows if row.measured and row.measured["points"]]
-    if drawn:
-        parts.append("<h2>Tests that tell neighbours apart</h2>\n<p>Level across, power upwards. Between the lines is ")
-        parts.append(
-            "what the claim allows; the points are tests that were tried, as they were seen, without a margin "
-        )
-        parts.append("for luck.</p>\n")
-        parts += [trade_off(row) for row in drawn]
-    result = [(row.name, finding) for row in audit.rows for finding in (row.replayed or {}).get("findings", ())]
-    if result:
+    measured_rows = [row for row in audit.rows if row.measured and row.measured["points"]]
+    if measured_rows:
+        parts += [
+            "<h2>Trade-off between level and power</h2>\n<p>Level across, power upwards. Between the lines is what ",
+            "the claim allows; the points are the observed levels and powers of tests, without a margin for sampling ",
+            "error.</p>\n",
+        ]
+        parts += [trade_off(row) for row in measured_rows]
+    findings = [(row.name, finding) for row in audit.rows for finding in (row.replayed or {}).get("findings", ())]
+    if findings:
         parts.append("<h2>Leaks</h2>\n<ul>\n")
-        parts += [f"<li>{escaped(name)}: {escaped(finding)}</li>\n" for name, finding in result]
+        parts += [f"<li>{escaped(name)}: {escaped(finding)}</li>\n" for name, finding in findings]
         parts.append("</ul>\n")
     return "".join([*parts, FOOT])
 
 
 def write_audit(path: str | os.PathLike[str], audit: Audit, title: str = "An audit of privacy") -> None:
-    """Write the page to a file; it appears whole or not at all."""
+    """Write the page to a file atomically."""
     write(path, audit_html(audit, title))
 
 
@@ -68,7 +68,7 @@ COLUMNS = ("subject", "claimed", "certified", "measured at least", "runs a side"
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row of the table, as text."""
+    """The cells of one table row, as text."""
     measured = row.measured
     return (
         row.name,
@@ -81,25 +81,25 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _certified(result: dict[str, Any] | None) -> str:
-    if result is None:
+def _certified(certificate: dict[str, Any] | None) -> str:
+    if certificate is None:
         return ""
-    if result["rho"] is not None and "rho" in result["claim"]:
-        return f"ρ ≤ {result['rho']:.6g}"
-    if result["pure"] and "delta" not in result["claim"]:
-        return f"ε ≤ {result['epsilon']:.6g}"
-    return f"δ({result['at']:g}) ≤ {result['delta']:.3g}"
+    if certificate["rho"] is not None and "rho" in certificate["claim"]:
+        return f"ρ ≤ {certificate['rho']:.6g}"
+    if certificate["pure"] and "delta" not in certificate["claim"]:
+        return f"ε ≤ {certificate['epsilon']:.6g}"
+    return f"δ({certificate['at']:g}) ≤ {certificate['delta']:.3g}"
 
 
-def _replayed(result: dict[str, Any]) -> str:
-    if not result["passed"]:
-        return f"{len(result['findings'])} leak(s)"
-    far = max((release["moved"] for release in result["releases"]), default=0.0)
-    return f"{far:.3g} Δ"
+def _replayed(replay: dict[str, Any]) -> str:
+    if not replay["passed"]:
+        return f"{len(replay['findings'])} leak(s)"
+    farthest = max((release["moved"] for release in replay["releases"]), default=0.0)
+    return f"{farthest:.3g} Δ"
 
 
 def trade_off(row: Row) -> str:
-    """The region that the claim allows, with the tests that were tried, as SVG."""
+    """A plot of the region that the claim allows and of the measured tests, as SVG."""
     assert row.measured is not None
 
     def x(alpha: float) -> str:
@@ -116,18 +116,18 @@ def trade_off(row: Row) -> str:
         f'<circle cx="{x(alpha)}" cy="{y(power)}" r="1.8" fill="{"#b00020" if row.refuted else "#1a1a1a"}"/>'
         for alpha, power in row.measured["points"]
     )
-    label = f"{row.name}: {row.claim}, {row.verdict}"
-    whole = _SIZE + 2 * _EDGE
+    title = f"{row.name}: {row.claim}, {row.verdict}"
+    side = _SIZE + 2 * _EDGE
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole + 14}" width="{whole}" '
-        f'height="{whole + 14}" role="img" aria-label="{escaped(label)}" font-family="sans-serif" font-size="11">'
-        f"<title>{escaped(label)}</title>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side + 14}" width="{side}" '
+        f'height="{side + 14}" role="img" aria-label="{escaped(title)}" font-family="sans-serif" font-size="11">'
+        f"<title>{escaped(title)}</title>"
         f'<text x="{_EDGE}" y="16" fill="#1a1a1a">{escaped(row.name)}</text>'
         f'<rect x="{_EDGE}" y="{_EDGE}" width="{_SIZE}" height="{_SIZE}" fill="none" stroke="#c8c8c8"/>'
         f'<polygon points="{region}" fill="#dbe7f3" stroke="#4a78a8"/>{points}'
-        f'<text x="{_EDGE}" y="{whole - 8}" fill="#444444">0</text>'
-        f'<text x="{_EDGE + _SIZE / 2}" y="{whole - 8}" text-anchor="middle" fill="#444444">level</text>'
-        f'<text x="{_EDGE + _SIZE}" y="{whole - 8}" text-anchor="end" fill="#444444">1</text>'
+        f'<text x="{_EDGE}" y="{side - 8}" fill="#444444">0</text>'
+        f'<text x="{_EDGE + _SIZE / 2}" y="{side - 8}" text-anchor="middle" fill="#444444">level</text>'
+        f'<text x="{_EDGE + _SIZE}" y="{side - 8}" text-anchor="end" fill="#444444">1</text>'
         f'<text x="{_EDGE - 6}" y="{_EDGE + _SIZE / 2}" text-anchor="middle" fill="#444444" '
         f'transform="rotate(-90 {_EDGE - 6} {_EDGE + _SIZE / 2})">power</text></svg>\n'
     )

@@ -69,7 +69,7 @@ class ReleaseOptions:
     'auto'
     >>> ReleaseOptions(epsilon=-1)
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: epsilon: expected a number above 0 and at most 1e+06, got -1. Fix: pass a larger
+    dither.InvalidArgument: epsilon: expected a number above 0 and at most 1e+06, got -1. Fix: pass a larger
     epsilon, for example epsilon=1.
     """
 
@@ -121,7 +121,7 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     2
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
-    dither.errors.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, consistent, other,
+    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, consistent, other,
     nonnegative, integer, analyst, key or again, got an unknown option. Fix: did you mean max_rows?.
     """
     given: dict[str, Any] = dict(keywords)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from dither.homes import public_in
 from dither.tables.answer import Answer
 from dither.tables.execute.release import release
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dither.tables.table import Table
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Question:
     """A question about a table. Nothing is read and nothing charged until it is released."""

@@ -10,6 +10,7 @@ from typing import Any
 from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
+from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
@@ -20,6 +21,7 @@ from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
 
 
+@public_in("dither")
 class Table:
     """A table with its card, its engine and its accounts in a ledger: what :func:`dither.open` returns.
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
-from dither.audit import certify, replay
-from dither.audit.blackbox import features, measure
-from dither.audit.blackbox.features import Raised, gather, join
+from dither.audit import certify, measure, replay
+from dither.audit.blackbox import features
+from dither.audit.blackbox.features import Raised, collect_outputs, concatenate
 from dither.audit.outputs.equality import difference
-from dither.audit.proof.certify import certificate_of_law
+from dither.audit.proof.certify import certify_unchecked
 from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
@@ -223,14 +223,17 @@ OUTPUTS = [
 @pytest.mark.parametrize("most", [2000, 12])
 def test_an_output_looks_the_same_whatever_it_is_gathered_with(most, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
-    monkeypatch.setattr(features, "MOST_COLUMNS", most)
-    monkeypatch.setattr(features, "MOST_CELLS", most)
+    monkeypatch.setattr(features, "MAX_COLUMNS", most)
+    monkeypatch.setattr(features, "MAX_CELLS", most)
     for _ in range(600):
         kinds = CHOICE.sample(OUTPUTS, CHOICE.randrange(1, 4))
         outputs = [CHOICE.choice(kinds)() for _ in range(CHOICE.randrange(2, 9))]
         cut = CHOICE.randrange(1, len(outputs))
-        whole, parts = gather(outputs), join([gather(outputs[:cut]), gather(outputs[cut:])])
-        for name in {*whole.columns, *whole.fixed, *parts.columns, *parts.fixed}:
+        whole, parts = (
+            collect_outputs(outputs),
+            concatenate([collect_outputs(outputs[:cut]), collect_outputs(outputs[cut:])]),
+        )
+        for name in {*whole.columns, *whole.constants, *parts.columns, *parts.constants}:
             one, other = (item.column(name) for item in (whole, parts))
             width = max(item.shape[1] if item.ndim == 2 else 1 for item in (one, other))
             if one.dtype == object:
@@ -340,12 +343,12 @@ def tampered(mechanism, **fields):
 )
 def test_laws_that_are_not_known(mechanism):
     with pytest.raises(NotPrivate):
-        certificate_of_law(mechanism)
+        certify_unchecked(mechanism)
 
 
 def test_limits_closer_than_the_sensitivity():
     """Answers 0 and 1/2, scale 1/10: the loss is 5, by hand."""
-    result = certificate_of_law(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
+    result = certify_unchecked(tampered(dp.BoundedLaplace(1, 1, 0, 10), upper=0.5, scale=0.1))
     assert result.refuted
     assert result.epsilon_low == pytest.approx(5, rel=1e-3)
 
@@ -390,8 +393,9 @@ def test_quantiles_by_halving_lose_no_more_than_their_levels(shares):
 def audited(tmp_path, text, name="random.py", function="release", **options):
     (tmp_path / name).write_text(text)
     (tmp_path / "beside_it.py").write_text("one = 1\n")
-    told = {"epsilon": 1.0, "delta": 0.0, "bounds": (0.0, 1.0), "neighbors": "replace-one", "pairs": None, "out": None}
-    command.own(f"{tmp_path / name}:{function}", **{**told, "page": None, "trials": 20, "confidence": 0.999, **options})
+    defaults = {"epsilon": 1.0, "delta": 0.0, "bounds": (0.0, 1.0), "neighbors": "replace-one", "pairs": None}
+    defaults |= {"out": None, "page": None, "trials": 20, "confidence": 0.999}
+    command.audit_function(f"{tmp_path / name}:{function}", **{**defaults, **options})
 
 
 def test_a_file_with_the_name_of_a_library(tmp_path):

@@ -16,7 +16,10 @@ from dither.audit.blackbox import confidence, gaussian_dp
 @pytest.mark.parametrize("failure", [0.2, 0.01, 1e-6])
 def test_clopper_pearson_solves_its_equations(successes, trials, failure):
     """At the bound, what was seen or more (or less) has exactly the failure probability, by SciPy's binomial law."""
-    low, high = confidence.lower(successes, trials, failure), confidence.upper(successes, trials, failure)
+    low, high = (
+        confidence.clopper_pearson_lower(successes, trials, failure),
+        confidence.clopper_pearson_upper(successes, trials, failure),
+    )
     if successes:
         assert stats.binom.sf(successes - 1, trials, low) == pytest.approx(failure, rel=1e-6)
     if successes < trials:
@@ -29,8 +32,8 @@ def test_clopper_pearson_solves_its_equations(successes, trials, failure):
 def test_clopper_pearson_covers(true):
     """The probability of a wrong bound, summed over all counts, is at most what was allowed."""
     chances = stats.binom.pmf(range(41), 40, true)
-    low = sum(p for k, p in enumerate(chances) if confidence.lower(k, 40, 0.05) > true)
-    high = sum(p for k, p in enumerate(chances) if confidence.upper(k, 40, 0.05) < true)
+    low = sum(p for k, p in enumerate(chances) if confidence.clopper_pearson_lower(k, 40, 0.05) > true)
+    high = sum(p for k, p in enumerate(chances) if confidence.clopper_pearson_upper(k, 40, 0.05) < true)
     assert low <= 0.05
     assert high <= 0.05
 
@@ -39,7 +42,7 @@ def wrong_bounds(right: float, wrong: float, rounds: int, failure: float, delta:
     """The probability that the bound on epsilon is above the truth, over all outcomes of the game."""
     total = 0.0
     for r, w in itertools.product(range(rounds + 1), repeat=2):
-        if r + w <= rounds and confidence.loss(r, w, rounds, failure, delta, sides) > true:
+        if r + w <= rounds and confidence.epsilon_lower_bound(r, w, rounds, failure, delta, sides) > true:
             total += stats.multinomial.pmf([r, w, rounds - r - w], rounds, [right, wrong, 1 - right - wrong])
     return total
 
@@ -59,20 +62,25 @@ def test_the_check_above_can_fail():
 
 
 def test_disjoint_outputs_give_the_logarithm_of_the_runs():
-    assert confidence.loss(10**6, 0, 10**6, 0.01) == pytest.approx(math.log(10**6 / math.log(100)), abs=1e-3)
+    assert confidence.epsilon_lower_bound(10**6, 0, 10**6, 0.01) == pytest.approx(
+        math.log(10**6 / math.log(100)), abs=1e-3
+    )
 
 
 def test_one_bound_beats_two():
     """The usual argument (level and power, each at half the failure probability) on the same rounds."""
     right, wrong, side = 500_000, 183_940, 10**6
-    two = math.log(confidence.lower(right // 2, side, 0.005) / confidence.upper(wrong // 2, side, 0.005))
-    assert confidence.loss(right, wrong, 2 * side, 0.01) > two + 0.002
+    two = math.log(
+        confidence.clopper_pearson_lower(right // 2, side, 0.005)
+        / confidence.clopper_pearson_upper(wrong // 2, side, 0.005)
+    )
+    assert confidence.epsilon_lower_bound(right, wrong, 2 * side, 0.01) > two + 0.002
 
 
 def test_the_quick_bound_is_near():
     right = np.array([500, 7311, 10**5])
-    quick = confidence.wilson(right, right // 3, 3 * right.max(), 0.01, 0.001, 2)
-    exact = [confidence.loss(r, r // 3, 3 * right.max(), 0.01, 0.001, 2) for r in right.tolist()]
+    quick = confidence.approximate_epsilon(right, right // 3, 3 * right.max(), 0.01, 0.001, 2)
+    exact = [confidence.epsilon_lower_bound(r, r // 3, 3 * right.max(), 0.01, 0.001, 2) for r in right.tolist()]
     assert np.maximum(quick, 0) == pytest.approx(exact, abs=0.1)
 
 
@@ -82,14 +90,14 @@ def test_mu_is_never_above_that_of_the_exact_test(mu):
     trials = 10**7
     for cut in (0.0, mu / 2, mu):
         hits, alarms = (round(trials * float(stats.norm.sf(cut - shift))) for shift in (mu, 0))
-        result = gaussian_dp.gaussian_mu(hits, trials, alarms, trials, 0.01)
+        result = gaussian_dp.mu_lower_bound(hits, trials, alarms, trials, 0.01)
         assert mu - 0.02 < result <= mu
 
 
 def test_epsilon_of_mu_is_the_known_curve():
     """delta(epsilon) of mu-GDP by its formula, from SciPy."""
     for mu, delta in ((0.3, 1e-5), (1.0, 1e-6), (4.0, 0.01)):
-        epsilon = gaussian_dp.epsilon_of(mu, delta)
+        epsilon = gaussian_dp.gdp_epsilon(mu, delta)
         curve = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
         assert curve == pytest.approx(delta, rel=1e-5)
-    assert gaussian_dp.epsilon_of(0.0, 1e-6) == 0
+    assert gaussian_dp.gdp_epsilon(0.0, 1e-6) == 0

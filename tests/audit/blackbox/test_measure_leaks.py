@@ -180,7 +180,7 @@ def test_floating_point_laplace_is_caught_by_its_last_bits():
     assert measure(textbook, 0.0, 1.0, batch=True, claim=0.1, trials=50_000, confidence=SURE).refuted
     result = measure(textbook, 0.0, 1.0, batch=True, trials=50_000, confidence=SURE)
     assert result.epsilon > 1
-    assert "bit" in result.region.words
+    assert "bit" in result.region.description
 
 
 def test_the_histogram_could_not_have_seen_it():

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dither.audit.blackbox.features import Raised, gather, join
-from dither.audit.blackbox.region import learn
+from dither.audit.blackbox.features import Raised, collect_outputs, concatenate
+from dither.audit.blackbox.region import learn_regions
 from dither.audit.blackbox.scores import Bins
-from dither.audit.blackbox.summaries import kind, lowest_bit
+from dither.audit.blackbox.summaries import lowest_bit, number_class
 from dither.audit.blackbox.views import View, views
 
 rng = np.random.default_rng()
@@ -34,19 +34,22 @@ def test_lowest_bit_is_that_of_exact_arithmetic():
 
 
 def test_kinds_of_numbers_differ():
-    assert len(set(kind(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])).tolist())) == 7
+    assert len(set(number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])).tolist())) == 7
 
 
 def test_parts_join_as_if_gathered_at_once():
     every = [1.5, None, "a", {"n": 1}, [1, 2, 3], np.zeros(2), {"x", "y"}, Raised("ValueError", "no"), 2, True, 1j]
-    once, twice = gather(every), join([gather(every[:4]), gather(every[4:8]), gather(every[8:])])
+    once, twice = (
+        collect_outputs(every),
+        concatenate([collect_outputs(every[:4]), collect_outputs(every[4:8]), collect_outputs(every[8:])]),
+    )
     assert set(once.columns) <= set(twice.columns)
     for name in once.columns:
         assert once.columns[name].tolist().__repr__() == twice.columns[name].tolist().__repr__()
 
 
 def test_vectors_of_several_lengths_are_padded():
-    result = gather([np.array([1.0]), np.array([1.0, 2.0])])
+    result = collect_outputs([np.array([1.0]), np.array([1.0, 2.0])])
     assert np.isnan(result.columns[""][0, 1])
     assert result.columns[" length"].tolist() == [1, 2]
 
@@ -59,7 +62,7 @@ def test_tables_of_all_libraries_look_alike():
     rows = [{"city": "a", "n": 3, "m": 0.5}, {"city": "b", "n": 4, "m": None}]
     tables = [rows, pd.DataFrame(rows), pl.DataFrame(rows), pa.Table.from_pylist(rows)]
     for table in tables:
-        result = gather([table, table])
+        result = collect_outputs([table, table])
         assert result.columns["['a'].n"].tolist() == [3, 3]
         assert result.columns[" rows"].tolist() == [2, 2]
         assert result.column(" has row 'b' kind").tolist() == ["present"] * 2
@@ -77,12 +80,12 @@ def split(first, second):
     outputs = list(first) + list(second)
     labels = np.arange(len(outputs)) >= len(first)
     order = rng.permutation(len(outputs))
-    return gather([outputs[i] for i in order]), labels[order]
+    return collect_outputs([outputs[i] for i in order]), labels[order]
 
 
 def judged(region, first, second):
     """The share of fresh outputs that are guessed, and the log of right against wrong."""
-    guesses = [region.guesses(gather(outputs)) for outputs in (first, second)]
+    guesses = [region.guesses(collect_outputs(outputs)) for outputs in (first, second)]
     right, wrong = ((guesses[0] == g).sum() + (guesses[1] == -g).sum() for g in (-1, 1))
     return (right + wrong) / (len(first) + len(second)), math.log((right + 1) / (wrong + 1))
 
@@ -90,17 +93,17 @@ def judged(region, first, second):
 def test_a_shift_is_found():
     """The best test guesses on two thirds of the outputs, at a loss of 1."""
     first, second = (lambda n: on_lattice(rng.laplace(size=n))), (lambda n: on_lattice(rng.laplace(size=n) + 1))
-    region = learn(*split(first(4000), second(4000)), 0.01)[0]
+    region = learn_regions(*split(first(4000), second(4000)), 0.01)[0]
     share, loss = judged(region, first(20_000), second(20_000))
     assert share > 0.05
     assert loss > 0.7
-    assert "output" in region.words
+    assert "output" in region.description
 
 
 def test_a_difference_in_the_variance_is_found():
     """Not a threshold of the value: both tails speak for the wider law."""
     first, second = (lambda n: on_lattice(rng.normal(size=n))), (lambda n: on_lattice(3 * rng.normal(size=n)))
-    region = learn(*split(first(4000), second(4000)), 0.01)[0]
+    region = learn_regions(*split(first(4000), second(4000)), 0.01)[0]
     share, loss = judged(region, first(20_000), second(20_000))
     assert share > 0.03
     assert loss > 2
@@ -112,7 +115,7 @@ def test_a_difference_in_many_coordinates_together_is_found():
         (lambda n: on_lattice(rng.normal(size=(n, 20)))),
         (lambda n: on_lattice(rng.normal(0.5, 1, (n, 20)))),
     )
-    region = learn(*split(first(2000), second(2000)), 0.01)[0]
+    region = learn_regions(*split(first(2000), second(2000)), 0.01)[0]
     share, loss = judged(region, first(5000), second(5000))
     assert share > 0.05
     assert loss > 2
@@ -120,23 +123,23 @@ def test_a_difference_in_many_coordinates_together_is_found():
 
 def test_no_difference_is_no_difference():
     """Constant outputs leave nothing to guess by."""
-    region = learn(gather([1] * 100), np.arange(100) % 2 == 0, 0.01)[0]
+    region = learn_regions(collect_outputs([1] * 100), np.arange(100) % 2 == 0, 0.01)[0]
     assert region.sides == 0
-    assert region.words.startswith("nowhere")
+    assert region.description.startswith("nowhere")
     assert region(1) is None
 
 
 def test_an_infinite_output_is_not_guessed_by_an_empty_set():
-    region = learn(*split(np.full(100, 0.0), np.full(100, np.inf)), 0.01)[0]
+    region = learn_regions(*split(np.full(100, 0.0), np.full(100, np.inf)), 0.01)[0]
     assert region(math.inf) == "x_neighbor"
     assert region(0.0) == "x"
 
 
 def test_views_survive_outputs_of_another_kind():
     """A region learned on vectors meets a number, a label, nothing."""
-    outputs = gather(rng.normal(size=(40, 3)))
+    outputs = collect_outputs(rng.normal(size=(40, 3)))
     for view in views(outputs, np.arange(40) % 2 == 0):
-        for other in (gather([1.5, 2.5]), gather(["a", "b"]), gather([None, np.zeros(7)])):
+        for other in (collect_outputs([1.5, 2.5]), collect_outputs(["a", "b"]), collect_outputs([None, np.zeros(7)])):
             assert view(other).shape == (2,)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.audit.blackbox.neighbors import catalogue, people
+from dither.audit.blackbox.neighbors import multi_row_neighbors, standard_neighbors
 from dither.audit.blackbox.search import search
 from dither.errors import InvalidArgument, WrongType
 
@@ -28,21 +28,21 @@ def distance(x, y):
 
 @pytest.mark.parametrize("bounds", [(0, 1), (0.0, 1.0), (-5, 100), (-2.5, 2)])
 def test_pairs_are_neighbours(bounds):
-    for pair in catalogue(bounds, dp.AddRemove):
+    for pair in standard_neighbors(bounds, dp.AddRemove):
         assert distance(pair.x, pair.x_neighbor) == (0, 1), pair.name
-    for pair in catalogue(bounds, dp.ReplaceOne):
+    for pair in standard_neighbors(bounds, dp.ReplaceOne):
         assert distance(pair.x, pair.x_neighbor) == (1, 1), pair.name
     for relation in (dp.AddRemove, dp.ReplaceOne):
-        names = [pair.name for pair in catalogue(bounds, relation)]
+        names = [pair.name for pair in standard_neighbors(bounds, relation)]
         assert len(names) == len(set(names))
-        for pair in catalogue(bounds, relation, unusual=False):
+        for pair in standard_neighbors(bounds, relation, unusual=False):
             both = np.concatenate([pair.x, pair.x_neighbor])
             assert ((both >= bounds[0]) & (both <= bounds[1])).all()
 
 
 def test_people_differ_in_one_person():
     for relation in (dp.AddRemove, dp.ReplaceOne):
-        for pair in people((0, 1), relation):
+        for pair in multi_row_neighbors((0, 1), relation):
             others = [[row for row in rows if row["id"] != "q"] for rows in (pair.x, pair.x_neighbor)]
             assert others[0] == others[1]
 
@@ -84,7 +84,7 @@ def test_empty_data_are_tried():
 
 
 def test_rows_are_not_people():
-    pairs = lambda: people((0, 1), dp.AddRemove)  # noqa: E731
+    pairs = lambda: multi_row_neighbors((0, 1), dp.AddRemove)  # noqa: E731
     rows = lambda x: dp.Laplace(1, 1).release(len(x))  # noqa: E731
     persons = lambda x: dp.Laplace(1, 1).release(len({row["id"] for row in x}))  # noqa: E731
     assert search(rows, pairs, claim=1, trials=1000, confidence=SURE).refuted

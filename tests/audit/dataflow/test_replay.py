@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.audit.dataflow.distance import moved
+from dither.audit.dataflow.distance import input_change
 from dither.audit.dataflow.replay import replay
 from dither.audit.outputs.equality import difference
 from dither.mechanisms import SparseVectorSession
@@ -59,7 +59,7 @@ def test_the_mode_and_the_smooth_median():
     assert result.passed, str(result)
     result = replay(lambda x: dp.stats.median(x, bounds=(0, 10), epsilon=1, method="smooth"), X, np.append(X[1:], 9.9))
     assert result.passed, str(result)
-    assert 0 < result.releases[0].moved.times <= 1
+    assert 0 < result.releases[0].change.ratio <= 1
 
 
 @pytest.mark.parametrize("method", ["histogram", "perturbed", "smoothed", "ks"])
@@ -90,7 +90,7 @@ MECHANISMS = [
 def test_how_far_each_mechanism_moved(mechanism, method, one, other, times):
     result = replay(getattr(mechanism, method), one, other)
     assert result.passed, str(result)
-    assert result.releases[0].moved.times == pytest.approx(times)
+    assert result.releases[0].change.ratio == pytest.approx(times)
 
 
 @pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
@@ -115,9 +115,9 @@ def test_scores_in_pieces():
     m = dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1))
     one, other = [(0, 0.5, [0.0]), (0.5, 1, [3.0])], [(0, 0.25, [1.0]), (0.25, 1, [3.0, 0, -0.5])]
     result = replay(m.release, one, other)
-    assert result.releases[0].moved.times == pytest.approx(3 - 0.5 * 0.25**2)
+    assert result.releases[0].change.ratio == pytest.approx(3 - 0.5 * 0.25**2)
     bow = [(0.0, 1.0, [0.0, 4.0, -4.0])]
-    assert replay(m.release, bow, [(0.0, 1.0, [0.0])]).releases[0].moved.times == 1
+    assert replay(m.release, bow, [(0.0, 1.0, [0.0])]).releases[0].change.ratio == 1
 
 
 def test_scores_of_all_integers():
@@ -226,7 +226,7 @@ BYPASSES = {
     "the type": (lambda x: dp.Laplace(1, 1).release(0 if len(x) % 2 else 0.0), "same type"),
     "the key": (lambda x: {len(x): dp.Laplace(1, 1).release(0)}, "in its keys"),
     "an error": (lambda x: 1 / (len(x) % 2), "an error is raised with one"),
-    "the words of an error": (lambda x: int(f"x{len(x)}"), "the error differs at said"),
+    "the words of an error": (lambda x: int(f"x{len(x)}"), "the error differs at message"),
     "a number that is none": (
         lambda x: dp.Laplace(1, 1).release(np.array([math.nan if len(x) % 2 else 1.0])),
         "error is raised|release(s) with one|made with one",
@@ -341,7 +341,7 @@ def test_differences():
 
 def test_an_unknown_thing_has_no_distance():
     with pytest.raises(AssertionError):
-        moved(object(), {}, {})
+        input_change(object(), {}, {})
 
 
 def test_sessions_are_never_copied(monkeypatch):

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dither.audit.blackbox.features import gather
+from dither.audit.blackbox.features import collect_outputs
 from dither.audit.outputs.canonical import Raised, digest, leaves
 from dither.audit.outputs.equality import difference
 
@@ -176,7 +176,7 @@ def test_outputs_are_the_same_there_if_and_only_if_they_are_the_same(data):
 @given(OUTPUTS, OUTPUTS)
 def test_outputs_that_differ_differ_in_a_column(one, other):
     assume(not same(one, other))
-    both = gather([one, other])
+    both = collect_outputs([one, other])
     assert any(
         column[0] != column[1] if column.dtype == object else column[0:1].tobytes() != column[1:2].tobytes()
         for column in both.columns.values()

@@ -13,7 +13,7 @@ import pytest
 
 import dither as dp
 from dither.audit.proof.certificate import Certificate
-from dither.audit.proof.certify import certificate_of_law, certify
+from dither.audit.proof.certify import certify, certify_unchecked
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 
 EPSILONS = (0.1, 1, 5)
@@ -142,8 +142,8 @@ def mixed_of_the_lecture():
 
 
 class LyingResponse(dp.RandomizedResponse):
-    def _truth(self, bits):
-        return dp.RandomizedResponse(2 * self.epsilon, self.categories)._truth(bits)
+    def truth_probability(self, bits):
+        return dp.RandomizedResponse(2 * self.epsilon, self.categories).truth_probability(bits)
 
 
 class EagerTest(dp.ProposeTestRelease):
@@ -170,7 +170,7 @@ BROKEN = {
     "half-scale staircase": lambda: half(dp.Staircase(1, 1)),
     "mixed noise of the lecture": mixed_of_the_lecture,
     "naive bounded Laplace": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), scale=1.0),
-    "bounded Laplace, integers": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), _integer_scale=0.6),
+    "bounded Laplace, integers": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10), integer_scale=0.6),
     "bounded Laplace with delta": lambda: changed(dp.BoundedLaplace(1, 1, 0, 10, delta=1e-3), scale=1.0),
     "half-scale smooth Laplace": lambda: halved(dp.SmoothNoise("laplace", 1, 1e-6)),
     "half-scale smooth Gaussian": lambda: halved(dp.SmoothNoise("gaussian", 1, 1e-6)),
@@ -216,7 +216,7 @@ def smaller(found):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_twins_are_refuted(name):
-    result = certificate_of_law(BROKEN[name]())
+    result = certify_unchecked(BROKEN[name]())
     assert result.refuted, result
     assert not result.holds, result
     assert result.verdict == "refuted"
@@ -225,7 +225,7 @@ def test_broken_twins_are_refuted(name):
 
 
 def test_a_larger_scale_than_needed_holds_with_room():
-    result = certificate_of_law(changed(dp.Laplace(1, 1), _scales=(2.0,)))
+    result = certify_unchecked(changed(dp.Laplace(1, 1), _scales=(2.0,)))
     assert result.holds
     assert result.epsilon == 0.5
 
@@ -277,18 +277,18 @@ def test_a_law_that_is_not_known_is_refused():
     from dither.randomness import Exponential
 
     with pytest.raises(NotPrivate, match="one law for each"):
-        certificate_of_law(changed(dp.Laplace(1, 1), _laws=(Exponential(),)))
+        certify_unchecked(changed(dp.Laplace(1, 1), _laws=(Exponential(),)))
     with pytest.raises(NotPrivate, match="one law for each"):
-        certificate_of_law(changed(dp.Laplace(1, 1), sensitivity=(1, 1)))
+        certify_unchecked(changed(dp.Laplace(1, 1), sensitivity=(1, 1)))
     with pytest.raises(NotPrivate, match="staircase"):
-        certificate_of_law(changed(dp.Staircase(1, 1), _joint=True))
+        certify_unchecked(changed(dp.Staircase(1, 1), _joint=True))
     with pytest.raises(NotPrivate, match="all but certain"):
         certify(dp.RandomizedResponse(10**6))
 
 
 def test_the_certificate_prints_and_serialises():
     for mechanism in (dp.Laplace(1, 1), dp.Gaussian(1, 1, 1e-6), dp.Gaussian(1, rho=0.5), half(dp.Laplace(1, 1))):
-        result = certificate_of_law(mechanism)
+        result = certify_unchecked(mechanism)
         assert isinstance(result, Certificate)
         text = str(result)
         assert str(result.claim) in text

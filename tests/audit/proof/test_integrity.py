@@ -18,6 +18,7 @@ from dither import mechanisms
 from dither.audit.proof import integrity, reference
 from dither.audit.proof.certify import certify
 from dither.errors import NotPrivate
+from dither.homes import defining_module
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 
 from .test_certify import built_in, holdout
@@ -81,7 +82,7 @@ def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
     monkeypatch.setattr(integrity, "clear_caches", list)
     count = len(vars(MECHANISMS[place]))
     tried = 0
-    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "_threshold"}):  # these are public, and any will do
+    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "threshold"}):  # these are public, and any will do
         for changed in other_values(getattr(MECHANISMS[place], name)):
             mechanism = rebuilt(place)
             if alike(changed, getattr(mechanism, name)):
@@ -158,9 +159,9 @@ def test_a_session_with_known_noise_is_refused():
 def test_what_was_computed_once_and_kept_is_computed_again():
     mechanism = dp.BoundedLaplace(1, 1, 0, 10)
     mechanism.release(3)  # computes the scale for integers
-    assert "_integer_scale" in vars(mechanism)
+    assert "integer_scale" in vars(mechanism)
     assert certify(mechanism).holds
-    vars(mechanism)["_integer_scale"] = 0.6
+    vars(mechanism)["integer_scale"] = 0.6
     with pytest.raises(NotPrivate):
         certify(mechanism)
 
@@ -255,15 +256,15 @@ class Descriptor:
 
 def every_class():
     for name in MODULES:
-        yield from (v for v in vars(sys.modules[name]).values() if isinstance(v, type) and v.__module__ == name)
+        yield from (v for v in vars(sys.modules[name]).values() if isinstance(v, type) and defining_module(v) == name)
 
 
-CLASSES = sorted({*every_class()}, key=lambda kind: (kind.__module__, kind.__qualname__))
+CLASSES = sorted({*every_class()}, key=lambda kind: (defining_module(kind), kind.__qualname__))
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__qualname__)
 def test_every_member_of_every_class_is_compared(kind):
-    module, name = sys.modules[kind.__module__], f"{kind.__module__}.{kind.__qualname__}"
+    module, name = sys.modules[defining_module(kind)], f"{defining_module(kind)}.{kind.__qualname__}"
     inherited = {"__getattribute__", "__call__", "another"} - vars(kind).keys()
     before = {key: value for key, value in vars(kind).items() if key not in NEVER_SET}
     try:
@@ -288,7 +289,7 @@ def test_bases_that_are_replaced_are_noticed():
         except (TypeError, AttributeError):  # Python allows it of some only
             continue
         try:
-            assert any("__bases__" in name for name in noticed(sys.modules[kind.__module__])), kind
+            assert any("__bases__" in name for name in noticed(sys.modules[defining_module(kind)])), kind
         finally:
             kind.__bases__ = before
         tried += 1
@@ -381,7 +382,7 @@ def test_another_source_of_noise_is_refused():
     with drawn_from(SeededSource(3)), pytest.raises(NotPrivate, match="source"):
         certify(dp.Laplace(1, 1))
     own = source.SystemSource()
-    own._local.stream = source._Stream(bytes(48))
+    own._local.stream = source.KeyStream(bytes(48))
     with pytest.raises(NotPrivate):
         certify(dp.SparseVector(1, 1).start(threshold=3, source=own))
     assert certify(dp.Laplace(1, 1)).holds

@@ -1,1 +1,1 @@
-"""Measurement: a lower bound on the privacy loss of any code, from its outputs alone."""
+"""Black-box auditing: statistical lower bounds on the epsilon of any code, from its outputs alone."""

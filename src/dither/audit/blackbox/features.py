@@ -1,8 +1,8 @@
-"""Outputs of any kind as columns that can be compared.
+"""Outputs of arbitrary type as columns that can be compared across runs.
 
-The leaves of one path (:mod:`dither.audit.outputs.canonical`) make a column over many runs: numbers, vectors, and
-the kinds of all leaves as labels. Nothing is interpreted here; which column tells two data sets apart is learned in
-:mod:`dither.audit.blackbox.region`.
+The leaves at one path of the canonical form (:mod:`dither.audit.outputs.canonical`) over many runs form a column of
+numbers or vectors, and a second column of labels holds the kinds of these leaves. Nothing is interpreted here; which
+columns distinguish two data sets is learned in :mod:`dither.audit.blackbox.region`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dither.audit.outputs.canonical import Leaf, Raised, leaves
 
 Array = NDArray[Any]
 
-MOST_COLUMNS = 2000
-"""Kept of outputs with more parts than that, however many runs there are; of few runs more are kept."""
-MOST_CELLS = 1 << 27
-_MANY_COLUMNS = 1 << 16
+MAX_COLUMNS = 2000
+"""The number of columns that is always kept; more are kept when there are few runs."""
+MAX_CELLS = 1 << 27
+_COLUMN_LIMIT = 1 << 16
 _ABSENT = "absent"
 _EXACT = 1 << 53
 
@@ -31,71 +31,76 @@ _EXACT = 1 << 53
 class Outputs:
     """The outputs of ``size`` runs as columns: floats, integers, vectors (2-dimensional) or labels (of str).
 
-    >>> found = gather([{"n": 1}, {"n": 2, "m": 3.5}])
-    >>> found.size, sorted(found.columns)
+    >>> outputs = collect_outputs([{"n": 1}, {"n": 2, "m": 3.5}])
+    >>> outputs.size, sorted(outputs.columns)
     (2, [' keys kind', "['m']", "['m'] kind", "['n']"])
-    >>> found.columns["['m'] kind"]
+    >>> outputs.columns["['m'] kind"]
     array(['absent', 'float'], dtype=object)
     """
 
     size: int
     columns: Mapping[str, Array]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Columns, not among the others, that are the same in all runs: of no use until other runs are joined."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """Columns that have the same value in all runs, stored once; they matter only when runs are concatenated."""
 
     def column(self, name: str) -> Array:
-        """A column, or what a column looks like that none of the outputs has."""
+        """The column of that name; a column of missing values if no output has it."""
         if name in self.columns:
             return self.columns[name]
-        if name in self.fixed:
-            value = self.fixed[name]
+        if name in self.constants:
+            value = self.constants[name]
             return np.full(self.size, value, dtype=object if isinstance(value, str) else None)
         return np.full(self.size, _ABSENT, dtype=object) if name.endswith(" kind") else np.full(self.size, np.nan)
 
-    def part(self, start: int, stop: int) -> Outputs:
-        """The runs from ``start`` on and before ``stop``."""
+    def rows(self, start: int, stop: int) -> Outputs:
+        """The runs in the half-open range from ``start`` to ``stop``."""
         stop = min(stop, self.size)
         kept = {name: column[start:stop] for name, column in self.columns.items()}
-        return Outputs(stop - start, kept, self.fixed)
+        return Outputs(stop - start, kept, self.constants)
 
-    def where(self, chosen: Array) -> Outputs:
-        """Some of the runs: a mask or places."""
+    def select(self, chosen: Array) -> Outputs:
+        """The chosen runs, given as a mask or as indices."""
         kept = {name: column[chosen] for name, column in self.columns.items()}
-        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, kept, self.fixed)
+        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, kept, self.constants)
 
 
-def join(parts: Sequence[Outputs]) -> Outputs:
-    """All runs of all parts, in their order.
+def concatenate(parts: Sequence[Outputs]) -> Outputs:
+    """All runs of all parts, in order.
 
-    >>> join([gather([1, 2]), gather([None])]).columns[" kind"]
+    >>> concatenate([collect_outputs([1, 2]), collect_outputs([None])]).columns[" kind"]
     array(['int', 'int', 'None'], dtype=object)
     """
     parts = [part for part in parts if part.size] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
-    fixed = {
+    constants = {
         name: value
-        for name, value in parts[0].fixed.items()
-        if all(name not in part.columns and part.fixed.get(name) == value for part in parts)
+        for name, value in parts[0].constants.items()
+        if all(name not in part.columns and part.constants.get(name) == value for part in parts)
     }
-    names = dict.fromkeys(name for part in parts for name in (*part.columns, *part.fixed) if name not in fixed)
+    names = dict.fromkeys(name for part in parts for name in (*part.columns, *part.constants) if name not in constants)
     size = sum(part.size for part in parts)
-    few = _few((name.removesuffix(" kind") for name in (*names, *fixed)), size)
+    kept_paths = _kept_paths((name.removesuffix(" kind") for name in (*names, *constants)), size)
     columns = {
-        name: _stacked([part.column(name) for part in parts]) for name in names if name.removesuffix(" kind") in few
+        name: _stacked([part.column(name) for part in parts])
+        for name in names
+        if name.removesuffix(" kind") in kept_paths
     }
-    fixed = {name: value for name, value in fixed.items() if name.removesuffix(" kind") in few}
-    return Outputs(size, columns, fixed)
+    constants = {name: value for name, value in constants.items() if name.removesuffix(" kind") in kept_paths}
+    return Outputs(size, columns, constants)
 
 
-def _few(paths: Iterable[str], size: int) -> set[str]:
-    """The paths that are kept: of too many, those that come first in an order that no data set has a say in, the fewer
-    the more runs there are. So a path that is kept of all runs was kept of every part of them."""
-    every, most = set(paths), max(MOST_COLUMNS, min(_MANY_COLUMNS, MOST_CELLS // max(1, size)))
-    if len(every) <= most:
-        return every
-    order = sorted(every, key=lambda path: (path.count("[") + path.count(" has "), crc32(repr(path).encode()), path))
-    return set(order[:most])
+def _kept_paths(paths: Iterable[str], size: int) -> set[str]:
+    """The paths to keep. If there are too many, those are kept that come first in an order independent of the data,
+    and the more runs there are the fewer are kept; a path kept for all runs was therefore kept for every part of
+    them."""
+    unique_paths, limit = set(paths), max(MAX_COLUMNS, min(_COLUMN_LIMIT, MAX_CELLS // max(1, size)))
+    if len(unique_paths) <= limit:
+        return unique_paths
+    order = sorted(
+        unique_paths, key=lambda path: (path.count("[") + path.count(" has "), crc32(repr(path).encode()), path)
+    )
+    return set(order[:limit])
 
 
 def _stacked(columns: list[Array]) -> Array:
@@ -114,53 +119,53 @@ def _padded(column: Array, width: int) -> Array:
     return np.hstack([wide.astype(np.float64), np.full((wide.shape[0], width - wide.shape[1]), np.nan)])
 
 
-def gather(outputs: Any) -> Outputs:
-    """Take outputs apart, one for each run; an array counts as one output for each of its rows.
+def collect_outputs(outputs: Any) -> Outputs:
+    """Decompose outputs, one per run, into columns; each row of an array counts as one output.
 
-    >>> gather(np.zeros((3, 2))).columns[""].shape
+    >>> collect_outputs(np.zeros((3, 2))).columns[""].shape
     (3, 2)
-    >>> {name: column.tolist() for name, column in gather([0.5, None, True]).columns.items()}
+    >>> {name: column.tolist() for name, column in collect_outputs([0.5, None, True]).columns.items()}
     {' kind': ['float', 'None', 'True'], '': [0.5, nan, nan]}
     """
     if type(outputs) is np.ndarray and outputs.dtype.kind in "if" and outputs.dtype.itemsize <= 8 and outputs.ndim > 0:
         width = int(np.prod(outputs.shape[1:]))
         if len(outputs) and width:
-            return Outputs(len(outputs), {"": _numeric(outputs.reshape(len(outputs), width))}, _fixed(outputs[0]))
-    every = list(outputs)
-    fast = _uniform(every)
-    if fast is not None:
-        return Outputs(len(every), {"": fast}, _fixed(every[0]))
+            return Outputs(len(outputs), {"": _numeric(outputs.reshape(len(outputs), width))}, _constants(outputs[0]))
+    outputs_list = list(outputs)
+    uniform = _uniform(outputs_list)
+    if uniform is not None:
+        return Outputs(len(outputs_list), {"": uniform}, _constants(outputs_list[0]))
     paths: dict[str, dict[int, Leaf]] = {}
-    for run, output in enumerate(every):
+    for run, output in enumerate(outputs_list):
         for path, leaf in leaves(output):
             paths.setdefault(path, {})[run] = leaf
     result: dict[str, Array] = {}
-    fixed: dict[str, Any] = {}
-    few = _few(paths, len(every))
+    constants: dict[str, Any] = {}
+    kept_paths = _kept_paths(paths, len(outputs_list))
     for path, column in paths.items():
-        if path in few:
-            result.update(_as_columns(path, column, len(every), fixed))
-    return Outputs(len(every), result, fixed)
+        if path in kept_paths:
+            result.update(_as_columns(path, column, len(outputs_list), constants))
+    return Outputs(len(outputs_list), result, constants)
 
 
-def _fixed(output: Any) -> dict[str, Any]:
-    """What an output has besides its numbers, as its leaves say it."""
-    told: dict[str, Any] = {}
+def _constants(output: Any) -> dict[str, Any]:
+    """The kinds and values of all leaves of an output other than its own numbers."""
+    result: dict[str, Any] = {}
     for path, leaf in leaves(output):
-        told[f"{path} kind"] = leaf.kind
+        result[f"{path} kind"] = leaf.kind
         if path and leaf.value is not None:
-            told[path] = leaf.value
-    return told
+            result[path] = leaf.value
+    return result
 
 
 def _numeric(array: Array) -> Array:
-    """Numbers as 64-bit floats or integers; a single coordinate is no vector."""
+    """Numbers as 64-bit floats or integers; vectors of length one become scalars."""
     array = array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
     return array[:, 0] if array.shape[1] == 1 else array
 
 
 def _uniform(outputs: list[Any]) -> Array | None:
-    """The column of outputs that are all numbers of one type, or vectors of one shape and type."""
+    """The column for outputs that are all numbers of one type or vectors of one shape and type, else None."""
     kinds = set(map(type, outputs))
     if len(kinds) != 1:
         return None
@@ -169,10 +174,10 @@ def _uniform(outputs: list[Any]) -> Array | None:
         return np.array(outputs, dtype=np.float64) if np.dtype(kind).itemsize <= 8 else None
     if kind is int or kind is np.int64:
         try:
-            whole = np.array(outputs, dtype=np.int64)
+            integers = np.array(outputs, dtype=np.int64)
         except OverflowError:
             return None
-        return whole if whole.min() >= -_EXACT and whole.max() <= _EXACT else None
+        return integers if integers.min() >= -_EXACT and integers.max() <= _EXACT else None
     if kind is np.ndarray:
         shapes = {(output.shape, output.dtype) for output in outputs}
         first = outputs[0]
@@ -181,38 +186,40 @@ def _uniform(outputs: list[Any]) -> Array | None:
     return None
 
 
-def _as_columns(path: str, column: dict[int, Leaf], size: int, fixed: dict[str, Any]) -> Iterator[tuple[str, Array]]:
-    """The numbers of a path, if it has some, and the kinds of its leaves."""
+def _as_columns(
+    path: str, column: dict[int, Leaf], size: int, constants: dict[str, Any]
+) -> Iterator[tuple[str, Array]]:
+    """The column of the numbers at a path, if there are any, and the column of the kinds of its leaves."""
     kinds = {leaf.kind for leaf in column.values()}
     if len(kinds) == 1 and len(column) == size:
-        fixed[f"{path} kind"] = kinds.pop()
+        constants[f"{path} kind"] = kinds.pop()
     else:
         labels = np.full(size, _ABSENT, dtype=object)
         for run, leaf in column.items():
             labels[run] = leaf.kind
         yield f"{path} kind", labels
-    held = {run: leaf.value for run, leaf in column.items() if leaf.value is not None}
-    numbers = _numbers({run: value for run, value in held.items() if np.size(value)}, size)
+    values = {run: leaf.value for run, leaf in column.items() if leaf.value is not None}
+    numbers = _numbers({run: value for run, value in values.items() if np.size(value)}, size)
     if numbers is not None:
         yield path, numbers
 
 
 def _numbers(values: dict[int, Any], size: int) -> Array | None:
-    """Integers where all runs have one, else floats and NaN where there is none; vectors padded to one length."""
+    """Integers if every run has one, else floats with NaN for missing values; vectors are padded to one length."""
     if not values:
         return None
     vectors = {run: value for run, value in values.items() if isinstance(value, np.ndarray)}
-    whole = len(values) == size and all(
+    integers = len(values) == size and all(
         value.dtype.kind == "i" if isinstance(value, np.ndarray) else type(value) is int for value in values.values()
     )
     if not vectors:
-        if whole:
+        if integers:
             return np.array([values[run] for run in range(size)], dtype=np.int64)
         column = np.full(size, np.nan)
         column[list(values)] = list(values.values())
         return column
     width = max(value.size for value in vectors.values())
-    if whole and len(vectors) == size and all(value.size == width for value in vectors.values()):
+    if integers and len(vectors) == size and all(value.size == width for value in vectors.values()):
         return _numeric(np.stack([vectors[run] for run in range(size)]))
     matrix = np.full((size, width), np.nan)
     for run, value in values.items():
@@ -223,4 +230,4 @@ def _numbers(values: dict[int, Any], size: int) -> Array | None:
     return matrix
 
 
-__all__ = ["Array", "Outputs", "Raised", "gather", "join"]
+__all__ = ["Array", "Outputs", "Raised", "collect_outputs", "concatenate"]

@@ -1,7 +1,8 @@
-"""Neighbours at which code that handles data is known to break: a catalogue to search.
+"""Standard pairs of neighboring data sets at which privacy bugs are commonly found.
 
-Choosing the pair matters more than the statistics. Noise that is right for most data is wrong where all records are
-equal, where one sits at a bound, where nothing is left, where integers wrap or a number is none.
+For finding violations, the choice of the pair matters more than the statistics. Code that is right for most data fails
+where all records are equal, where one is at a bound, where the data set is empty, where integers overflow, or where a
+value is NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dither.neighbors import AddRemove, Neighbors, relation
 
 _RECORDS = 6
 _MANY = 1000
-_ROWS_OF_ONE = 10
+_ROWS_PER_PERSON = 10
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,20 @@ class Pair:
         return iter((self.name, self.x, self.x_neighbor))
 
 
-def catalogue(
+def standard_neighbors(
     bounds: tuple[float, float], neighbors: Neighbors, *, records: int = _RECORDS, unusual: bool = True
 ) -> list[Pair]:
-    """Pairs of arrays under a relation, for functions of an array of numbers with public ``bounds``.
+    """Standard pairs of neighboring arrays, for functions of an array of numbers with public ``bounds``.
 
-    All equal, ties, one outlier at each bound, an empty set, a single record, many records; with ``unusual`` also what
-    a column may hold and ``bounds`` do not promise: NaN, the infinities, numbers far outside, the limits of integer
-    types, either zero. A function that refuses such data by an error shows by it that they are there.
+    They include equal records, ties, one outlier at each bound, an empty data set, a single record, and many records.
+    With ``unusual`` they also include values that a column may contain in spite of its bounds: NaN, infinities, values
+    far outside, the limits of integer types, and negative zero. A function that raises an error for such values
+    reveals their presence.
 
     >>> import dither as dp
-    >>> [pair.name for pair in catalogue((0, 1), dp.AddRemove)][:3]
+    >>> [pair.name for pair in standard_neighbors((0, 1), dp.AddRemove)][:3]
     ['nothing, one record at the lower bound', 'nothing, one record at the upper bound', 'one more at the lower bound']
-    >>> first = catalogue((0.0, 1.0), dp.ReplaceOne)[0]
+    >>> first = standard_neighbors((0.0, 1.0), dp.ReplaceOne)[0]
     >>> first.x, first.x_neighbor
     (array([0.]), array([1.]))
     """
@@ -55,10 +57,10 @@ def catalogue(
     if type(low) is not type(high):
         low, high = float(low), float(high)
     count = arguments.whole(records, "records", 2)
-    made = _added if relation(neighbors) is AddRemove else _replaced
-    result = list(made(low, high, count))
+    pairs_under = _added if relation(neighbors) is AddRemove else _replaced
+    result = list(pairs_under(low, high, count))
     if unusual:
-        result += _strange(low, high, count, neighbors)
+        result += _unusual(low, high, count, neighbors)
     return result
 
 
@@ -75,40 +77,44 @@ def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
 
 
 def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
-    nothing = np.full(0, low)
-    yield Pair("nothing, one record at the lower bound", nothing, np.array([low]))
-    yield Pair("nothing, one record at the upper bound", nothing, np.array([high]))
-    for words, value in (("lower", low), ("upper", high)):
-        yield Pair(f"one more at the {words} bound", np.array([value]), np.array([value, value]))
+    empty = np.full(0, low)
+    yield Pair("nothing, one record at the lower bound", empty, np.array([low]))
+    yield Pair("nothing, one record at the upper bound", empty, np.array([high]))
+    for bound, value in (("lower", low), ("upper", high)):
+        yield Pair(f"one more at the {bound} bound", np.array([value]), np.array([value, value]))
         for name, base in _bases(low, high, count):
-            yield Pair(f"{name}, one more at the {words} bound", base, np.append(base, value))
+            yield Pair(f"{name}, one more at the {bound} bound", base, np.append(base, value))
 
 
 def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
     yield Pair("a single record, lower to upper bound", np.array([low]), np.array([high]))
-    for words, value in (("lower", low), ("upper", high)):
+    for bound, value in (("lower", low), ("upper", high)):
         for name, base in _bases(low, high, count):
             changed = base.copy()
-            place = int(np.argmax(changed != value))
-            if changed[place] != value:
-                changed[place] = value
-                yield Pair(f"{name}, one moved to the {words} bound", base, changed)
+            index = int(np.argmax(changed != value))
+            if changed[index] != value:
+                changed[index] = value
+                yield Pair(f"{name}, one moved to the {bound} bound", base, changed)
 
 
-def _strange(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[Pair]:
+def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[Pair]:
     usual = np.full(count, float(low))
     numbers = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e308": 1e308, "minus zero": -0.0}
     for name, value in numbers.items():
-        yield _one(f"one {name}", usual, value, neighbors)
-    yield _one("all NaN but one", np.full(count, np.nan), float(high), neighbors)
+        yield _with_record(f"one {name}", usual, value, neighbors)
+    yield _with_record("all NaN but one", np.full(count, np.nan), float(high), neighbors)
     for kind in (np.uint8, np.int64):
         limits = np.iinfo(kind)
-        yield _one(f"{kind.__name__} at its largest", np.full(count, limits.max, dtype=kind), limits.min, neighbors)
+        yield _with_record(
+            f"{kind.__name__} at its largest", np.full(count, limits.max, dtype=kind), limits.min, neighbors
+        )
         if limits.min:
-            yield _one(f"{kind.__name__} at its least", np.full(count, limits.min, dtype=kind), limits.max, neighbors)
+            yield _with_record(
+                f"{kind.__name__} at its least", np.full(count, limits.min, dtype=kind), limits.max, neighbors
+            )
 
 
-def _one(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
+def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
     if neighbors is AddRemove:
         return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
     changed = base.copy()
@@ -116,28 +122,34 @@ def _one(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
     return Pair(f"{name}, in the place of another", base, changed)
 
 
-def people(bounds: tuple[float, float], neighbors: Neighbors, *, rows: int = _ROWS_OF_ONE) -> list[Pair]:
-    """Pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows: for functions that
-    must count people and not rows.
+def multi_row_neighbors(
+    bounds: tuple[float, float], neighbors: Neighbors, *, rows: int = _ROWS_PER_PERSON
+) -> list[Pair]:
+    """Pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows, for functions whose
+    guarantee is per person rather than per row.
 
     >>> import dither as dp
-    >>> [pair.name for pair in people((0, 1), dp.AddRemove)]
+    >>> [pair.name for pair in multi_row_neighbors((0, 1), dp.AddRemove)]
     ['ten rows of one person at the lower bound', 'ten rows of one person at the upper bound', 'nobody else']
     """
     low, high = arguments.bounds(bounds)
     others = [{"id": f"p{i}", "value": low} for i in range(_RECORDS)]
 
-    def owned(value: Any) -> list[dict[str, Any]]:
+    def person(value: Any) -> list[dict[str, Any]]:
         return [{"id": "q", "value": value} for _ in range(rows)]
 
-    count = "ten" if rows == _ROWS_OF_ONE else str(rows)
+    count = "ten" if rows == _ROWS_PER_PERSON else str(rows)
     if relation(neighbors) is AddRemove:
         return [
-            Pair(f"{count} rows of one person at the lower bound", others, others + owned(low)),
-            Pair(f"{count} rows of one person at the upper bound", others, others + owned(high)),
-            Pair("nobody else", [], owned(high)),
+            Pair(f"{count} rows of one person at the lower bound", others, others + person(low)),
+            Pair(f"{count} rows of one person at the upper bound", others, others + person(high)),
+            Pair("nobody else", [], person(high)),
         ]
     return [
-        Pair(f"{count} rows of one person, lower to upper bound", others + owned(low), others + owned(high)),
-        Pair(f"one row for {count}", others + owned(high)[:1], others + owned(high)),
+        Pair(
+            f"{count} rows of one person, lower to upper bound",
+            others + person(low),
+            others + person(high),
+        ),
+        Pair(f"one row for {count}", others + person(high)[:1], others + person(high)),
     ]

@@ -1,12 +1,12 @@
-"""Learning where the outputs on two data sets differ: a score for outputs, and where to guess by it.
+"""Learning the region of outputs that best distinguishes two data sets.
 
-A score is learned on every look at the outputs (:mod:`dither.audit.blackbox.views`): the look itself, where large means
-the one data set and small the other; the log-likelihood ratio on its atoms and on quantile bins; that of every single
-value that came more than once, however rare; and a blend of the best of these. Each is judged on the half of the sample
-that it was not learned on. All of this may go wrong without harm: what is stated later rests on fresh outputs only.
+For every view of the outputs (:mod:`dither.audit.blackbox.views`) several scores are learned: the value itself; the
+log-likelihood ratio over atoms and quantile bins; the ratio of every exact value observed more than once, however
+rare; and a weighted sum of the best ratios. Each score is judged on the half of the sample that it was not learned on.
+Mistakes made here do not affect validity, since every statement rests on fresh runs.
 
-Two regions are learned: the one with the largest bound on a sample like this, and the one with the largest bound to be
-expected on as many fresh runs as there will be, which may rest on events too rare to show here.
+Two regions are learned: the one with the largest confidence bound on a sample of this size, and the one with the
+largest bound expected on the fresh runs to come, which may be a rare event.
 """
 
 from __future__ import annotations
@@ -19,29 +19,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.blackbox.confidence import wilson
-from dither.audit.blackbox.features import Array, Outputs, gather
-from dither.audit.blackbox.gaussian_dp import wilson_mu
-from dither.audit.blackbox.scores import Atoms, Bins, Blend, Large, Look, Ratio, Score, exact_values, finite, log_ratios
+from dither.audit.blackbox.confidence import approximate_epsilon
+from dither.audit.blackbox.features import Array, Outputs, collect_outputs
+from dither.audit.blackbox.gaussian_dp import approximate_mu
+from dither.audit.blackbox.scores import (
+    AnyView,
+    AtomScore,
+    Bins,
+    BlendedScore,
+    LikelihoodRatioScore,
+    Score,
+    ValueScore,
+    exact_values,
+    finite,
+    log_ratios,
+)
 from dither.audit.blackbox.views import View, views
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 
 _CUTS = 16
-_ZOOMS = 3
-_BLENDED = 12
-_BLEND_ROWS = 40_000
-_CAUTION = 1e-3  # of the failure probability: the best of a thousand cuts looks better than it is
+_REFINEMENTS = 3
+_MAX_BLENDED = 12
+_BLEND_RUNS = 40_000
+_SELECTION_FACTOR = 1e-3  # the best of a thousand cuts looks better than it is
 _RARE = 0.1
 
 
 @dataclass(frozen=True)
 class Region:
-    """Where to guess: the neighbour if the score is at least ``high``, x if it is at most ``low``, else not at all.
+    """A guessing rule: the neighbor if the score is at least ``high``, x if it is at most ``low``, else abstain.
 
-    >>> outputs = gather(np.concatenate([np.zeros(50), np.ones(50)]))
-    >>> region = learn(outputs, np.arange(100) >= 50, 0.01)[0]
+    >>> outputs = collect_outputs(np.concatenate([np.zeros(50), np.ones(50)]))
+    >>> region = learn_regions(outputs, np.arange(100) >= 50, 0.01)[0]
     >>> region(1.0), region(0.0)
     ('x_neighbor', 'x')
     """
@@ -51,24 +62,24 @@ class Region:
     high: float
 
     def __call__(self, output: Any) -> str | None:
-        """The guess for one output: "x", "x_neighbor", or None where it abstains."""
-        guess = int(self.guesses(gather([output]))[0])
+        """The guess for one output: "x", "x_neighbor", or None if the rule abstains."""
+        guess = int(self.guesses(collect_outputs([output]))[0])
         return {1: "x_neighbor", -1: "x", 0: None}[guess]
 
     def guesses(self, outputs: Outputs, scores: Floats | None = None) -> NDArray[np.int8]:
-        """1 for the neighbour, -1 for x, 0 for neither."""
+        """1 for the neighbor, -1 for x, 0 for abstention."""
         result = self.score(outputs) if scores is None else scores
         with np.errstate(invalid="ignore"):
             return (result >= self.high).astype(np.int8) - (result <= self.low).astype(np.int8)
 
     @property
     def sides(self) -> int:
-        """How many of the two sets are not empty."""
+        """The number of nonempty sets among the two on which the rule guesses."""
         return int(self.high < math.inf) + int(self.low > -math.inf)
 
     @property
-    def words(self) -> str:
-        """In words."""
+    def description(self) -> str:
+        """A description for reports."""
         for_neighbor, for_x = self.score.where(self.low, self.high)
         parts = [f"x_neighbor where {for_neighbor}"] * (self.high < math.inf)
         parts += [f"x where {for_x}"] * (self.low > -math.inf)
@@ -76,56 +87,66 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What a region is chosen for: the bound on ``fresh`` times as many runs, with the counts seen here taken to be
-    ``doubt`` deviations too good."""
+class Objective:
+    """The approximate bound on ``fresh_ratio`` times as many runs, by which regions are compared; the observed counts
+    are first made worse by ``pessimism`` standard deviations."""
 
     failure: float
     delta: float
-    fresh: float = 1.0
-    doubt: float = 0.0
+    fresh_ratio: float = 1.0
+    pessimism: float = 0.0
 
     def __call__(self, right: Any, wrong: Any, trials: int, sides: Any) -> Floats:
-        """About what the bound will be."""
-        right, wrong = right - self.doubt * np.sqrt(right), wrong + self.doubt * np.sqrt(wrong)
-        return wilson(self.fresh * right, self.fresh * wrong, self.fresh * trials, self.failure, self.delta, sides)
+        """The approximate bound."""
+        right, wrong = right - self.pessimism * np.sqrt(right), wrong + self.pessimism * np.sqrt(wrong)
+        return approximate_epsilon(
+            self.fresh_ratio * right,
+            self.fresh_ratio * wrong,
+            self.fresh_ratio * trials,
+            self.failure,
+            self.delta,
+            sides,
+        )
 
 
-def learn(
-    outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh: float = 1.0
+def learn_regions(
+    outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh_ratio: float = 1.0
 ) -> list[Region]:
-    """The regions to try, best first, one or two; ``labels`` are True where the neighbour was run, and there will be
-    ``fresh`` times as many fresh runs as these.
+    """One or two regions to try, best first. ``labels`` are True for runs on the neighbor, and ``fresh_ratio`` is the
+    number of fresh runs to come relative to this sample.
     """
-    goals: list[Goal] = [Goal(_CAUTION * failure, delta)]
+    objectives: list[Objective] = [Objective(_SELECTION_FACTOR * failure, delta)]
     if mode != "gaussian":
-        goals.append(Goal(_RARE * failure, delta, max(1.0, fresh), 1.0))
-    nothing = Region(Large(View(""), 1.0), -math.inf, math.inf)
-    best = [(-math.inf, nothing, np.empty(0))] * len(goals)
+        objectives.append(Objective(_RARE * failure, delta, max(1.0, fresh_ratio), 1.0))
+    nothing = Region(ValueScore(View(""), 1.0), -math.inf, math.inf)
+    best = [(-math.inf, nothing, np.empty(0))] * len(objectives)
     for score, held_out in _candidates(outputs, labels):
-        for place, (value, low, high) in enumerate(_cuts(held_out, labels, goals, mode)):
-            if value > best[place][0] + 1e-9:
-                best[place] = value, Region(score, low, high), held_out
+        for index, (value, low, high) in enumerate(_best_cuts(held_out, labels, objectives, mode)):
+            if value > best[index][0] + 1e-9:
+                best[index] = value, Region(score, low, high), held_out
     regions: list[Region] = []
-    for _, region, judged in best:
-        if not isinstance(region.score, Large):
-            region = _carried_over(region, judged, region.score(outputs))
-        if not any(region is known or _alike(region, known) for known in regions):
+    for _, region, held_out_scores in best:
+        if not isinstance(region.score, ValueScore):
+            region = _transferred(region, held_out_scores, region.score(outputs))
+        if not any(region is other or _same_region(region, other) for other in regions):
             regions.append(region)
     return regions
 
 
-def _alike(one: Region, other: Region) -> bool:
+def _same_region(one: Region, other: Region) -> bool:
     return one.score is other.score and (one.low, one.high) == (other.low, other.high)
 
 
-def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
-    """The region for the score learned on everything: it takes as many of the runs as with the scores it was chosen
-    by, and then all that score the same.
+def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Region:
+    """The same region for the score learned on the whole sample: its thresholds are set so that it contains the same
+    fraction of runs as under the held-out scores.
     """
     ranked = np.sort(scores)
-    share = ranked.size / max(1, int((~np.isnan(judged)).sum()))
-    upper, lower = (round(share * np.count_nonzero(chosen)) for chosen in (judged >= region.high, judged <= region.low))
+    share = ranked.size / max(1, int((~np.isnan(held_out_scores)).sum()))
+    upper, lower = (
+        round(share * np.count_nonzero(chosen))
+        for chosen in (held_out_scores >= region.high, held_out_scores <= region.low)
+    )
     high = float(ranked[ranked.size - upper]) if upper else math.inf
     low = float(ranked[lower - 1]) if lower else -math.inf
     if low >= high:
@@ -135,9 +156,9 @@ def _carried_over(region: Region, judged: Floats, scores: Floats) -> Region:
 
 
 def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Scores, each with what it gives to the runs when learned without them."""
+    """Candidate scores, each with the held-out scores of all runs (learned on the other half of the sample)."""
     even = np.arange(labels.size) % 2 == 0
-    ratios: list[tuple[float, Ratio, Floats]] = []
+    ratios: list[tuple[float, LikelihoodRatioScore, Floats]] = []
     for view in views(outputs, labels):
         column = view(outputs)
         if column.dtype != object:
@@ -147,73 +168,77 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
             if view.ordered and usable.mean() > 0.5 and column[usable].min() < column[usable].max():
                 apart = _rank_difference(column, labels, usable)
                 sign = 1.0 if apart >= 0 else -1.0
-                yield Large(view, sign), unseen(finite(column * sign), view)
+                yield ValueScore(view, sign), held_out_only(finite(column * sign), view)
         if view.only_atoms:
             yield from _atoms(view, column, labels, even)
             continue
         bins = Bins.of(column)
-        places = bins(column)
-        counts = [np.bincount(places[m], minlength=bins.count) for m in (even & labels, even & ~labels, ~even & labels)]
-        last = np.bincount(places[~even & ~labels], minlength=bins.count)
+        indices = bins(column)
+        counts = [
+            np.bincount(indices[m], minlength=bins.count) for m in (even & labels, even & ~labels, ~even & labels)
+        ]
+        last = np.bincount(indices[~even & ~labels], minlength=bins.count)
         if np.count_nonzero(counts[0] + counts[1] + counts[2] + last) < 2:
             continue
-        held_out = np.where(even, log_ratios(counts[2], last)[places], log_ratios(counts[0], counts[1])[places])
-        ratio = Ratio(view, bins, log_ratios(counts[0] + counts[2], counts[1] + last))
-        judged = unseen(held_out, view)
-        known = np.nan_to_num(judged)
-        ratios.append((float(np.where(labels, known, -known).mean()), ratio, known))
-        yield ratio, judged
+        held_out = np.where(even, log_ratios(counts[2], last)[indices], log_ratios(counts[0], counts[1])[indices])
+        ratio = LikelihoodRatioScore(view, bins, log_ratios(counts[0] + counts[2], counts[1] + last))
+        held_out_scores = held_out_only(held_out, view)
+        other = np.nan_to_num(held_out_scores)
+        ratios.append((float(np.where(labels, other, -other).mean()), ratio, other))
+        yield ratio, held_out_scores
         if bins.shared:
             yield from _atoms(view, column, labels, even)
     ratios.sort(key=lambda result: -result[0])
-    chosen = [result for result in ratios if result[0] > 0][:_BLENDED]
+    chosen = [result for result in ratios if result[0] > 0][:_MAX_BLENDED]
     if len(chosen) > 1:
         yield _blend([result[1] for result in chosen], np.stack([result[2] for result in chosen], axis=1), labels, even)
 
 
-def _atoms(view: Look, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Every value that came more than once, if there are any that bins do not hold apart already."""
+def _atoms(view: AnyView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
+    """The score of every exact value observed more than once, if there are any."""
     values = exact_values(column)
-    atoms = Atoms.of(view, values, labels)
+    atoms = AtomScore.of(view, values, labels)
     if not atoms.values.size:
         return
-    halves = [Atoms.of(view, values[half], labels[half]) for half in (even, ~even)]
+    halves = [AtomScore.of(view, values[half], labels[half]) for half in (even, ~even)]
     held_out = np.where(even, halves[1].of_values(values), halves[0].of_values(values))
-    yield atoms, unseen(held_out, view)
+    yield atoms, held_out_only(held_out, view)
 
 
-def unseen(scores: Floats, view: Look) -> Floats:
-    """Scores to judge a look by: not those of the runs that its weights were learned from."""
-    return np.where(np.arange(scores.size) < view.taught, np.nan, scores) if view.taught else scores
+def held_out_only(scores: Floats, view: AnyView) -> Floats:
+    """Scores for judging a view: NaN for the runs from which its weights were learned."""
+    return np.where(np.arange(scores.size) < view.training_runs, np.nan, scores) if view.training_runs else scores
 
 
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
-    with np.errstate(over="ignore"):  # of two that are as large as floats can be
+    with np.errstate(over="ignore"):  # the mean of two of the largest floats
         middle = np.median(column[usable])
     above = (column > middle) * 1.0 - (column < middle) * 1.0
     return float(above[usable & labels].sum() - above[usable & ~labels].sum())
 
 
-def _blend(parts: list[Ratio], matrix: Floats, labels: Labels, even: Labels) -> tuple[Blend, Floats]:
+def _blend(
+    parts: list[LikelihoodRatioScore], matrix: Floats, labels: Labels, even: Labels
+) -> tuple[BlendedScore, Floats]:
     first, second = (_weights(matrix[half], labels[half]) for half in (even, ~even))
     held_out = np.where(even, matrix @ second, matrix @ first)
-    return Blend(tuple(parts), (first + second) / 2), held_out
+    return BlendedScore(tuple(parts), (first + second) / 2), held_out
 
 
 def _weights(matrix: Floats, labels: Labels) -> Floats:
-    """Logistic regression with a ridge, by Newton's method."""
-    matrix, target = matrix[:_BLEND_ROWS], labels[:_BLEND_ROWS].astype(np.float64)
+    """Ridge-penalized logistic regression, by Newton's method."""
+    matrix, target = matrix[:_BLEND_RUNS], labels[:_BLEND_RUNS].astype(np.float64)
     weights = np.full(matrix.shape[1], 1.0 / matrix.shape[1])
     for _ in range(8):
-        chance = 1 / (1 + np.exp(-np.clip(matrix @ weights, -30, 30)))
-        slope = matrix.T @ (target - chance) - weights
-        bend = (matrix * (chance * (1 - chance))[:, None]).T @ matrix + np.eye(weights.size)
-        weights = weights + np.clip(np.linalg.solve(bend, slope), -2, 2)
+        probability = 1 / (1 + np.exp(-np.clip(matrix @ weights, -30, 30)))
+        gradient = matrix.T @ (target - probability) - weights
+        hessian = (matrix * (probability * (1 - probability))[:, None]).T @ matrix + np.eye(weights.size)
+        weights = weights + np.clip(np.linalg.solve(hessian, gradient), -2, 2)
     return weights
 
 
-def _places(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.intp]:
-    """Some of the places between ``start`` and ``stop`` where the sorted score changes, dense at both ends."""
+def _candidate_cuts(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.intp]:
+    """Some of the indices between ``start`` and ``stop`` at which the sorted score changes, denser at both ends."""
     inside = changes[(changes >= start) & (changes <= stop)]
     if inside.size <= 2 * _CUTS:
         return inside
@@ -226,7 +251,7 @@ Ranking = tuple[Floats, NDArray[np.intp], NDArray[np.intp]]
 
 
 def _sorted(scores: Floats, labels: Labels) -> Ranking:
-    """Sorted scores, the neighbour's runs before each place, and the places where the score changes (and both ends)."""
+    """Sorted scores, the number of neighbor runs before each index, and the indices at which the score changes."""
     usable = ~np.isnan(scores)
     order = np.argsort(scores[usable], kind="stable")
     ranked = scores[usable][order]
@@ -235,52 +260,54 @@ def _sorted(scores: Floats, labels: Labels) -> Ranking:
     return ranked, before, changes.astype(np.intp)
 
 
-def _cuts(scores: Floats, labels: Labels, goals: list[Goal], mode: str) -> list[tuple[float, float, float]]:
-    """For each goal its value and the two cuts that reach it."""
+def _best_cuts(
+    scores: Floats, labels: Labels, objectives: list[Objective], mode: str
+) -> list[tuple[float, float, float]]:
+    """For each objective, its best value and the two cuts that attain it."""
     ranking = _sorted(scores, labels)
     if mode == "gaussian":
-        return [_one_cut(ranking, labels, goal.failure) for goal in goals]
-    return [_two_cuts(ranking, labels, goal) for goal in goals]
+        return [_best_threshold(ranking, labels, objective.failure) for objective in objectives]
+    return [_best_interval(ranking, labels, objective) for objective in objectives]
 
 
-def _two_cuts(ranking: Ranking, labels: Labels, goal: Goal) -> tuple[float, float, float]:
-    """Guess x before one place of the sorted scores and the neighbour from another on: the best two places."""
+def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
+    """The best rule that guesses x below one cut of the sorted scores and the neighbor above another."""
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
-    firsts = lasts = _places(changes, 0, size)
+    firsts = lasts = _candidate_cuts(changes, 0, size)
     best = -math.inf, 0, size
-    for _ in range(_ZOOMS):
+    for _ in range(_REFINEMENTS):
         i, j = firsts[:, None], lasts[None, :]
         right = (i - before[i]) + (total - before[j])
         wrong = before[i] + (size - j) - (total - before[j])
         sides = (i > 0).astype(int) + (j < size)
-        value = np.where((i <= j) & (sides > 0), goal(right, wrong, labels.size, sides), -np.inf)
+        value = np.where((i <= j) & (sides > 0), objective(right, wrong, labels.size, sides), -np.inf)
         row, column = divmod(int(np.argmax(value)), lasts.size)
         if value[row, column] > best[0]:
             best = float(value[row, column]), int(firsts[row]), int(lasts[column])
         if changes.size <= 2 * _CUTS:
             break
-        firsts, lasts = _around(changes, firsts, best[1]), _around(changes, lasts, best[2])
+        firsts, lasts = _refined(changes, firsts, best[1]), _refined(changes, lasts, best[2])
     _, i_best, j_best = best
     low = float(ranked[i_best - 1]) if i_best > 0 else -math.inf
     high = float(ranked[j_best]) if j_best < size else math.inf
     return best[0], low, high
 
 
-def _around(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
+def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
     below, above = tried[tried < best], tried[tried > best]
     start, stop = below[-1] if below.size else best, above[0] if above.size else best
-    return np.unique(np.append(_places(changes, start, stop), best))
+    return np.unique(np.append(_candidate_cuts(changes, start, stop), best))
 
 
-def _one_cut(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
-    """Guess the neighbour from one place on and x before it."""
+def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
+    """The best rule that guesses the neighbor above one cut and x below it."""
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
-    places = changes[(changes > 0) & (changes < size)]
-    if not places.size:
+    indices = changes[(changes > 0) & (changes < size)]
+    if not indices.size:
         return -math.inf, -math.inf, math.inf
-    hits, alarms = total - before[places], (size - places) - (total - before[places])
-    value = wilson_mu(hits, max(1, labels.sum()), alarms, max(1, (~labels).sum()), failure)
+    hits, alarms = total - before[indices], (size - indices) - (total - before[indices])
+    value = approximate_mu(hits, max(1, labels.sum()), alarms, max(1, (~labels).sum()), failure)
     best = int(np.argmax(value))
-    return float(value[best]), float(ranked[places[best] - 1]), float(ranked[places[best]])
+    return float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]])

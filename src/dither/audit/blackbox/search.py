@@ -1,4 +1,4 @@
-"""Searching for the pair of neighbours at which code loses most."""
+"""Searching for the pair of neighbors with the largest measured epsilon."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from dither import arguments
 from dither.audit.blackbox.measure import Measurement, measure
-from dither.audit.blackbox.neighbors import catalogue
+from dither.audit.blackbox.neighbors import standard_neighbors
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
@@ -19,7 +19,7 @@ _SCREENING_CONFIDENCE = 0.7
 
 @dataclass(frozen=True)
 class Tried:
-    """One pair: what a few runs suggested, and what was measured if it was among the most suspect."""
+    """One pair: the bound from a few screening runs, and the measurement if it was among the finalists."""
 
     name: str
     screened: float
@@ -28,12 +28,12 @@ class Tried:
 
 @dataclass(frozen=True)
 class Search:
-    """The worst pair found, and all that were tried, the most suspect first.
+    """The worst pair, and all pairs that were tried, ordered by the screening.
 
     >>> import dither as dp, numpy as np
     >>> forgot = lambda x: np.mean(x) + dp.Laplace(sensitivity=0.01, epsilon=1).release(0.0)
-    >>> found = search(forgot, bounds=(0, 1), neighbors=dp.ReplaceOne, claim=1, trials=2000)
-    >>> found.refuted
+    >>> result = search(forgot, bounds=(0, 1), neighbors=dp.ReplaceOne, claim=1, trials=2000)
+    >>> result.refuted
     True
     """
 
@@ -49,11 +49,11 @@ class Search:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is false, with that confidence."""
+        """Whether the claim is false, at the stated confidence."""
         return self.worst.refuted
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each pair; ``epsilon`` is None where only the few runs of the screening were made."""
+        """One row per pair; ``epsilon`` is None for pairs that were only screened."""
         return [
             {
                 "pair": item.name,
@@ -96,14 +96,14 @@ def search(
     progress: bool = False,
     features: Callable[[Any], Any] | None = None,
 ) -> Search:
-    """Measure ``fn`` at many pairs of neighbours and report the worst.
+    """Measure ``fn`` at many pairs of neighbors and report the worst.
 
     *Statement.* The largest of the measured bounds is at most the true epsilon of ``fn`` (at ``delta``, under the
     relation of the pairs) with probability ``confidence``.
 
-    *Why.* A few runs of every pair, used for nothing else, pick the ``finalists``. Each of these is measured with
-    fresh runs at confidence ``1 - (1 - confidence) / finalists``, so all their bounds hold together with probability
-    ``confidence``; the picking is independent of them. With a claim the search ends at the first refutation.
+    *Proof.* A few runs of every pair, used for nothing else, select the ``finalists``. Each finalist is measured with
+    fresh runs, independent of the selection, at confidence ``1 - (1 - confidence) / finalists``, so by the union bound
+    all bounds hold together with probability ``confidence``. With a claim, the search stops at the first refutation.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def search(
         As for :func:`dither.audit.measure`; the same holds for ``trials`` (for each finalist), ``delta``, ``claim``,
         ``batch``, ``processes``, ``progress`` and ``features``.
     make_pairs
-        Triples (name, x, x_neighbor), or a function that makes them. By default the catalogue of
-        :func:`dither.audit.blackbox.neighbors.catalogue`, which needs ``bounds`` and ``neighbors`` and has arrays for
-        data; ``unusual=False`` leaves NaN and the like out of it.
+        Triples (name, x, x_neighbor), or a function that returns them. By default the arrays of
+        :func:`dither.audit.standard_neighbors`, which needs ``bounds`` and ``neighbors``; ``unusual=False`` leaves out
+        NaN and similar values.
 
     >>> import dither as dp
     >>> mean = lambda x: dp.stats.mean(x, bounds=(0, 1), epsilon=1)
@@ -126,29 +126,30 @@ def search(
     pairs = _pairs(make_pairs, bounds, neighbors, unusual)
     options: dict[str, Any] = {"delta": delta, "batch": batch, "processes": processes, "features": features}
     few = max(20, min(_SCREENED, count // 2))
-    suspects = []
+    screenings = []
     for name, x, neighbor in pairs:
-        first = measure(fn, x, neighbor, trials=few, confidence=_SCREENING_CONFIDENCE, **_own(options, claim))
-        suspects.append((first.epsilon, first.estimate, name, x, neighbor))
-    suspects.sort(key=lambda suspect: suspect[:2], reverse=True)
-    chosen = min(most, len(suspects))
-    item = 1 - (1 - level) / chosen
+        first = measure(fn, x, neighbor, trials=few, confidence=_SCREENING_CONFIDENCE, **_with_delta(options, claim))
+        screenings.append((first.epsilon, first.estimate, name, x, neighbor))
+    screenings.sort(key=lambda item: item[:2], reverse=True)
+    chosen = min(most, len(screenings))
+    finalist_confidence = 1 - (1 - level) / chosen
     tried: list[Tried] = []
-    for place, (screened, _, name, x, neighbor) in enumerate(suspects):
+    for index, (screened, _, name, x, neighbor) in enumerate(screenings):
         done = any(result.measured and result.measured.refuted for result in tried)
         measured = None
-        if place < chosen and not done:
+        if index < chosen and not done:
             measured = measure(
-                fn, x, neighbor, trials=count, confidence=item, claim=claim, progress=progress, **options
+                fn, x, neighbor, trials=count, confidence=finalist_confidence, claim=claim, progress=progress, **options
             )
         tried.append(Tried(name, screened, measured))
-    worst = max((result for result in tried if result.measured), key=lambda result: result.measured.epsilon)  # type: ignore[union-attr]
-    assert worst.measured is not None
-    return Search(worst.name, worst.measured, tuple(tried), level)
+    name, worst = max(
+        ((item.name, item.measured) for item in tried if item.measured is not None), key=lambda pair: pair[1].epsilon
+    )
+    return Search(name, worst, tuple(tried), level)
 
 
-def _own(options: dict[str, Any], claim: Any) -> dict[str, Any]:
-    """The options, with the delta of the claim if it brings one."""
+def _with_delta(options: dict[str, Any], claim: Any) -> dict[str, Any]:
+    """The options, with the delta of the claim if it has one."""
     return {**options, "delta": getattr(claim, "delta", None) or options["delta"]}
 
 
@@ -159,7 +160,7 @@ def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: b
             raise InvalidArgument(
                 message(missing, "given, or make_pairs", "none", "pass bounds=(0, 1), neighbors=dither.ReplaceOne")
             )
-        make_pairs = catalogue(bounds, neighbors, unusual=unusual)
+        make_pairs = standard_neighbors(bounds, neighbors, unusual=unusual)
     result = []
     for triple in make_pairs() if callable(make_pairs) else make_pairs:
         parts = tuple(triple)

@@ -1,1 +1,1 @@
-"""Replay: whether anything but the releases of a pipeline depends on the data."""
+"""Replay: checks that a result depends on the data only through the releases of a pipeline."""

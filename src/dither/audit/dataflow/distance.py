@@ -1,7 +1,7 @@
-"""How far apart two inputs of a mechanism are, measured by what the mechanism declares.
+"""The distance between two inputs of one release, relative to the sensitivity that the mechanism declares.
 
-``times`` is the distance over the declared sensitivity: above 1 the declaration was wrong. What the two inputs can
-lose at most is kept beside it, as an epsilon, the square of a Gaussian mu, and a delta, which add up over releases.
+A ratio above 1 means that the declared sensitivity is wrong. The privacy cost of a release for this particular pair of
+inputs is bounded by an epsilon, the square of a Gaussian mu, and a delta, all of which add up over releases.
 """
 
 from __future__ import annotations
@@ -38,193 +38,200 @@ from dither.mechanisms.values import scalar
 from dither.tables.planning.key_selection import KeySelection
 from dither.tables.planning.measures import Measure
 
-Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 _INTEGERS = 256
 ROUNDING = 1e-9
-"""How far beyond 1 an input may move: floats that a pipeline computes are rounded."""
+"""The tolerance on a ratio of 1, since floats that a pipeline computes are rounded."""
 
 
-class Shape(Exception):
-    """The inputs of one release are not of the same shape; how is said without their values."""
+class ShapeMismatch(Exception):
+    """The inputs of one release differ in type or shape; the message says what was expected, without values."""
 
 
 @dataclass(frozen=True)
-class Moved:
-    """How far one release's input moved between neighbours, and what that can lose.
+class InputChange:
+    """The change of one release's input between neighbors, and bounds on the resulting privacy cost.
 
-    >>> Moved(0.5, epsilon=1.0)
-    Moved(times=0.5, epsilon=1.0, square=0.0, delta=0.0)
+    >>> InputChange(0.5, epsilon=1.0)
+    InputChange(ratio=0.5, epsilon=1.0, mu_squared=0.0, delta=0.0)
     """
 
-    times: float
+    ratio: float
+    """The distance of the inputs in units of the declared sensitivity."""
     epsilon: float = 0.0
-    square: float = 0.0
+    mu_squared: float = 0.0
     delta: float = 0.0
 
 
 @singledispatch
-def moved(what: Any, one: Given, other: Given) -> Moved:
-    """How far apart the inputs of what releases are; of what is :func:`known` only."""
-    raise AssertionError(what, one, other)
+def input_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
+    """The change between the arguments ``one`` and ``other`` of a release of a supported mechanism."""
+    raise AssertionError(mechanism, one, other)
 
 
-def known(what: Any) -> bool:
-    """Whether this releases by itself, from inputs that can be compared."""
-    return moved.dispatch(type(what)) is not moved.dispatch(object)
+def is_supported(mechanism: Any) -> bool:
+    """Whether the inputs of this mechanism's releases can be compared."""
+    return input_change.dispatch(type(mechanism)) is not input_change.dispatch(object)
 
 
-@moved.register
-def _(what: Additive, one: Given, other: Given) -> Moved:
-    steps = _steps(one["value"], other["value"])
-    parts, scales = what._parts, [Fraction(scale) for scale in what._scales]
-    if what._joint:
-        parts, scales = parts * len(steps), scales * len(steps)
-    if isinstance(what, Gaussian):
-        square = sum((step / scale) ** 2 for step, scale in zip(steps, scales, strict=True))
-        far = sum((step / part) ** 2 for step, part in zip(steps, parts, strict=True))
-        times = _root(far) if what._joint else _most(steps, parts)
-        return Moved(_strictly(steps, times, far > 1), square=float(square))
-    sum_of = sum(step / part for step, part in zip(steps, parts, strict=True))
-    times = _strictly(steps, float(sum_of), sum_of > 1) if what._joint else _most(steps, parts)
-    if isinstance(what, Laplace):
-        return Moved(times, epsilon=float(sum(step / scale for step, scale in zip(steps, scales, strict=True))))
-    assert isinstance(what, Staircase)
-    return Moved(times, epsilon=float(what.epsilon) * math.ceil(times - 1e-12))
+@input_change.register
+def _(mechanism: Additive, one: Arguments, other: Arguments) -> InputChange:
+    changes, noise = _coordinate_changes(one["value"], other["value"]), mechanism.noise
+    copies = len(changes) if noise.joint else 1
+    ratios = [change / limit for change, limit in zip(changes, noise.sensitivities * copies, strict=True)]
+    scaled = [change / Fraction(scale) for change, scale in zip(changes, noise.scales * copies, strict=True)]
+    if isinstance(mechanism, Gaussian):
+        squares = sum((ratio * ratio for ratio in ratios), Fraction(0))
+        ratio = _square_root(squares) if noise.joint else _largest(ratios)
+        mu_squared = sum((change * change for change in scaled), Fraction(0))
+        return InputChange(_strict_ratio(changes, ratio, squares > 1), mu_squared=float(mu_squared))
+    total = sum(ratios, Fraction(0))
+    ratio = _strict_ratio(changes, float(total), total > 1) if noise.joint else _largest(ratios)
+    if isinstance(mechanism, Laplace):
+        return InputChange(ratio, epsilon=float(sum(scaled, Fraction(0))))
+    assert isinstance(mechanism, Staircase)
+    return InputChange(ratio, epsilon=float(mechanism.epsilon) * math.ceil(ratio - 1e-12))
 
 
-@moved.register
-def _(what: BoundedLaplace, one: Given, other: Given) -> Moved:
-    times = _most(_steps(one["value"], other["value"]), [Fraction(what.sensitivity)])
-    return Moved(times, *_whole(what, times))
+@input_change.register
+def _(mechanism: BoundedLaplace, one: Arguments, other: Arguments) -> InputChange:
+    (change,) = _coordinate_changes(one["value"], other["value"])
+    ratio = float(change / Fraction(mechanism.sensitivity))
+    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
 
 
-@moved.register
-def _(what: RandomizedResponse, one: Given, other: Given) -> Moved:
+@input_change.register
+def _(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputChange:
     _same_container(one["value"], other["value"])
-    here, there = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
-    if here.shape != there.shape:
-        raise Shape("as many reports")
-    times = int(np.sum(here != there))
-    return Moved(times, epsilon=times * float(what.guarantee.epsilon))
+    first, second = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
+    if first.shape != second.shape:
+        raise ShapeMismatch("as many reports")
+    ratio = int(np.sum(first != second))
+    return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
 
 
-@moved.register(Selection)
-@moved.register(TopK)
-def _(what: Any, one: Given, other: Given) -> Moved:
+@input_change.register(Selection)
+@input_change.register(TopK)
+def _(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
     if "score" in one:  # over all integers
-        near = range(min(one["center"], other["center"]) - _INTEGERS, max(one["center"], other["center"]) + _INTEGERS)
-        here, there = ([Fraction(item["score"](k)) for k in near] for item in (one, other))
-    elif isinstance(what, ContinuousExponential):
-        return _selected(what, *_along(one["pieces"], other["pieces"]))
+        centers = one["center"], other["center"]
+        integers = range(min(centers) - _INTEGERS, max(centers) + _INTEGERS)
+        first, second = ([Fraction(item["score"](k)) for k in integers] for item in (one, other))
+    elif isinstance(mechanism, ContinuousExponential):
+        return _selection_change(mechanism, *_piecewise_change(one["pieces"], other["pieces"]))
     else:
         if difference(*(list(item.get("candidates", ())) for item in (one, other))) is not None:
-            raise Shape("the same candidates")
-        here, there = (np.asarray(item["scores"]).tolist() for item in (one, other))
-        if len(here) != len(there):
-            raise Shape("as many candidates")
-    steps = [
+            raise ShapeMismatch("the same candidates")
+        first, second = (np.asarray(item["scores"]).tolist() for item in (one, other))
+        if len(first) != len(second):
+            raise ShapeMismatch("as many candidates")
+    changes = [
         a - b if math.isfinite(a) and math.isfinite(b) else (0 if a == b else math.inf)
-        for a, b in zip(here, there, strict=True)
+        for a, b in zip(first, second, strict=True)
     ]
-    return _selected(what, float(max([*steps, 0])), float(max([*(-step for step in steps), 0])))
+    return _selection_change(mechanism, float(max([*changes, 0])), float(max([*(-change for change in changes), 0])))
 
 
-def _selected(what: Any, up: float, down: float) -> Moved:
-    """Scores that rise by ``up`` and fall by ``down`` at most; monotone ones may do one of both only."""
-    far = up + down if what.monotone else max(up, down)
-    times = far / float(what.sensitivity)
-    return Moved(times, epsilon=float(what.guarantee.exact[0]) * times)
+def _selection_change(mechanism: Any, up: float, down: float) -> InputChange:
+    """The change of scores that rise by at most ``up`` and fall by at most ``down``; monotone ones may do one only."""
+    distance = up + down if mechanism.monotone else max(up, down)
+    ratio = distance / float(mechanism.sensitivity)
+    return InputChange(ratio, epsilon=float(mechanism.guarantee.exact[0]) * ratio)
 
 
-@moved.register
-def _(what: SmoothNoise, one: Given, other: Given) -> Moved:
-    step = abs(_number(one["value"]) - _number(other["value"]))
+@input_change.register
+def _(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> InputChange:
+    change = abs(_number(one["value"]) - _number(other["value"]))
     sizes = sorted(_number(item["smooth_sensitivity"]) for item in (one, other))
     if one["width"] != other["width"]:
-        raise Shape("the same public width")
-    far = 0.0 if step == 0 else (float(step / sizes[0]) if sizes[0] else math.inf)
-    spread = 0.0 if sizes[0] == sizes[1] else (math.log(sizes[1] / sizes[0]) / what.beta if sizes[0] else math.inf)
-    return Moved(max(far, spread), *_whole(what, max(far, spread)))
+        raise ShapeMismatch("the same public width")
+    distance = 0.0 if change == 0 else (float(change / sizes[0]) if sizes[0] else math.inf)
+    spread = 0.0 if sizes[0] == sizes[1] else (math.log(sizes[1] / sizes[0]) / mechanism.beta if sizes[0] else math.inf)
+    return InputChange(max(distance, spread), *_full_guarantee(mechanism, max(distance, spread)))
 
 
-@moved.register
-def _(what: ProposeTestRelease, one: Given, other: Given) -> Moved:
-    step = abs(_number(one["value"]) - _number(other["value"]))
-    # where a neighbour farther away than the bound exists, the distance to one is 0
-    sure = min(one["distance"], other["distance"]) > 0
-    times = max(abs(one["distance"] - other["distance"]), float(step / Fraction(what.bound)) if sure else 0.0)
-    return Moved(times, *_whole(what, times))
+@input_change.register
+def _(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputChange:
+    change = abs(_number(one["value"]) - _number(other["value"]))
+    # where some neighbor is farther away than the bound, the distance is 0
+    test_passes = min(one["distance"], other["distance"]) > 0
+    ratio = max(
+        abs(one["distance"] - other["distance"]), float(change / Fraction(mechanism.bound)) if test_passes else 0.0
+    )
+    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
 
 
-@moved.register
-def _(what: SparseVector, one: Given, other: Given) -> Moved:
+@input_change.register
+def _(mechanism: SparseVector, one: Arguments, other: Arguments) -> InputChange:
     if one["threshold"] != other["threshold"]:
-        raise Shape("the same threshold")
-    return Moved(0.0, epsilon=float(what.epsilon))  # the whole session is paid for here
+        raise ShapeMismatch("the same threshold")
+    return InputChange(0.0, epsilon=float(mechanism.epsilon))  # the whole session is charged here
 
 
-@moved.register
-def _(what: SparseVectorSession, one: Given, other: Given) -> Moved:
-    steps = [abs(step) for step in _questions(one, other)]
-    return Moved(float(max(steps) / Fraction(what._mechanism.sensitivity)))
+@input_change.register
+def _(session: SparseVectorSession, one: Arguments, other: Arguments) -> InputChange:
+    changes = [abs(change) for change in _query_changes(one, other)]
+    return InputChange(float(max(changes) / Fraction(session.mechanism.sensitivity)))
 
 
-def _questions(one: Given, other: Given) -> list[Fraction]:
-    """How far a question, and the answer that it may get, rise."""
+def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
+    """The changes of a query and of the answer that it may get."""
     names = [name for name in ("value", "answer") if (one.get(name), other.get(name)) != (None, None)]
     if any(isinstance(scalar(one.get(name)), int) != isinstance(scalar(other.get(name)), int) for name in names):
-        raise Shape("numbers of the same type")
+        raise ShapeMismatch("numbers of the same type")
     return [_number(other[name]) - _number(one[name]) for name in names]
 
 
-def one_way(what: SparseVectorSession, asked: Sequence[tuple[Given, Given]]) -> float:
-    """How far the questions of a session rise and fall together, in units of the sensitivity: if they are said to move
-    the same way, by more than 1 they do not."""
-    if not what._mechanism.monotone:
+def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arguments, Arguments]]) -> float:
+    """The range of the changes of all queries in a session in units of the sensitivity: above 1, queries that are
+    declared monotone do not move in the same direction. It is 0 for other sessions."""
+    if not session.mechanism.monotone:
         return 0.0
-    steps = [_questions(*pair)[0] for pair in asked]
-    return float((max(*steps, Fraction(0)) - min(*steps, Fraction(0))) / Fraction(what._mechanism.sensitivity))
+    changes = [_query_changes(*pair)[0] for pair in queries]
+    return float((max(*changes, Fraction(0)) - min(*changes, Fraction(0))) / Fraction(session.mechanism.sensitivity))
 
 
-@moved.register
-def _(what: KeySelection, one: Given, other: Given) -> Moved:
-    """Keys that all have are compared; a key of one person only is shown with probability delta / groups at most."""
-    here, there, noises = one["lines"], other["lines"], one["noises"]
+@input_change.register
+def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
+    """Common keys are compared; a key of one data set only is released with probability at most delta / groups."""
+    first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))
-    alone = [lines[key][people] for lines, rest in ((here, there), (there, here)) for key in lines if key not in rest]
-    times = max(len(alone) / what.groups, max(alone, default=0))
-    epsilon = square = 0.0
+    unshared_counts = [
+        lines[key][people] for lines, rest in ((first, second), (second, first)) for key in lines if key not in rest
+    ]
+    ratio = max(len(unshared_counts) / mechanism.groups, max(unshared_counts, default=0))
+    epsilon = mu_squared = 0.0
     for i, noise in enumerate(noises.values()):
-        pair = ([lines[key][i] for key in here if key in there] for lines in (here, there))
-        result = moved(noise, *({"value": values} for values in pair))
-        times, epsilon, square = max(times, result.times), epsilon + result.epsilon, square + result.square
-    return Moved(times, epsilon, square, float(what.delta) if alone else 0.0)
+        pair = ([lines[key][i] for key in first if key in second] for lines in (first, second))
+        result = input_change(noise, *({"value": values} for values in pair))
+        ratio, epsilon, mu_squared = max(ratio, result.ratio), epsilon + result.epsilon, mu_squared + result.mu_squared
+    return InputChange(ratio, epsilon, mu_squared, float(mechanism.delta) if unshared_counts else 0.0)
 
 
-@moved.register
-def _(what: Asked, one: Given, other: Given) -> Moved:
-    """A function that releases from records: they must be neighbours."""
-    here, there = (_records(next(iter(item.values()))) for item in (one, other))
-    apart, back = sum((Counter(here) - Counter(there)).values()), sum((Counter(there) - Counter(here)).values())
-    times = max(apart, back)
+@input_change.register
+def _(mechanism: Asked, one: Arguments, other: Arguments) -> InputChange:
+    """A function that releases from records, which must be neighbors."""
+    first, second = (_records(next(iter(item.values()))) for item in (one, other))
+    removed, added = sum((Counter(first) - Counter(second)).values()), sum((Counter(second) - Counter(first)).values())
+    ratio = max(removed, added)
     if difference(*(dict(list(item.items())[1:]) for item in (one, other))) is not None:
-        raise Shape("the same public arguments")
-    return Moved(times, *_whole(what, times))
+        raise ShapeMismatch("the same public arguments")
+    return InputChange(ratio, *_full_guarantee(mechanism, ratio))
 
 
-def _whole(what: Any, times: float) -> tuple[float, float, float]:
-    """The whole guarantee, if anything moved."""
-    if times == 0:
+def _full_guarantee(mechanism: Any, ratio: float) -> tuple[float, float, float]:
+    """The whole guarantee as (epsilon, mu squared, delta), if the input changed at all."""
+    if ratio == 0:
         return 0.0, 0.0, 0.0
-    numbers = [float(number) for number in what.guarantee.exact]
+    numbers = [float(number) for number in mechanism.guarantee.exact]
     return numbers[0], 0.0, numbers[1] if len(numbers) > 1 else 0.0
 
 
 def _records(x: Any) -> list[Any]:
-    """The records of a column or of rows, as things that can be counted."""
+    """The records of a column or of rows, in a hashable form."""
     rows = np.asarray(x)
     if rows.ndim == 0:
-        raise Shape("records")
+        raise ShapeMismatch("records")
     return [
         row.tobytes() if rows.dtype != object else repr(row.tolist())
         for row in (rows if rows.ndim > 1 else rows[:, None])
@@ -234,82 +241,84 @@ def _records(x: Any) -> list[Any]:
 def _number(value: Any) -> Fraction:
     result = scalar(value)
     if result is None:
-        raise Shape("one number")
+        raise ShapeMismatch("one number")
     return Fraction(result)
 
 
-def _steps(one: Any, other: Any) -> list[Fraction]:
-    """How far each coordinate moved."""
+def _coordinate_changes(one: Any, other: Any) -> list[Fraction]:
+    """The absolute change of every coordinate."""
     if (scalar(one) is None) != (scalar(other) is None):
-        raise Shape("numbers in both runs, or vectors in both")
+        raise ShapeMismatch("numbers in both runs, or vectors in both")
     _same_container(one, other)
-    here, there = _coordinates(one), _coordinates(other)
-    if len(here) != len(there):
-        raise Shape("vectors of the same length")
-    if [isinstance(x, int) for x in here] != [isinstance(x, int) for x in there]:
-        raise Shape("numbers of the same type")
-    return [abs(Fraction(a) - Fraction(b)) for a, b in zip(here, there, strict=True)]
+    first, second = _coordinates(one), _coordinates(other)
+    if len(first) != len(second):
+        raise ShapeMismatch("vectors of the same length")
+    if [isinstance(x, int) for x in first] != [isinstance(x, int) for x in second]:
+        raise ShapeMismatch("numbers of the same type")
+    return [abs(Fraction(a) - Fraction(b)) for a, b in zip(first, second, strict=True)]
 
 
 def _coordinates(value: Any) -> list[Any]:
-    """The numbers of a vector, each of the type that it is released as."""
+    """The numbers of a vector, each in the type in which it is released."""
     single = scalar(value)
     if single is not None:
         return [single]
     numbers = value if isinstance(value, (list, tuple)) else np.asarray(value).ravel().tolist()
-    return [_typed(number) for number in numbers]
+    return [_released_number(number) for number in numbers]
 
 
-def _typed(value: Any) -> Any:
+def _released_number(value: Any) -> Any:
     number = scalar(value)
     if number is None:
-        raise Shape("numbers")
+        raise ShapeMismatch("numbers")
     return number
 
 
 def _same_container(one: Any, other: Any) -> None:
-    """What comes back together with the noise: a list, an array, the index and the name of a Series."""
-    here, there = (
+    """Refuse containers that differ in what is returned along with the noise: type, index or name."""
+    first, second = (
         [] if scalar(item) is not None or isinstance(item, (list, tuple))
         else [type(item), np.asarray(item).dtype.kind == "f", getattr(item, "index", None), getattr(item, "name", None)]
         for item in (one, other)
     )  # fmt: skip
-    if difference(here, there) is not None:
-        raise Shape("the same container, with the same index and name,")
+    if difference(first, second) is not None:
+        raise ShapeMismatch("the same container, with the same index and name,")
 
 
-def _strictly(steps: Sequence[Fraction], times: float, beyond: bool) -> float:
-    """Whole numbers have no rounding to excuse: what is beyond 1 by the least is beyond what is put up with."""
-    return max(times, 1 + 2 * ROUNDING) if beyond and all(step.denominator == 1 for step in steps) else times
+def _strict_ratio(changes: Sequence[Fraction], ratio: float, beyond: bool) -> float:
+    """The ratio; above the tolerance if it exceeds 1 for integers, which are not rounded."""
+    return max(ratio, 1 + 2 * ROUNDING) if beyond and all(change.denominator == 1 for change in changes) else ratio
 
 
-def _root(square: Fraction | int) -> float:
-    """The square root, infinite where no float is that large."""
+def _square_root(square: Fraction | int) -> float:
+    """The square root; infinite beyond the range of floats."""
     return math.sqrt(square) if square < 1 << 1000 else math.inf
 
 
-def _most(steps: Sequence[Fraction], parts: Sequence[Fraction]) -> float:
-    return float(max((step / part for step, part in zip(steps, parts, strict=True)), default=Fraction(0)))
+def _largest(ratios: Sequence[Fraction]) -> float:
+    return float(max(ratios, default=Fraction(0)))
 
 
-def _along(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, float]:
-    """How far a score in pieces rises and falls at most: quadratics differ by one, largest at its ends or turn."""
+def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, float]:
+    """The largest rise and fall of a piecewise quadratic score: differences are extremal at ends and at vertices."""
     ends = sorted({float(end) for pieces in (one, other) for start, stop, _ in pieces for end in (start, stop)})
     up = down = 0.0
     for low, high in pairwise(ends):
         middle = (low + high) / 2
-        here, there = (next(c for start, stop, c in pieces if start <= middle <= stop) for pieces in (one, other))
-        c0, c1, c2 = (Fraction(a) - Fraction(b) for a, b in zip(_three(here), _three(there), strict=True))
-        places = [Fraction(low), Fraction(high)]
+        first, second = (next(c for start, stop, c in pieces if start <= middle <= stop) for pieces in (one, other))
+        c0, c1, c2 = (
+            Fraction(a) - Fraction(b) for a, b in zip(_coefficients(first), _coefficients(second), strict=True)
+        )
+        points = [Fraction(low), Fraction(high)]
         if c2 and low < -c1 / (2 * c2) < high:
-            places.append(-c1 / (2 * c2))
-        steps = [float(c0 + c1 * t + c2 * t * t) for t in places]
-        up, down = max(up, *steps), max(down, *(-step for step in steps))
+            points.append(-c1 / (2 * c2))
+        changes = [float(c0 + c1 * t + c2 * t * t) for t in points]
+        up, down = max(up, *changes), max(down, *(-change for change in changes))
     return up, down
 
 
-def _three(coefficients: Sequence[float]) -> list[float]:
+def _coefficients(coefficients: Sequence[float]) -> list[float]:
     return [*coefficients, 0.0, 0.0][:3]
 
 
-__all__ = ["ROUNDING", "Moved", "Shape", "known", "moved", "one_way"]
+__all__ = ["ROUNDING", "InputChange", "ShapeMismatch", "input_change", "is_supported", "monotone_violation"]

@@ -1,15 +1,16 @@
-"""Replay: does anything of the data reach the result, except through a mechanism, within its sensitivity?
+"""Replay: whether a result depends on the data only through mechanisms, within their declared sensitivities.
 
-A pipeline is run once, and every release in it is recorded: what released, from which input, with which outcome. It
-is run again on the neighbour with every outcome frozen to what it was. Now nothing random is left, and all that may
-differ is the inputs of the mechanisms, each by its declared sensitivity at most. Whatever else differs, a number of
-releases, a parameter, a shape, a key, an error, the result, does so because one person was there or not: a leak that
-no noise covers. Then the roles are changed.
+A pipeline is run once on x, and every release is recorded with its mechanism, its input and its output. The pipeline
+is then run on the neighbor with every release replaced by the recorded output. Nothing random is left, and the only
+permitted difference is in the inputs of the mechanisms, each within its declared sensitivity. Any other difference (in
+the number of releases, a parameter, a shape, a key, an error, a warning or the result) exists because of one person's
+data and is a leak that no noise covers. Then the two data sets change roles.
 
-Coins that are not noise (which rows a step samples, which groups of a person are kept) are tossed alike in both runs.
+Random choices that are not noise (which rows are sampled, which groups of a person are kept) are the same in both
+runs.
 
-*What it does not show:* that a mechanism draws its noise rightly (see :func:`~dither.audit.certify` and
-:func:`~dither.audit.measure`), or that other neighbours behave as these do.
+*Limits.* Replay does not check that a mechanism samples its noise correctly (see :func:`~dither.audit.certify` and
+:func:`~dither.audit.measure`), nor how other pairs of neighbors behave.
 
 >>> import numpy as np, dither as dp
 >>> from dither.audit.dataflow.replay import replay
@@ -27,15 +28,20 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
-from types import GeneratorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dither import arguments
 from dither.accounting import gaussian_delta
-from dither.audit.dataflow.distance import ROUNDING, Moved, Shape, known, moved, one_way
-from dither.audit.outputs.canonical import Raised
+from dither.audit.dataflow.distance import (
+    ROUNDING,
+    InputChange,
+    ShapeMismatch,
+    input_change,
+    is_supported,
+    monotone_violation,
+)
 from dither.audit.outputs.equality import difference
+from dither.audit.outputs.observe import Raised, Warned, observe
 from dither.budget_hooks import Asked, watched_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -43,25 +49,24 @@ from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.randomness import SeededSource, drawn_from
 
-_MOST_MADE = 1 << 16
-_ON_DEMAND = (GeneratorType, map, filter, zip)
+_WARNINGS_DIFFER = "the warnings differ, though every release was the same"
 
 
 @dataclass(frozen=True)
 class Release:
-    """One release of a pipeline, and how far its input moved between the neighbours.
+    """One release of a pipeline, and the change of its input between the neighbors.
 
-    >>> Release("Laplace.release", Moved(0.5, epsilon=0.5)).moved.times
+    >>> Release("Laplace.release", InputChange(0.5, epsilon=0.5)).change.ratio
     0.5
     """
 
     name: str
-    moved: Moved
+    change: InputChange
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What was seen: the releases, and everything that depends on the data without being one.
+    """The releases of a pipeline, and everything else that depends on the data.
 
     >>> Replay((), ("the results differ",)).passed
     False
@@ -70,13 +75,13 @@ class Replay:
     releases: tuple[Release, ...]
     findings: tuple[str, ...]
     recorded: int = 0
-    """How many releases the first run made; with none, nothing of what the pipeline draws was seen."""
+    """The number of releases in the first run; if 0, the pipeline uses no mechanism of dither."""
     ended: str = ""
-    """The error that all runs ended in, if they did: what would have come after it was not seen."""
+    """The type of the error that all runs raised, if they did; nothing after it was checked."""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,17 +89,17 @@ class Replay:
         return {
             "passed": self.passed,
             "findings": list(self.findings),
-            "releases": [{"name": release.name, "moved": release.moved.times} for release in self.releases],
+            "releases": [{"name": release.name, "moved": release.change.ratio} for release in self.releases],
             "ended": self.ended,
         }
 
     def __str__(self) -> str:
         if self.findings:
             return "\n".join(f"LEAK {finding}" for finding in self.findings)
-        far = max((release.moved.times for release in self.releases), default=0.0)
-        told = f"nothing but {len(self.releases)} release(s) depends on the data"
-        told += f"; the farthest moved by {far:.4g} of its sensitivity" if self.releases else ""
-        return told + (f"; all runs ended in {self.ended}" if self.ended else "")
+        farthest = max((release.change.ratio for release in self.releases), default=0.0)
+        text = f"nothing but {len(self.releases)} release(s) depends on the data"
+        text += f"; the farthest moved by {farthest:.4g} of its sensitivity" if self.releases else ""
+        return text + (f"; all runs ended in {self.ended}" if self.ended else "")
 
 
 def replay(
@@ -105,11 +110,11 @@ def replay(
     claim: Guarantee | None = None,
     rounds: int = 2,
 ) -> Replay:
-    """Run ``pipeline`` on ``x``, and again on its neighbour with every release frozen; then the other way round.
+    """Run ``pipeline`` on ``x`` and again on its neighbor with the recorded releases; then with roles exchanged.
 
-    ``claim``: what the pipeline says it costs. What these neighbours can lose over all releases, by how far they moved
-    each, must not be more. ``rounds``: how many pairs of runs; each has its own noise, so that other ways through the
-    pipeline are taken.
+    ``claim`` is the privacy cost that the pipeline states: the composition of its releases, each at the distance of
+    its two inputs, must not cost more. ``rounds`` is the number of pairs of runs; each has new noise, so that other
+    branches of the pipeline may be taken.
 
     >>> import dither as dp
     >>> noisy = dp.Laplace(sensitivity=1, epsilon=1)
@@ -127,79 +132,81 @@ def replay(
     recorded, ended = 0, ""
     for turn in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if turn % 2 == 0 else (x_neighbor, x)
-        count, seen, result, ended = _pair(pipeline, one, other, claim)
-        releases, recorded = releases or seen, recorded or count
-        findings |= dict.fromkeys(result)
+        comparison = _compare(pipeline, one, other, claim)
+        if comparison.findings == [_WARNINGS_DIFFER]:  # some libraries warn only once, whatever the data
+            comparison = _compare(pipeline, one, other, claim)
+        releases, recorded = releases or comparison.releases, recorded or comparison.recorded
+        ended = comparison.ended
+        findings |= dict.fromkeys(comparison.findings)
     return Replay(tuple(releases), tuple(findings), recorded, ended)
 
 
-def _pair(
-    pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None
-) -> tuple[int, list[Release], list[str], str]:
-    """One run recorded, one replayed."""
+class _Comparison(NamedTuple):
+    """The outcome of one recorded and one replayed run."""
+
+    recorded: int
+    releases: list[Release]
+    findings: list[str]
+    ended: str = ""
+
+
+def _compare(pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None) -> _Comparison:
+    """Record a run on ``one`` and replay it on ``other``."""
     seed = int.from_bytes(os.urandom(16), "big")
-    recorder = _Recorder(_Coins(seed))
-    first = _outcome(pipeline, one, recorder)
-    player = _Player(_Coins(seed), recorder.log)
-    second = _outcome(pipeline, other, player)
-    result = list(player.findings)
+    recorder = _Recorder(_SharedCoins(seed))
+    first, first_warnings = _outcome(pipeline, one, recorder)
+    player = _Player(_SharedCoins(seed), recorder.log)
+    second, second_warnings = _outcome(pipeline, other, player)
+    findings = list(player.findings)
     if player.diverged:
-        return len(recorder.log), player.releases, result, ""
+        return _Comparison(len(recorder.log), player.releases, findings)
+    errors = isinstance(first, Raised), isinstance(second, Raised)
     if len(player.releases) < len(recorder.log):
-        result.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
-    elif (isinstance(first, _Raised), isinstance(second, _Raised)) in ((True, False), (False, True)):
-        result.append("an error is raised with one and not with the other")
+        findings.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
+    elif errors[0] != errors[1]:
+        findings.append("an error is raised with one and not with the other")
     else:
         where = difference(first, second)
         if where is not None:
-            what = "the error" if isinstance(first, _Raised) else "the result"
-            result.append(f"{what} differs{where}, though every release was the same")
-    if claim is not None and not result:
-        result += _overspent([release.moved for release in player.releases], claim)
-    ended = first.kind.__name__ if isinstance(first, _Raised) and isinstance(second, _Raised) else ""
-    return len(recorder.log), player.releases, result, ended
+            subject = "the error" if errors[0] else "the result"
+            findings.append(f"{subject} differs{where}, though every release was the same")
+    if first_warnings != second_warnings and not findings:
+        findings.append(_WARNINGS_DIFFER)
+    if claim is not None and not findings:
+        findings += _overspent([release.change for release in player.releases], claim)
+    ended = first.kind if isinstance(first, Raised) and isinstance(second, Raised) else ""
+    return _Comparison(len(recorder.log), player.releases, findings, ended)
 
 
-def _overspent(steps: list[Moved], claim: Guarantee) -> list[str]:
-    """Whether what these neighbours can lose over all releases is more than is claimed."""
-    loss, square, delta = (sum(getattr(step, name) for step in steps) for name in ("epsilon", "square", "delta"))
+def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
+    """Whether the composition of all releases, for these neighbors, costs more than is claimed."""
+    epsilon, mu_squared, delta = (
+        sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
+    )
     if isinstance(claim, ZCDP):
-        held = sum(step.epsilon**2 + step.square for step in steps) / 2 <= float(claim.exact[0]) * (1 + ROUNDING)
-        held = held and not delta
+        rho = sum(change.epsilon**2 + change.mu_squared for change in changes) / 2
+        within = rho <= float(claim.exact[0]) * (1 + ROUNDING) and not delta
     else:
-        numbers = [float(number) for number in claim.exact]
-        spare, chance = numbers[0] * (1 + ROUNDING) - loss, numbers[1] if len(numbers) > 1 else 0.0
-        normal = (
-            0.0
-            if square == 0
-            else (float(gaussian_delta(Fraction(spare), Fraction(1 / square**0.5))) if spare >= 0 else 1.0)
-        )
-        held = spare >= 0 and normal + delta <= chance * (1 + ROUNDING)
-    return [] if held else [f"the releases together can lose more than {claim!r}"]
+        claimed_epsilon, *claimed_delta = (float(number) for number in claim.exact)
+        remaining = claimed_epsilon * (1 + ROUNDING) - epsilon
+        if mu_squared > 0 and remaining >= 0:
+            delta += float(gaussian_delta(Fraction(remaining), Fraction(1 / mu_squared**0.5)))
+        within = remaining >= 0 and delta <= sum(claimed_delta) * (1 + ROUNDING)
+    return [] if within else [f"the releases together can lose more than {claim!r}"]
 
 
-@dataclass(frozen=True)
-class _Raised:
-    """A pipeline that ended in an error."""
-
-    kind: type
-    said: str
-
-
-def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> Any:
+def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> tuple[Any, Any]:
+    """The result or error of one run, and its warnings."""
     with watched_by(witness), drawn_from(witness.coins):
         try:
-            result = pipeline(_own(x))
-            # what is made on demand is made here, where its releases are seen
-            return [*islice(result, _MOST_MADE)] if isinstance(result, _ON_DEMAND) else result
+            observed = observe(pipeline, _copied(x))
         except _Diverged:
-            return None
-        except (Exception, SystemExit) as error:
-            return _Raised(type(error), Raised.by(error).message)
+            return None, ()
+    return (observed.output, observed.warnings) if isinstance(observed, Warned) else (observed, ())
 
 
-def _own(x: Any) -> Any:
-    """A copy for this run, where there can be one: what the pipeline does to its data is not to reach the next run."""
+def _copied(x: Any) -> Any:
+    """A copy for one run where possible, so that changes which the pipeline makes to its data do not reach the next."""
     try:
         return copy.deepcopy(x)
     except Exception:
@@ -207,22 +214,22 @@ def _own(x: Any) -> Any:
 
 
 class _Diverged(BaseException):
-    """The replay cannot go on: its releases are no longer those of the record."""
+    """Ends a replay whose releases no longer correspond to the record."""
 
 
-class _Coins:
-    """The same words in both runs: a new stream after every release, however much that release drew."""
+class _SharedCoins:
+    """The same random words in both runs: a new stream after every release, however much that release drew."""
 
-    private = True  # so that what is watched does what it always does; nothing drawn here is published
+    private = True  # so that releases behave as usual; nothing drawn here is published
 
     def __init__(self, seed: int) -> None:
-        self._seed, self._place = seed, 0
+        self._seed, self._index = seed, 0
         self.turn()
 
     def turn(self) -> None:
-        """On to the next stream."""
-        self._place += 1
-        self._stream = SeededSource((self._seed << 32) + self._place)
+        """Start the next stream."""
+        self._index += 1
+        self._stream = SeededSource((self._seed << 32) + self._index)
 
     def words(self, count: int) -> Any:
         """The next ``count`` words."""
@@ -234,15 +241,15 @@ class _Coins:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A release as it was recorded."""
+class _Record:
+    """One recorded release."""
 
     what: Any
     method: str
     given: Mapping[str, Any]
     outcome: Any
     session: int = -1
-    """Of the sessions that the pipeline started, the one that is asked."""
+    """The index of the session that is asked, among those that the pipeline started; -1 for other releases."""
     seed: Any = None
 
     @property
@@ -252,13 +259,13 @@ class _Seen:
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the data reach a release by: not its owner, and not where coins come from."""
-    return {name: _own(value) for name, value in given.items() if name not in ("self", "source")}
+    """The arguments of a release that may depend on the data: all but its owner and its source of randomness."""
+    return {name: _copied(value) for name, value in given.items() if name not in ("self", "source")}
 
 
 def _parameters(what: Any) -> Any:
-    """What a release is made with, and no neighbour may change; a session has noise and a count of its own."""
-    return (what._mechanism, what._threshold) if isinstance(what, SparseVectorSession) else what
+    """The parameters of a release, which must not depend on the data; the state of a session is not part of them."""
+    return (what.mechanism, what.threshold) if isinstance(what, SparseVectorSession) else what
 
 
 def _seed(given: Mapping[str, Any]) -> Any:
@@ -266,28 +273,28 @@ def _seed(given: Mapping[str, Any]) -> Any:
     return type(source), getattr(source, "seed", None)
 
 
-def _place(sessions: list[Any], what: Any) -> int:
-    return next((place for place, item in enumerate(sessions) if item is what), -1)
+def _index(sessions: list[Any], what: Any) -> int:
+    return next((index for index, item in enumerate(sessions) if item is what), -1)
 
 
 class _Recorder:
-    """The first run: everything happens, and is written down."""
+    """The witness of the first run, which records every release."""
 
-    def __init__(self, coins: _Coins) -> None:
-        self.coins, self.log, self.sessions = coins, list[_Seen](), list[Any]()
+    def __init__(self, coins: _SharedCoins) -> None:
+        self.coins, self.log, self.sessions = coins, list[_Record](), list[Any]()
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Write down the innermost release there is."""
-        arguments = _arguments(given) if known(what) else {}
+        """Compute and record the innermost release."""
+        arguments = _arguments(given) if is_supported(what) else {}
         before = len(self.log)
-        with watched_by(self if isinstance(what, Asked) or not known(what) else None):
+        with watched_by(self if isinstance(what, Asked) or not is_supported(what) else None):
             outcome = compute()
-        if known(what) and len(self.log) == before:
-            session, seed = _place(self.sessions, what), _seed(given)
-            # a session is never copied; of it only what it was started with is compared
+        if is_supported(what) and len(self.log) == before:
+            session, seed = _index(self.sessions, what), _seed(given)
+            # a session is never copied; only its parameters are compared
             owner = what if isinstance(what, SparseVectorSession) else copy.copy(what)
             started = isinstance(what, SparseVector)
-            self.log.append(_Seen(owner, name, arguments, None if started else _own(outcome), session, seed))
+            self.log.append(_Record(owner, name, arguments, None if started else _copied(outcome), session, seed))
             self.coins.turn()
             if started:
                 self.sessions.append(outcome)
@@ -295,47 +302,47 @@ class _Recorder:
 
 
 class _Player:
-    """The second run: every release has the outcome that was written down."""
+    """The witness of the second run, which replaces every release by the recorded one."""
 
-    def __init__(self, coins: _Coins, log: list[_Seen]) -> None:
+    def __init__(self, coins: _SharedCoins, log: list[_Record]) -> None:
         self.coins, self._log = coins, log
         self.releases, self.findings = list[Release](), list[str]()
         self.diverged = False
         self.sessions, self._asked = list[Any](), dict[int, list[Any]]()
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """What was written down for this release, after comparing."""
-        place = len(self.releases)
-        expected = self._log[place] if place < len(self._log) else None
+        """Compare the release with the record, and return the recorded outcome."""
+        index = len(self.releases)
+        expected = self._log[index] if index < len(self._log) else None
         within = isinstance(what, Asked) and not (
             expected and isinstance(expected.what, Asked) and expected.method == name
         )
-        if not known(what) or within:
-            return compute()  # made of releases that will be seen
-        here = f"release {place + 1}, {_Seen(what, name, {}, None).name}"
+        if not is_supported(what) or within:
+            return compute()  # composed of releases that will be seen
+        label = f"release {index + 1}, {_Record(what, name, {}, None).name}"
         if expected is None:
-            self._stop(f"{here}: made with one and not with the other")
+            self._stop(f"{label}: made with one and not with the other")
         assert expected is not None
         if (expected.method, type(expected.what)) != (name, type(what)):
-            self._stop(f"{here}: {expected.name} with the other")
-        arguments, session = _arguments(given), _place(self.sessions, what)
+            self._stop(f"{label}: {expected.name} with the other")
+        arguments, session = _arguments(given), _index(self.sessions, what)
         if _seed(given) != expected.seed:
-            self._stop(f"{here}: the source of its noise depends on the data")
+            self._stop(f"{label}: the source of its noise depends on the data")
         if session != expected.session or difference(_parameters(expected.what), _parameters(what)) is not None:
-            self._stop(f"{here}: its parameters depend on the data")
+            self._stop(f"{label}: its parameters depend on the data")
         try:
-            far = moved(what, expected.given, arguments)
+            change = input_change(what, expected.given, arguments)
             if isinstance(what, SparseVectorSession):
                 asked = self._asked.setdefault(id(what), [])
                 asked.append((expected.given, arguments))
-                far = replace(far, times=max(far.times, one_way(what, asked)))
-        except Shape as shape:
-            self._stop(f"{here}: expected {shape} with both")
+                change = replace(change, ratio=max(change.ratio, monotone_violation(what, asked)))
+        except ShapeMismatch as mismatch:
+            self._stop(f"{label}: expected {mismatch} with both")
         except (ValueError, OverflowError, TypeError):
-            self._stop(f"{here}: its input is a number with one and not with the other")
-        self.releases.append(Release(expected.name, far))
-        if not far.times <= 1 + ROUNDING:
-            self.findings.append(f"{here}: its input moved by {far.times:.4g} times the declared sensitivity")
+            self._stop(f"{label}: its input is a number with one and not with the other")
+        self.releases.append(Release(expected.name, change))
+        if not change.ratio <= 1 + ROUNDING:
+            self.findings.append(f"{label}: its input moved by {change.ratio:.4g} times the declared sensitivity")
         self.coins.turn()
         if isinstance(what, SparseVector):
             self.sessions.append(compute())
@@ -343,7 +350,7 @@ class _Player:
         if isinstance(what, SparseVectorSession):
             what.asked += 1
             what.above += expected.outcome is not False
-        return _own(expected.outcome)
+        return _copied(expected.outcome)
 
     def _stop(self, finding: str) -> None:
         self.findings.append(finding)

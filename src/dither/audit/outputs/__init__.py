@@ -1,1 +1,1 @@
-"""Outputs of any kind in one canonical form, and whether two of them are equal."""
+"""Outputs of arbitrary type: how they are observed, their canonical form, and their exact comparison."""

@@ -1,11 +1,12 @@
-"""One canonical form of every output, which loses nothing.
+"""A lossless canonical form of outputs of arbitrary type.
 
-An output is taken apart into *leaves*, each under a path: the number itself, ``[3]`` of a list, ``['north']`` of a
-dict, whether a key or an element is there, a cell of a table, its index, the names and types of its columns, the type
-and the message of an error. A leaf is a *kind* (the exact type of a number, or a text that stands for anything else)
-and possibly a number or a vector of them. Two outputs that whoever gets them can tell apart differ in a leaf; two that
-are equal in value, type, names, index, shape and order have the same leaves. Nothing is rounded or cut off: what a
-64-bit float or integer does not hold (long integers, decimals, fractions, extended floats) has leaves for the rest.
+An output is decomposed into *leaves*, each with a path: the number itself, ``[3]`` of a list, ``['north']`` of a dict,
+the presence of a key or an element, a cell of a table, its index, the names and types of its columns, the type and
+message of an error, a warning. A leaf has a *kind* (the exact type of a number, or a text that represents anything
+else) and possibly a number or a vector of numbers. Outputs that a recipient can distinguish differ in some leaf;
+outputs that are equal in value, type, names, index, shape and order have identical leaves. Nothing is rounded or
+truncated: values that a 64-bit float or integer cannot represent (long integers, decimals, fractions, extended floats)
+have additional leaves for the remainder.
 
 >>> [(path, leaf.kind) for path, leaf in leaves({"n": 2.5})]
 [(' type', 'dict'), (' keys', "'n'"), ("['n']", 'float')]
@@ -35,7 +36,7 @@ from dither.audit.outputs.equality import attributes
 Array = NDArray[Any]
 
 MODULUS = 4512611027925 << 20
-"""Any integer modulo this has its residues modulo 2^20 and modulo every odd number up to 31."""
+"""The residue modulo this number determines the residues modulo 2^20 and modulo every odd number up to 31."""
 _EXACT = 1 << 53
 _WORD = (1 << 62) - 1
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
@@ -44,7 +45,7 @@ _KEYS = (str, int, bool, float, bytes, type(None))
 
 @dataclass(frozen=True)
 class Raised:
-    """An error, as an output.
+    """An error, treated as an output.
 
     >>> Raised.by(ValueError("too few"))
     Raised(kind='ValueError', message='too few')
@@ -55,22 +56,34 @@ class Raised:
 
     @classmethod
     def by(cls, error: BaseException) -> Raised:
-        """What an error shows to whoever sees it: its type, its words, its notes and the errors it came from."""
-        words, shown = list[str](), set[int]()
+        """What an error shows to its reader: its type, message, notes and the chain of its causes."""
+        messages, visited = list[str](), set[int]()
         step: BaseException | None = error
-        while step is not None and id(step) not in shown:
-            shown.add(id(step))
+        while step is not None and id(step) not in visited:
+            visited.add(id(step))
             try:
-                told = "\n".join([str(step), *map(str, getattr(step, "__notes__", ()))])
+                text = "\n".join([str(step), *map(str, getattr(step, "__notes__", ()))])
             except Exception:
-                told = "…"
-            words.append(told if step is error else f"{type(step).__qualname__}: {told}")
+                text = "…"
+            messages.append(text if step is error else f"{type(step).__qualname__}: {text}")
             step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
-        return cls(type(error).__qualname__, "\n".join(words))
+        return cls(type(error).__qualname__, "\n".join(messages))
+
+
+@dataclass(frozen=True)
+class Warned:
+    """An output together with the category and message of every warning issued while it was computed.
+
+    >>> Warned(0.5, (("RuntimeWarning", "overflow encountered"),)).output
+    0.5
+    """
+
+    output: Any
+    warnings: tuple[tuple[str, str], ...]
 
 
 class Leaf(NamedTuple):
-    """A kind, and a number (int, float) or a vector (64-bit integers or floats) if it has one.
+    """A kind, with a number (int, float) or a vector (64-bit integers or floats) where there is one.
 
     >>> Leaf("float32", 0.5)
     Leaf(kind='float32', value=0.5)
@@ -80,8 +93,8 @@ class Leaf(NamedTuple):
     value: Any = None
 
 
-class _Leave:
-    """On the stack: the end of a container."""
+class _EndOfContainer:
+    """A marker on the stack for the end of a container."""
 
     def __init__(self, thing: object) -> None:
         self.thing = thing
@@ -91,9 +104,9 @@ Child = tuple[str, Any]
 
 
 def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
-    """Every leaf of an output, in an order that only the output decides."""
+    """Every leaf of an output with its path, in an order that depends only on the output."""
     stack: list[Child] = [("", output)]
-    inside: dict[int, int] = {}  # containers that are open, with their depth
+    inside: dict[int, int] = {}  # the depth of every container that is being visited
     while stack:
         path, thing = stack.pop()
         kind = type(thing)
@@ -101,7 +114,7 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
             yield path, thing
         elif kind is float:
             yield path, Leaf("float", thing)
-        elif kind is _Leave:
+        elif kind is _EndOfContainer:
             del inside[id(thing.thing)]
         elif id(thing) in inside:
             yield path, Leaf(f"itself, {len(inside) - inside[id(thing)]} up")
@@ -113,7 +126,7 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
                 done += 1
             if done < len(children):
                 inside[id(thing)] = len(inside)
-                stack.append((path, _Leave(thing)))
+                stack.append((path, _EndOfContainer(thing)))
                 stack.extend([(path + name, child) for name, child in reversed(children[done:])])
 
 
@@ -135,17 +148,17 @@ def digest(output: Any) -> bytes:
 
 
 def name_of(key: Any) -> str:
-    """A key of a dict or an element of a set, in a path: other keys have other names."""
+    """The name of a dict key or set element within a path; distinct keys have distinct names."""
     if type(key) in _KEYS or (type(key) is tuple and all(type(part) in _KEYS for part in key)):
         return repr(key)
     return f"{type(key).__qualname__}:{digest(key).hex()}"
 
 
 def _parts(thing: Any) -> list[Child]:
-    """A leaf, or what a thing consists of."""
-    own = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
-    for open_it in own:
-        result = open_it(thing)
+    """A single leaf, or the named parts of a value."""
+    decomposers = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
+    for decompose in decomposers:
+        result = decompose(thing)
         if result is not None:
             return result
     return _object(thing)
@@ -163,16 +176,18 @@ def _scalar(thing: Any) -> list[Child] | None:
         return [("", Leaf(repr(thing)))]
     if kind is Raised:
         return [("", Leaf(f"raised {thing.kind}")), (" message", thing.message)]
+    if kind is Warned:
+        return [(" warnings", thing.warnings), ("", thing.output)]
     return None
 
 
 def _quoted(text: str | bytes) -> str:
-    """A text as it is, a letter for a letter or a byte, in quotes: nothing else begins with them."""
+    """A text in quotes, one character per character or byte; no other kind begins with a quote."""
     return f"'{text}'" if isinstance(text, str) else f"b'{text.decode('latin-1')}'"
 
 
 def _long(value: int, kind: str) -> list[Child]:
-    """An integer that a float does not hold: residues and low bits by themselves, and all of its digits."""
+    """An integer that no float represents exactly: its residues, its low bits and all of its digits."""
     short = value if -(1 << 63) <= value < 1 << 63 else _real(value)
     return [
         ("", Leaf(kind, short)),
@@ -190,7 +205,7 @@ def _real(value: Any) -> float:
 
 
 def _number(thing: Any) -> list[Child] | None:
-    """Numbers that are not Python's own, and subclasses of those with what else they hold."""
+    """Numbers of other types, and subclasses of built-in scalars with their attributes."""
     kind = type(thing).__qualname__
     if isinstance(thing, np.generic):
         return _numpy(thing)
@@ -198,19 +213,23 @@ def _number(thing: Any) -> list[Child] | None:
         sign, digits, exponent = thing.as_tuple()
         real = np.nan if thing.is_nan() else _real(thing)
         result: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
-        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_more(thing)]
+        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_attribute_parts(thing)]
     if isinstance(thing, Fraction):
         parts = [(" numerator", thing.numerator), (" denominator", thing.denominator)]
-        return [("", Leaf(kind, _real(thing))), *parts, *_more(thing)]
+        return [("", Leaf(kind, _real(thing))), *parts, *_attribute_parts(thing)]
     if isinstance(thing, float):
-        return [("", Leaf(kind, float(thing))), *_more(thing)]
+        return [("", Leaf(kind, float(thing))), *_attribute_parts(thing)]
     if isinstance(thing, complex):
-        return [("", Leaf(kind)), (" real", thing.real), (" imaginary", thing.imag), *_more(thing)]
+        return [("", Leaf(kind)), (" real", thing.real), (" imaginary", thing.imag), *_attribute_parts(thing)]
     if isinstance(thing, int):
-        return [("", Leaf(kind, int(thing) if abs(thing) <= _EXACT else None)), (" whole", int(thing)), *_more(thing)]
+        return [
+            ("", Leaf(kind, int(thing) if abs(thing) <= _EXACT else None)),
+            (" whole", int(thing)),
+            *_attribute_parts(thing),
+        ]
     if isinstance(thing, (str, bytes, bytearray)):
         plain = str.__str__(thing) if isinstance(thing, str) else bytes(thing)
-        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_more(thing)]
+        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_attribute_parts(thing)]
     return None
 
 
@@ -221,7 +240,7 @@ def _view(thing: Any) -> list[Child] | None:
     return [(" type", Leaf(shown)), ("", thing.tobytes())]
 
 
-def _more(thing: Any) -> list[Child]:
+def _attribute_parts(thing: Any) -> list[Child]:
     return [(f".{name}", value) for name, value in sorted(attributes(thing).items())]
 
 
@@ -240,8 +259,11 @@ def _numpy(thing: Any) -> list[Child]:
 def _array(thing: Any) -> list[Child] | None:
     if not isinstance(thing, np.ndarray):
         return None
-    what = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
-    result: list[Child] = [(" shape", Leaf(f"{thing.shape} {thing.dtype}{what}")), (" length", Leaf("int", thing.size))]
+    subclass = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
+    result: list[Child] = [
+        (" shape", Leaf(f"{thing.shape} {thing.dtype}{subclass}")),
+        (" length", Leaf("int", thing.size)),
+    ]
     order = thing.flags.c_contiguous, thing.flags.f_contiguous
     if order != (True, True):
         result.append((" order", Leaf(str(order))))
@@ -270,11 +292,11 @@ def _array(thing: Any) -> list[Child] | None:
         return [*result, ("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
     if flat.dtype.names:
         return [*result, *((f".{name_of(name)}", flat[name]) for name in flat.dtype.names)]
-    return [*result, *((f"[{place}]", value) for place, value in enumerate(flat.tolist()))]
+    return [*result, *((f"[{position}]", value) for position, value in enumerate(flat.tolist()))]
 
 
 def _table(thing: Any) -> list[Child] | None:
-    """Columns, one after another; and the same once more with each row under its key."""
+    """The columns of a table, and its rows once more, each under its key."""
     columns = columns_of(thing)
     if columns is None:
         return None
@@ -287,7 +309,7 @@ def _keyed(thing: Any) -> list[Child]:
 
 def _container(thing: Any) -> list[Child] | None:
     kind = type(thing).__qualname__
-    more = [] if type(thing) in _BUILT_IN else _more(thing)
+    more = [] if type(thing) in _BUILT_IN else _attribute_parts(thing)
     if isinstance(thing, Mapping):
         names = [name_of(key) for key in thing]
         values = [(f"[{name}]", value) for name, value in zip(names, thing.values(), strict=True)]
@@ -303,7 +325,7 @@ def _container(thing: Any) -> list[Child] | None:
 
 
 def _sequence(thing: Any, kind: str) -> list[Child]:
-    """Elements; as one vector if they are numbers of one type, all exact in it."""
+    """The elements of a sequence, as one vector if they are numbers of one type that 64 bits represent exactly."""
     length: Child = (" length", Leaf("int", len(thing)))
     kinds = set(map(type, thing))
     if len(kinds) == 1:
@@ -314,7 +336,7 @@ def _sequence(thing: Any, kind: str) -> list[Child]:
         if (element is int or element is np.int64) and all(-_EXACT <= value <= _EXACT for value in thing):
             vector = np.array(thing, dtype=np.int64)
             return [(" type", Leaf(f"{kind} of {element.__name__}")), length, ("", Leaf("ints", vector))]
-    return [(" type", Leaf(kind)), length, *((f"[{place}]", value) for place, value in enumerate(thing))]
+    return [(" type", Leaf(kind)), length, *((f"[{position}]", value) for position, value in enumerate(thing))]
 
 
 def _callable(thing: Any) -> list[Child] | None:
@@ -330,7 +352,11 @@ def _callable(thing: Any) -> list[Child] | None:
         if home is not None and vars(home).get(thing.__qualname__) is thing:
             return [("", Leaf(f"function {name}"))]
         names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
-        return [(" type", Leaf("function")), *((f".{name}", getattr(thing, name)) for name in names), *_more(thing)]
+        return [
+            (" type", Leaf("function")),
+            *((f".{name}", getattr(thing, name)) for name in names),
+            *_attribute_parts(thing),
+        ]
     if isinstance(thing, CodeType):
         held = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
         return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in held)]
@@ -346,14 +372,14 @@ _OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
 
 def _object(thing: Any) -> list[Child]:
     kind: Child = (" type", Leaf(f"{type(thing).__module__}.{type(thing).__qualname__}"))
-    own = _more(thing)
-    if own:
-        return [kind, *own, *_keyed(thing)]
+    stored = _attribute_parts(thing)
+    if stored:
+        return [kind, *stored, *_keyed(thing)]
     try:
-        kept = thing.__reduce_ex__(4)
+        reduced = thing.__reduce_ex__(4)
     except Exception:  # a lock, a connection, a generator
         return [kind, ("", Leaf(_ADDRESS.sub("", repr(thing))))]
-    return [kind, (" kept", kept)]
+    return [kind, (" kept", reduced)]
 
 
-__all__ = ["MODULUS", "Leaf", "Raised", "digest", "leaves", "name_of"]
+__all__ = ["MODULUS", "Leaf", "Raised", "Warned", "digest", "leaves", "name_of"]

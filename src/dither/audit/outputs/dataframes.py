@@ -1,8 +1,8 @@
-"""Tables of every library as named parts, and their rows under keys.
+"""Tables of all supported libraries as named parts, by column and by row.
 
-``columns_of`` loses nothing: index, names, types and values, one column after another. ``keyed_rows`` says the same
-again with each number under the key of its row, so that a row can be compared with the same row of another run
-wherever it stands.
+``columns_of`` is lossless: it returns index, names, types and values column by column. ``keyed_rows`` repeats the
+numbers under the key of their row, so that a row can be compared with the same row of another run regardless of its
+position.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Child = tuple[str, Any]
 
 
 def columns_of(thing: Any) -> list[Child] | None:
-    """The parts of an index, a Series or a table of pandas, polars, Arrow or dither; None of anything else."""
+    """The parts of an index, a Series or a table of pandas, polars, Arrow or dither; None for anything else."""
     if isinstance(thing, type):
         return None
     if hasattr(thing, "to_flat_index") and hasattr(thing, "names"):
@@ -29,17 +29,17 @@ def columns_of(thing: Any) -> list[Child] | None:
         shared: list[Child] = [(" index", thing.index), (" attributes", thing.attrs)]
         if thing.ndim == 1:
             return [(" name", thing.name), (" dtype", str(thing.dtype)), *shared, ("", _values(thing))]
-        parts = [(f"{{{place}}}", _column(thing.iloc[:, place])) for place in range(thing.shape[1])]
+        parts = [(f"{{{position}}}", _column(thing.iloc[:, position])) for position in range(thing.shape[1])]
         return [(" columns", thing.columns), (" length", len(thing)), *shared, *parts]
     if hasattr(thing, "get_columns") and hasattr(thing, "schema"):  # a polars frame
-        parts = [(f"{{{place}}}", column.to_list()) for place, column in enumerate(thing.get_columns())]
+        parts = [(f"{{{position}}}", column.to_list()) for position, column in enumerate(thing.get_columns())]
         return [(" schema", [(name, str(kind)) for name, kind in thing.schema.items()]), *parts]
     if hasattr(thing, "to_list") and hasattr(thing, "to_arrow") and hasattr(thing, "dtype"):  # a polars Series
         return [(" name", thing.name), (" dtype", str(thing.dtype)), ("", thing.to_list())]
     if hasattr(thing, "to_pylist"):
         if hasattr(thing, "schema"):
             schema = thing.schema.to_string(show_schema_metadata=True, truncate_metadata=False)
-            parts = [(f"{{{place}}}", column.to_pylist()) for place, column in enumerate(thing.columns)]
+            parts = [(f"{{{position}}}", column.to_pylist()) for position, column in enumerate(thing.columns)]
             return [(" schema", schema), (" length", thing.num_rows), *parts]
         return [(" dtype", str(thing.type)), ("", thing.to_pylist())]
     return None
@@ -52,28 +52,26 @@ def _column(series: Any) -> list[Any]:
 
 def _values(series: Any) -> Any:
     if hasattr(series, "cat") or hasattr(series, "categories"):
-        held = series.cat if hasattr(series, "cat") else series
-        return [np.asarray(held.codes), held.categories, bool(held.ordered)]
+        categorical = series.cat if hasattr(series, "cat") else series
+        return [np.asarray(categorical.codes), categorical.categories, bool(categorical.ordered)]
     return series.to_numpy() if isinstance(series.dtype, np.dtype) else series.tolist()
 
 
 def keyed_rows(thing: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
-    """The number of rows, which keys there are (Ellipsis stands for a key that is there), and each number under its
-    row's key.
+    """The number of rows, the presence of every key (as Ellipsis), and every number under the key of its row.
 
-    The key of a row is whatever in it is neither a number nor missing; rows with the same key are told apart by their
-    place among each other.
+    The key of a row consists of its values that are neither numbers nor missing; rows with equal keys are numbered.
     """
     table = _rows(thing)
     if table is None:
         return
     names, rows = table
-    count, seen = 0, dict[str, int]()
+    count, occurrences = 0, dict[str, int]()
     for row in rows:
         count += 1
         key = ", ".join([name_of(value) for value in row if not _is_number(value)])
-        seen[key] = seen.get(key, 0) + 1
-        key = key if seen[key] == 1 else f"{key} ({seen[key]})"
+        occurrences[key] = occurrences.get(key, 0) + 1
+        key = key if occurrences[key] == 1 else f"{key} ({occurrences[key]})"
         yield f" has row {key}", ...
         for name, value in zip(names, row, strict=True):
             if _is_number(value):
@@ -104,7 +102,7 @@ def _rows(thing: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
 
 
 def _flat(row: tuple[Any, ...], plain: bool) -> tuple[Any, ...]:
-    """A row with the levels of its index as cells."""
+    """A row in which the levels of its index are separate cells."""
     if plain or not isinstance(row[0], tuple):
         return row
     return (*row[0], *row[1:])

@@ -1,8 +1,8 @@
-"""Whether two results are the same, and if not, where they differ; values are never shown, and a key is one.
+"""Exact comparison of two results, and the path to the first difference.
 
-Everything that whoever gets the result could look at counts: the sign of a zero, what a mask hides, the index of a
-Series, what a function closes over, an attribute of a dict. Where nothing is known of how a thing is made, it is what
-pickling it would write.
+Everything a recipient could inspect counts: the sign of a zero, masked values, the index of a Series, the closure of a
+function, an attribute of a dict. Objects of unknown structure are compared by what pickling them would write. Reported
+paths contain no values, and dict keys count as values.
 
 >>> difference({"n": 3, "keys": ["a"]}, {"n": 3, "keys": ["b"]})
 ' at [key 2][0]'
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """The path to the first thing that differs, or None."""
+    """The path to the first difference, or None if there is none."""
     try:
         return _difference(one, other, "", {})
     except RecursionError:
@@ -37,36 +37,36 @@ def difference(one: Any, other: Any) -> str | None:
 
 
 def _difference(one: Any, other: Any, where: str, seen: Seen) -> str | None:
-    told = where and f" at {where}"
+    location = where and f" at {where}"
     pair = id(one), id(other)
     if one is other or pair in seen:
         return None
     if type(one) is not type(other):
-        return f"{told} (in its type)"
-    seen[pair] = one, other  # held, so that no other thing gets their ids
+        return f"{location} (in its type)"
+    seen[pair] = one, other  # kept alive, so that their ids are not reused
     if isinstance(one, memoryview):
         shown = [(view.format, view.shape, view.strides, view.readonly, view.tobytes()) for view in (one, other)]
-        return None if shown[0] == shown[1] else told
+        return None if shown[0] == shown[1] else location
     if isinstance(one, (int, str, bytes, bytearray, type)):
-        result = None if one == other else told
+        result = None if one == other else location
     elif isinstance(one, float):
-        result = None if _same_float(one, other) else told
+        result = None if _same_float(one, other) else location
     elif isinstance(one, complex):
-        result = None if _same_float(one.real, other.real) and _same_float(one.imag, other.imag) else told
+        result = None if _same_float(one.real, other.real) and _same_float(one.imag, other.imag) else location
     elif isinstance(one, (np.ndarray, np.generic)):
         result = _arrays(one, other, where, seen)
     elif isinstance(one, Set):
-        result = None if one == other and Counter(map(type, one)) == Counter(map(type, other)) else told
+        result = None if one == other and Counter(map(type, one)) == Counter(map(type, other)) else location
     elif isinstance(one, Mapping):
         if _difference([*one], [*other], "", seen) is not None:
-            return f"{told} (in its keys)"
+            return f"{location} (in its keys)"
         pairs = enumerate(zip(one.values(), other.values(), strict=True), 1)
-        result = _first(((a, b, f"{where}[key {i}]") for i, (a, b) in pairs), seen)
+        result = _first_difference(((a, b, f"{where}[key {i}]") for i, (a, b) in pairs), seen)
     elif isinstance(one, (list, tuple, deque)):
         if len(one) != len(other):
-            return f"{told} (in its length)"
+            return f"{location} (in its length)"
         pairs = enumerate(zip(one, other, strict=True))
-        result = _first(((a, b, f"{where}[{i}]") for i, (a, b) in pairs), seen)
+        result = _first_difference(((a, b, f"{where}[{i}]") for i, (a, b) in pairs), seen)
     else:
         return _objects(one, other, where, seen)
     return _attributes(one, other, where, seen) if result is None else result
@@ -79,26 +79,28 @@ def _same_float(one: float, other: float) -> bool:
 
 
 def _arrays(one: Any, other: Any, where: str, seen: Seen) -> str | None:
-    told = where and f" at {where}"
+    location = where and f" at {where}"
     if one.shape != other.shape or one.dtype != other.dtype:
-        return f"{told} (in its shape or type)"
+        return f"{location} (in its shape or type)"
     if one.strides != other.strides and _order(one) != _order(other):
-        return f"{told} (in its order in memory)"
+        return f"{location} (in its order in memory)"
     if isinstance(one, np.ma.MaskedArray):
         if not np.array_equal(np.ma.getmaskarray(one), np.ma.getmaskarray(other)):
-            return f"{told} (in its mask)"
+            return f"{location} (in its mask)"
         one, other = one.data, other.data
-    here, there = np.asarray(one), np.asarray(other)
-    if here.dtype == object:
-        return _difference(here.tolist(), there.tolist(), where, seen)
-    if here.dtype.names:
-        return _first(((here[name], there[name], f"{where}[{i}]") for i, name in enumerate(here.dtype.names)), seen)
-    if here.dtype.kind == "c":
-        return _first(((here.real, there.real, where), (here.imag, there.imag, where)), seen)
-    same = np.array_equal(here, there, equal_nan=here.dtype.kind in "fmM")
-    if same and here.dtype.kind == "f":
-        same = bool(np.all((np.signbit(here) == np.signbit(there)) | np.isnan(here)))
-    return None if same else told
+    first, second = np.asarray(one), np.asarray(other)
+    if first.dtype == object:
+        return _difference(first.tolist(), second.tolist(), where, seen)
+    if first.dtype.names:
+        return _first_difference(
+            ((first[name], second[name], f"{where}[{i}]") for i, name in enumerate(first.dtype.names)), seen
+        )
+    if first.dtype.kind == "c":
+        return _first_difference(((first.real, second.real, where), (first.imag, second.imag, where)), seen)
+    same = np.array_equal(first, second, equal_nan=first.dtype.kind in "fmM")
+    if same and first.dtype.kind == "f":
+        same = bool(np.all((np.signbit(first) == np.signbit(second)) | np.isnan(first)))
+    return None if same else location
 
 
 def _order(array: Any) -> tuple[bool, bool]:
@@ -106,23 +108,23 @@ def _order(array: Any) -> tuple[bool, bool]:
 
 
 def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
-    told = where and f" at {where}"
+    location = where and f" at {where}"
     for parts_of in (_pandas, _arrow, _function, attributes):
         parts = parts_of(one), parts_of(other)
         if any(parts):
             return _named(*parts, where, seen)
-    own: Any = type(one).__eq__
+    equality: Any = type(one).__eq__
     try:
-        if own is not object.__eq__ and (one == other or (one != one and other != other)):
+        if equality is not object.__eq__ and (one == other or (one != one and other != other)):
             return None
-        kept = one.__reduce_ex__(4), other.__reduce_ex__(4)
-    except Exception:  # neither to be compared nor pickled: a lock, a connection, a generator
-        return None if _ADDRESS.sub("", repr(one)) == _ADDRESS.sub("", repr(other)) else told
-    return told if own is not object.__eq__ or _difference(*kept, "", seen) is not None else None
+        reduced = one.__reduce_ex__(4), other.__reduce_ex__(4)
+    except Exception:  # neither comparable nor picklable: a lock, a connection, a generator
+        return None if _ADDRESS.sub("", repr(one)) == _ADDRESS.sub("", repr(other)) else location
+    return location if equality is not object.__eq__ or _difference(*reduced, "", seen) is not None else None
 
 
 def _pandas(thing: Any) -> dict[str, Any]:
-    """What a Series, a frame or an index shows: two rows may have the same label, so none is looked up by it."""
+    """The content of a Series, a frame or an index, by position, since labels may be duplicated."""
     if hasattr(thing, "to_flat_index"):
         return {"names": [*thing.names], "dtype": str(thing.dtype), "values": thing.tolist()}
     if not (hasattr(thing, "iloc") and hasattr(thing, "attrs")):
@@ -146,7 +148,7 @@ def _arrow(thing: Any) -> dict[str, Any]:
 
 
 def _function(thing: Any) -> dict[str, Any]:
-    """What a function does, and what it brings along to do it with."""
+    """The code, defaults and closure of a function, or the target of a bound method."""
     if isinstance(thing, MethodType):
         return {"__func__": thing.__func__, "__self__": thing.__self__}
     if isinstance(thing, FunctionType):
@@ -158,27 +160,29 @@ def _attributes(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     return _named(attributes(one), attributes(other), where, seen)
 
 
-def _named(here: dict[str, Any], there: dict[str, Any], where: str, seen: Seen) -> str | None:
-    if {*here} != {*there}:
+def _named(first: dict[str, Any], second: dict[str, Any], where: str, seen: Seen) -> str | None:
+    if {*first} != {*second}:
         return f"{where and f' at {where}'} (in its attributes)"
-    return _first(((here[name], there[name], f"{where}.{name}".lstrip(".")) for name in here), seen)
+    return _first_difference(((first[name], second[name], f"{where}.{name}".lstrip(".")) for name in first), seen)
 
 
 def attributes(thing: Any) -> dict[str, Any]:
-    """Everything that is stored with a thing: its slots and its dict, without what was computed once and kept."""
+    """Everything stored in an object: its slots and its ``__dict__``, without cached properties."""
     if isinstance(thing, type):
         return {}
     result: dict[str, Any] = {}
-    if isinstance(thing, BaseException):  # what a traceback shows
+    if isinstance(thing, BaseException):  # which a traceback shows
         result = {name: getattr(thing, name) for name in ("args", "__cause__", "__context__", "__suppress_context__")}
     for base in type(thing).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            own = f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, own):
-                result[own] = getattr(thing, own)
+            mangled = (
+                f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+            )
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, mangled):
+                result[mangled] = getattr(thing, mangled)
     result |= getattr(thing, "__dict__", {})
-    # what was computed once and kept says when it was asked for, not what the thing is
+    # whether a cached property was computed says nothing about the value of an object
     return {
         name: value
         for name, value in result.items()
@@ -186,7 +190,7 @@ def attributes(thing: Any) -> dict[str, Any]:
     }
 
 
-def _first(parts: Iterable[Part], seen: Seen) -> str | None:
+def _first_difference(parts: Iterable[Part], seen: Seen) -> str | None:
     for one, other, where in parts:
         result = _difference(one, other, where, seen)
         if result is not None:

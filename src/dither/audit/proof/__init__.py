@@ -1,1 +1,1 @@
-"""Certificates: the worst-case privacy loss of a mechanism, computed from the law that it draws."""
+"""Certificates: the worst-case privacy loss of a mechanism, computed from the distribution that it samples."""

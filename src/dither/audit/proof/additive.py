@@ -1,18 +1,19 @@
-"""Mechanisms that add noise to numbers and vectors: which laws are drawn, and their shifts together.
+"""Mechanisms that add noise to numbers and vectors.
 
-Integers under Laplace noise get the discrete law; everything else is the ideal real release, rounded, so the real
-law's certificate covers it. Several sensitivities: every coordinate may move by its own at once, and the losses of
-independent coordinates add up.
+Integers under Laplace noise get the discrete Laplace distribution. Every other release is the ideal real-valued
+release, rounded, so the certificate of the real-valued distribution covers it. With several sensitivities, every
+coordinate may move by its own sensitivity at once, and the losses of independent coordinates add up.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
-from dither.audit.proof.evidence import BITS, Evidence, Interval, no_noise, together, worst
-from dither.audit.proof.selection import concentrated_delta
-from dither.audit.proof.shifts import corner, integer_laplace_shift, laplace_shift, normal_shift, shifted
+from dither.audit.proof.evidence import BITS, Evidence, Interval, compose, no_noise, worst_of
+from dither.audit.proof.selection import zcdp_delta
+from dither.audit.proof.shifts import integer_laplace_shift, laplace_shift, normal_shift, orthant_delta, shift_evidence
 from dither.errors import NotPrivate, message
 from dither.exact import square_root
 from dither.mechanisms import Gaussian, Laplace
@@ -22,19 +23,20 @@ from dither.randomness import MAX_SCALE, MIN_SCALE, Exponential, Law, Normal, St
 _SEVERAL = "every coordinate moved by its own sensitivity at once"
 
 
-def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
-    """The noise that ``mechanism`` draws, where coordinate i (or the whole vector) moves by ``parts[i]`` at most.
+def additive_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
+    """Evidence for the noise of ``mechanism``, where coordinate i (or the whole vector) moves by at most ``parts[i]``.
 
-    >>> added_noise(Laplace(sensitivity=1, epsilon=1), (Fraction(2),)).loss[1]
+    >>> additive_noise(Laplace(sensitivity=1, epsilon=1), (Fraction(2),)).loss[1]
     Fraction(2, 1)
     """
-    laws, scales = mechanism._laws, mechanism._scales
-    kinds = {type(law) for law in laws}
-    known = kinds <= {Normal} or kinds <= {Staircase} or all(law == Exponential(symmetric=True) for law in laws)
-    known &= kinds == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
-    known &= len(laws) == len(scales) == len(parts) == (1 if mechanism._joint else len(mechanism._steps))
-    known &= all(math.frexp(step)[0] == 0.5 for step in mechanism._steps) and math.inf not in scales
-    if not known:
+    noise = mechanism.noise
+    laws, scales = noise.laws, noise.scales
+    law_types = {type(law) for law in laws}
+    is_known = law_types in ({Normal}, {Staircase}) or all(law == Exponential(symmetric=True) for law in laws)
+    is_known &= law_types == {Normal} or not isinstance(mechanism, Gaussian) or mechanism.rho is None
+    is_known &= len(laws) == len(scales) == len(parts) == (1 if noise.joint else len(noise.lattice_steps))
+    is_known &= all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps) and math.inf not in scales
+    if not is_known:
         raise NotPrivate(
             message(
                 "mechanism",
@@ -45,10 +47,10 @@ def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
         )
     if not all(scale > 0 for scale in scales):
         return no_noise("any answers that differ")
-    if kinds == {Normal}:
+    if isinstance(laws[0], Normal):
         return _normal(mechanism, parts, scales, laws[0])
-    if kinds == {Staircase}:
-        if mechanism._joint:
+    if law_types == {Staircase}:
+        if noise.joint:
             raise NotPrivate(
                 message(
                     "mechanism",
@@ -57,57 +59,63 @@ def added_noise(mechanism: Additive, parts: tuple[Fraction, ...]) -> Evidence:
                     "pass a sequence of sensitivities",
                 )
             )
-        singles = [shifted(law, part, scale) for law, part, scale in zip(laws, parts, scales, strict=True)]
-        return singles[0] if len(singles) == 1 else together(*singles, pair=_SEVERAL, method=singles[0].method)
+        singles = [shift_evidence(law, part, scale) for law, part, scale in zip(laws, parts, scales, strict=True)]
+        return singles[0] if len(singles) == 1 else compose(*singles, pair=_SEVERAL, method=singles[0].method)
     real = _laplace(parts, scales, laws[0])
-    return worst(real, _integers(parts, scales)) if isinstance(mechanism, Laplace) else real
+    return worst_of(real, _integers(parts, scales)) if isinstance(mechanism, Laplace) else real
 
 
 def _laplace(parts: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:
-    """A shift of the sum in one coordinate is no better than all of them at once, and at the corner no worse."""
+    """Upper bounds come from the total shift in one coordinate, which is at least as bad as all coordinates at once;
+    lower bounds from one coordinate alone and from the orthant in which all losses add up.
+    """
     shifts = [part / Fraction(scale) for part, scale in zip(parts, scales, strict=True)]
-    whole = laplace_shift(sum(shifts, Fraction(0)), law)
+    total = laplace_shift(sum(shifts, Fraction(0)), law)
     if len(shifts) == 1:
-        return whole
-    alone, all_at_once = laplace_shift(max(shifts), law), corner(shifts)
+        return total
+    single = laplace_shift(max(shifts), law)
+    return Evidence(total.loss, partial(_laplace_vector_curve, total, single, tuple(shifts)), _SEVERAL, total.method)
 
-    def curve(at: Fraction) -> Interval:
-        return max(alone.at(at)[0], all_at_once(at)[0]), whole.at(at)[1]
 
-    return Evidence(whole.loss, curve, _SEVERAL, whole.method)
+def _laplace_vector_curve(
+    total: Evidence, single: Evidence, shifts: tuple[Fraction, ...], epsilon: Fraction
+) -> Interval:
+    return max(single.at(epsilon)[0], orthant_delta(shifts, epsilon)), total.at(epsilon)[1]
 
 
 def _integers(parts: tuple[Fraction, ...], scales: tuple[float, ...]) -> Evidence:
-    """Integers move by whole numbers; from scales of 2^56 on they get the real law, rounded."""
+    """Integers move by whole numbers; for scales of 2^56 and more the noise is the real distribution, rounded."""
     result = [
         integer_laplace_shift(math.floor(part), max(scale, MIN_SCALE))
         if scale <= MAX_SCALE
-        else shifted(Exponential(symmetric=True), part, scale)
+        else shift_evidence(Exponential(symmetric=True), part, scale)
         for part, scale in zip(parts, scales, strict=True)
     ]
-    return result[0] if len(result) == 1 else together(*result, pair=_SEVERAL, method=result[0].method)
+    return result[0] if len(result) == 1 else compose(*result, pair=_SEVERAL, method=result[0].method)
 
 
-def _normal(mechanism: Additive, parts: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:
-    """The distance in units of the deviations is all that counts. The discrete law, which integers get under ``rho``,
-    has the same rho: ``E_Q (p/q)^a = e^(a (a-1) rho) Z(a d) / Z(0)``, Z(u) the sum over the integers of ``exp(-(k -
-    u)^2 / (2 s^2))``, which is largest for whole u (Poisson summation).
+def _normal(mechanism: Additive, parts: tuple[Fraction, ...], scales: tuple[float, ...], law: Normal) -> Evidence:
+    """Only the distance in units of the standard deviations matters.
+
+    The discrete Gaussian, which integers get under ``rho``, satisfies zCDP with the same rho: ``E_Q (p/q)^a = e^(a
+    (a-1) rho) Z(a d) / Z(0)``, where Z(u) is the sum over the integers of ``exp(-(k - u)^2 / (2 s^2))``, which is
+    largest for integer u (Poisson summation).
     """
     shifts = [part / Fraction(scale) for part, scale in zip(parts, scales, strict=True)]
     distance: Interval = (shifts[0], shifts[0])
     if len(shifts) > 1:
         low, high = square_root(sum((shift * shift for shift in shifts), Fraction(0)), BITS)
         distance = Fraction(low, 1 << BITS), Fraction(high, 1 << BITS)
-    steps = zip(mechanism._steps, scales, strict=True)
+    steps = zip(mechanism.noise.lattice_steps, scales, strict=True)
     grain = len(scales) * max(Fraction(step) / Fraction(scale) for step, scale in steps)
     real = normal_shift(distance, law, grain, len(scales))
     if not isinstance(mechanism, Gaussian) or mechanism.rho is None:
         return real
     assert real.rho is not None
-    rho = real.rho[1]
-
-    def curve(at: Fraction) -> Interval:
-        low, high = real.at(at)
-        return low, max(high, concentrated_delta(rho, at))
-
+    curve = partial(_discrete_gaussian_curve, real, real.rho[1])
     return Evidence(None, curve, real.pair, real.method + ", and zCDP for integers", real.rho)
+
+
+def _discrete_gaussian_curve(real: Evidence, rho: Fraction, epsilon: Fraction) -> Interval:
+    low, high = real.at(epsilon)
+    return low, max(high, zcdp_delta(rho, epsilon))

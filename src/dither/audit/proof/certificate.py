@@ -1,4 +1,4 @@
-"""What was proved of a mechanism, beside what it claims."""
+"""Certificates: what was proved about a mechanism, compared with what it claims."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 @dataclass(frozen=True)
 class Certificate:
-    """The worst-case loss of a mechanism over all neighbours, enclosed, and whether its claim is proved.
+    """The worst-case privacy loss of a mechanism over all neighbors, enclosed, and whether its claim is proved.
 
-    Every bound is rigorous and rounded outward. A loss is known to 2^-128: if it equals the claim and is no rational
-    number, no enclosure could tell them apart, so that much is given.
+    Every bound is rigorous and rounded outward. Losses are computed to a precision of 2^-128, and an excess below that
+    is tolerated, since no enclosure could distinguish an irrational loss from a claim that equals it.
 
     >>> import dither as dp
     >>> from dither.audit.proof.certify import certify
@@ -34,36 +34,36 @@ class Certificate:
     """
 
     mechanism: str
-    """The mechanism, as it prints."""
+    """The representation of the mechanism."""
     claim: Guarantee
-    """What it promises."""
+    """The guarantee that it states."""
     epsilon: float
-    """The worst loss, from above; infinite where it is not pure."""
+    """An upper bound on the worst privacy loss; infinite if it is unbounded."""
     epsilon_low: float
-    """The worst loss, from below: how much some allowed neighbours really lose."""
+    """A lower bound on the worst privacy loss, attained by some pair of neighbors."""
     at: float
-    """The epsilon at which delta is given: that of the claim, or 1, unless another was asked for."""
+    """The epsilon at which delta is given: by default that of the claim, or 1."""
     delta: float
-    """delta at that epsilon, from above."""
+    """An upper bound on delta at that epsilon."""
     delta_low: float
-    """delta at that epsilon, from below."""
+    """A lower bound on delta at that epsilon."""
     rho: float | None
-    """The zCDP parameter, from above, where it is known."""
+    """An upper bound on the zCDP parameter, where it is known."""
     rho_low: float | None
-    """The same from below."""
+    """A lower bound on the zCDP parameter, where it is known."""
     holds: bool
-    """The upper bounds prove the claim."""
+    """Whether the upper bounds prove the claim."""
     refuted: bool
-    """The lower bounds disprove the claim."""
+    """Whether the lower bounds disprove the claim."""
     pair: str
-    """Which neighbours are the worst."""
+    """The worst pair of neighbors."""
     method: str
-    """How this was found."""
+    """The method of proof."""
     _evidence: Evidence = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, mechanism: str, claim: Guarantee, evidence: Evidence, at: Fraction | None = None) -> Certificate:
-        """Compare the evidence with the claim."""
+        """The certificate that compares ``evidence`` with ``claim``."""
         if at is None:
             at = Fraction(1) if isinstance(claim, ZCDP) else claim.exact[0]
         delta = evidence.at(at)
@@ -87,7 +87,7 @@ class Certificate:
         )
 
     def curve(self, epsilon: float) -> tuple[float, float]:
-        """delta(epsilon) over all neighbours that the contract allows, enclosed.
+        """delta(epsilon) over all neighbors that the contract allows, enclosed.
 
         >>> import dither as dp
         >>> from dither.audit.proof.certify import certify
@@ -99,7 +99,7 @@ class Certificate:
         return down(low), up(high)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the curve, for JSON; None where a loss is infinite.
+        """Everything except the curve, for JSON; None for infinite values.
 
         >>> import dither as dp
         >>> from dither.audit.proof.certify import certify
@@ -183,6 +183,6 @@ def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
 
 
 def _between(low: float, high: float) -> str:
-    """An interval, or one number where six digits do not tell the ends apart."""
+    """An interval, or one number if its ends agree to six digits."""
     first, last = f"{low:.6g}", f"{high:.6g}"
     return f"= {last}" if first == last else f"in [{first}, {last}]"

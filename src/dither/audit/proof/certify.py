@@ -1,8 +1,8 @@
-"""The worst-case privacy loss of a mechanism, from the law that it draws.
+"""The worst-case privacy loss of a mechanism, computed from the distribution that it samples.
 
-What is read from a mechanism is its *contract* (how far one person can move the answer, the score, the question;
-whether all scores move the same way; the limits) and its *law*: the scales it holds, the kind of its noise, its
-lattice, thresholds and rates. Its own statement is read once, at the end, to be compared with what was found.
+Two things are read from a mechanism: its *contract* (how far one person can move the answer, score or question;
+whether all scores move in the same direction; the limits) and its *distribution* (the type and scales of its noise,
+its lattice, thresholds and rates). The guarantee that the mechanism states is read only at the end, for comparison.
 """
 
 from __future__ import annotations
@@ -10,16 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from dither import arguments
-from dither.audit.proof.additive import added_noise
+from dither.audit.proof.additive import additive_noise
 from dither.audit.proof.bounded_laplace import bounded_laplace
 from dither.audit.proof.certificate import Certificate
-from dither.audit.proof.evidence import BITS, EVERYTHING, Evidence, Interval, repeated, together
+from dither.audit.proof.evidence import BITS, ONE, Evidence, Interval, compose, compose_repeated
 from dither.audit.proof.integrity import require_genuine
-from dither.audit.proof.selection import exponential_choice, noisy_choice, reach, response, top_choices
-from dither.audit.proof.shifts import below
+from dither.audit.proof.selection import (
+    exponential_selection,
+    noisy_max_selection,
+    randomized_response,
+    score_range,
+    top_k_selection,
+)
+from dither.audit.proof.shifts import cdf
 from dither.audit.proof.smooth_noise import smooth_noise
 from dither.audit.proof.sparse_vector import above_threshold
 from dither.errors import NotPrivate, WrongType, message
@@ -48,47 +55,47 @@ from dither.randomness import MIN_SCALE
 from dither.randomness.discrete import DiscreteLaplace
 
 _SCORES = "one candidate far behind, moved against all others as far as the contract allows"
-_MOST_LOSS = 2.0**14
+_MAX_EPSILON = 2.0**14
 
 
 def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """The worst-case loss, and the privacy curve, of a mechanism over all neighbours that its contract allows.
+    """The worst-case privacy loss and the privacy curve of a mechanism over all neighbors that its contract allows.
 
-    Computed from the law that is drawn, not from the mechanism's own formula. ``at`` is the epsilon for which delta is
-    shown, by default that of the claim.
+    Both are computed from the distribution that is sampled, not from the mechanism's own formula. ``at`` is the
+    epsilon for which delta is reported, by default that of the claim.
 
-    A certificate is about this object, so the object must be what its constructor builds from its parameters, of a
-    class of dither itself: a subclass, an instance or a class that was changed, and a session that was asked already
-    are refused (:mod:`dither.audit.proof.integrity`).
+    A certificate is about this object, so the object must be an instance of a class of dither exactly as its
+    constructor builds it. Subclasses, modified instances or classes, and sessions that have answered a question are
+    refused (:mod:`dither.audit.proof.integrity`).
 
-    Why the pairs that are looked at are the worst is said in the modules that look at them: ``shifts`` (added noise),
-    ``stretched`` (smooth sensitivity), ``truncated`` (limits), ``choices`` (scores, categories) and ``threshold``
-    (sparse vector).
+    The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``shifts``
+    (additive noise), ``smooth_noise`` (smooth sensitivity), ``bounded_laplace`` (noise within limits), ``selection``
+    (scores and categories) and ``sparse_vector``.
 
     >>> import dither as dp
     >>> certify(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)).holds
     True
     >>> certify(dp.SampleAndAggregate(min, blocks=5, bounds=(0, 1)))
     Traceback (most recent call last):
-    dither.errors.NotPrivate: mechanism: expected one that draws noise, got SampleAndAggregate, whose results are not
+    dither.NotPrivate: mechanism: expected one that draws noise, got SampleAndAggregate, whose results are not
     private by themselves. Fix: certify the mechanism that aggregates the results.
     """
     _proof_of(mechanism)
     require_genuine(mechanism)
-    return certificate_of_law(mechanism, at=at)
+    return certify_unchecked(mechanism, at=at)
 
 
-def certificate_of_law(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """What the numbers that a mechanism holds prove, whether or not its constructor computed them.
+def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate:
+    """The certificate for the parameters that an object holds, without checking that its constructor computed them.
 
-    The half of :func:`certify` that computes. By itself it is no statement about what the object does; it shows that
-    wrong numbers are found out.
+    This is the computing half of :func:`certify`. By itself it makes no statement about what the object does; it
+    serves to show that wrong parameters are detected.
 
     >>> import dither as dp
     >>> half = dp.Laplace(sensitivity=1, epsilon=1)
     >>> object.__setattr__(half, "_scales", (0.5,))
-    >>> found = certificate_of_law(half)
-    >>> found.epsilon, found.refuted
+    >>> result = certify_unchecked(half)
+    >>> result.epsilon, result.refuted
     (2.0, True)
     """
     prove = _proof_of(mechanism)
@@ -121,107 +128,107 @@ def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
 
 
 def _name(mechanism: Any) -> str:
-    if isinstance(mechanism, (ReusableHoldout, SparseVectorSession)):  # their own words would be an address
-        return f"{type(mechanism).__name__} on {mechanism._mechanism}"
+    if isinstance(mechanism, (ReusableHoldout, SparseVectorSession)):  # their repr contains an address
+        return f"{type(mechanism).__name__} on {mechanism.mechanism}"
     return repr(mechanism)
 
 
 def _additive(mechanism: Laplace | Gaussian | Staircase) -> Evidence:
-    return added_noise(mechanism, coordinates_of(mechanism.sensitivity))
+    return additive_noise(mechanism, coordinates_of(mechanism.sensitivity))
 
 
 def _mixed(mechanism: MixedNoise) -> Evidence:
     chosen = mechanism.mechanism
     l2 = mechanism.l2_sensitivity is not None and isinstance(chosen, Gaussian)
-    return added_noise(chosen, coordinates_of(mechanism.l2_sensitivity if l2 else mechanism.sensitivity))
+    return additive_noise(chosen, coordinates_of(mechanism.l2_sensitivity if l2 else mechanism.sensitivity))
 
 
 def _exponential(mechanism: Exponential | ContinuousExponential) -> Evidence:
-    return exponential_choice(reach(mechanism), _SCORES)
+    return exponential_selection(score_range(mechanism), _SCORES)
 
 
 def _noisy_max(mechanism: NoisyMax) -> Evidence:
-    """Gumbel noise chooses as the exponential mechanism does: ``P(i wins) = w_i / sum of w``."""
+    """Gumbel noise selects as the exponential mechanism does: ``P(i wins) = w_i / sum of w``."""
     if mechanism.noise == "gumbel":
-        return exponential_choice(reach(mechanism), _SCORES)
-    return noisy_choice(reach(mechanism), mechanism.noise)
+        return exponential_selection(score_range(mechanism), _SCORES)
+    return noisy_max_selection(score_range(mechanism), mechanism.noise)
 
 
 def _top_k(mechanism: TopK) -> Evidence:
-    moved = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.each.rate)
-    return top_choices(arguments.whole(mechanism.k, "k"), moved if mechanism.monotone else 2 * moved)
+    change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.each.rate)
+    return top_k_selection(arguments.whole(mechanism.k, "k"), change if mechanism.monotone else 2 * change)
 
 
-def _response(mechanism: RandomizedResponse) -> Evidence:
-    bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MOST_LOSS)) + 2 * mechanism._k.bit_length()
-    low, high = mechanism._truth(bits)
+def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
+    k = mechanism.category_count
+    bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MAX_EPSILON)) + 2 * k.bit_length()
+    low, high = mechanism.truth_probability(bits)
     if low < high == 1 << bits:
         raise NotPrivate(
             message(
                 "epsilon", "reports that are not all but certain to be true", f"{mechanism.epsilon}", "pass 10 or less"
             )
         )
-    return response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), mechanism._k)
+    return randomized_response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), k)
 
 
 def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None) -> Evidence:
-    """The comparisons, and, if numbers are released, as many of them as the limit, each with noise of its own."""
+    """The comparisons and, for numeric sessions, up to ``limit`` answers, each with independent noise."""
     part = arguments.sensitivity(mechanism.sensitivity) if sensitivity is None else sensitivity
-    compared = above_threshold(
+    comparisons = above_threshold(
         part, mechanism.threshold_scale, mechanism.scale, mechanism.limit, monotone=mechanism.monotone
     )
     if mechanism.answer is None:
-        return compared
-    answered = repeated(added_noise(mechanism.answer, (part,)), mechanism.limit)
-    return together(compared, answered, pair=compared.pair, method=compared.method + ", plus the noisy answers")
+        return comparisons
+    answers = compose_repeated(additive_noise(mechanism.answer, (part,)), mechanism.limit)
+    method = comparisons.method + ", plus the noisy answers"
+    return compose(comparisons, answers, pair=comparisons.pair, method=method)
 
 
 def _session(session: SparseVectorSession) -> Evidence:
-    return _sparse_vector(session._mechanism)
+    return _sparse_vector(session.mechanism)
 
 
 def _holdout(holdout: ReusableHoldout) -> Evidence:
-    """A record of the holdout moves its mean, and the distance of the means, by width / n."""
-    low, high = holdout._bounds
-    result = _sparse_vector(holdout._session._mechanism, exactly((high - low) / len(holdout._holdout)))
+    """One record of the holdout moves its mean, and the difference of the two means, by at most width / n."""
+    low, high = holdout.bounds
+    result = _sparse_vector(holdout.mechanism, exactly((high - low) / holdout.holdout_size))
     return result.named(result.pair + ", the questions being means over the holdout", result.method)
 
 
 def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:
-    """Where the answer moves by more than the bound, both distances are 0: the test has the same law, and the answer,
-    which shows everything, is given with probability ``P(K > threshold)``. Elsewhere the distance moves by 1 and the
-    answer by the bound: test and answer together.
+    """Where the answer moves by more than the bound, both distances are 0: the test has the same distribution, and the
+    answer, which may reveal everything, is released with probability ``P(K > threshold)``. Elsewhere the distance
+    moves by 1 and the answer by the bound, and test and answer compose.
     """
-    half = arguments.epsilon(mechanism.epsilon) / 2
-    test, answer = Laplace(1, half), Laplace(mechanism.bound, half)  # type: ignore[arg-type]
-    parts = together(
-        added_noise(test, (Fraction(1),)),
-        added_noise(answer, (arguments.sensitivity(mechanism.bound),)),
+    test, answer = mechanism.test, mechanism.answer
+    parts = compose(
+        additive_noise(test, (Fraction(1),)),
+        additive_noise(answer, (arguments.sensitivity(mechanism.bound),)),
         pair="",
         method="",
     )
-    scale = max(test._scales[0], MIN_SCALE)
-    given = _given(scale, mechanism.threshold)
-
-    def curve(at: Fraction) -> Interval:
-        low, high = parts.at(at)
-        return max(low, given[0]), max(high, given[1])
-
+    released = _release_probability(max(test.noise.scales[0], MIN_SCALE), mechanism.threshold)
     return Evidence(
         None,
-        curve,
+        partial(_propose_test_release_curve, parts, released),
         "data whose answer moves by more than the bound, so that both distances are 0",
         "tail of the noisy distance; elsewhere test and answer composed by the sum of losses",
     )
 
 
-def _given(scale: float, threshold: int) -> Interval:
-    """P(K > threshold), K discrete Laplace."""
+def _propose_test_release_curve(parts: Evidence, released: Interval, epsilon: Fraction) -> Interval:
+    low, high = parts.at(epsilon)
+    return max(low, released[0]), max(high, released[1])
+
+
+def _release_probability(scale: float, threshold: int) -> Interval:
+    """P(K > threshold), where K is discrete Laplace noise."""
     if not scale > 0:
-        return EVERYTHING
+        return ONE
     bits = BITS
     while True:
-        low, high = below(DiscreteLaplace(scale), -(threshold + Fraction(1, 2)) / Fraction(scale), bits)
+        low, high = cdf(DiscreteLaplace(scale), -(threshold + Fraction(1, 2)) / Fraction(scale), bits)
         if high - low <= high / (1 << 64) or bits > 1 << 14:
             return low, high
         bits *= 2
@@ -234,7 +241,7 @@ _PROOFS: dict[type, Callable[[Any], Evidence]] = {
     MixedNoise: _mixed,
     BoundedLaplace: bounded_laplace,
     SmoothNoise: smooth_noise,
-    RandomizedResponse: _response,
+    RandomizedResponse: _randomized_response,
     Exponential: _exponential,
     ContinuousExponential: _exponential,
     NoisyMax: _noisy_max,

@@ -1,7 +1,8 @@
-"""What is known of the worst pair of neighbours: enclosures of its loss and of its privacy curve.
+"""Enclosures of the privacy loss and the privacy curve at the worst pair of neighbors.
 
-Every number is an interval of rationals that holds the true one. Evidence is combined in two ways only: the
-*worst* of several variants, and several parts *together*, whose losses add up.
+Every number is an interval of rationals that contains the true value. Evidence is combined in two ways: the *worst* of
+several variants, and the *composition* of independent parts, whose losses add up. Curves are functions that pickle, so
+that certificates do.
 """
 
 from __future__ import annotations
@@ -9,30 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from dither.accounting.pure import pure_delta
 from dither.exact import exp, exp_neg
 
 BITS = 256
 RESOLUTION = Fraction(1, 1 << 128)
-"""Losses are known to this at least. A loss that equals its claim and is no rational number cannot be told from
-one that exceeds it by less."""
+"""The precision of losses. An irrational loss that equals its claim cannot be distinguished from one that exceeds it
+by less than this."""
 
 FAR = Fraction(200)
-"""How far away the candidates are whose weight, exp(-200), vanishes."""
+"""The score gap at which the weight of a candidate, exp(-200), is negligible."""
 
 Interval = tuple[Fraction, Fraction]
 Curve = Callable[[Fraction], Interval]
 
-NOTHING: Interval = (Fraction(0), Fraction(0))
-EVERYTHING: Interval = (Fraction(1), Fraction(1))
+ZERO: Interval = (Fraction(0), Fraction(0))
+ONE: Interval = (Fraction(1), Fraction(1))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The worst loss over all neighbours, enclosed (None where it is infinite), and the curve delta(epsilon).
+    """The worst privacy loss over all neighbors, enclosed (None if it is infinite), and the curve delta(epsilon).
 
-    >>> e = Evidence((Fraction(1), Fraction(1)), lambda at: NOTHING, "one apart", "enumeration")
+    >>> e = Evidence((Fraction(1), Fraction(1)), lambda at: ZERO, "one apart", "enumeration")
     >>> e.at(Fraction(2))
     (Fraction(0, 1), Fraction(0, 1))
     """
@@ -42,12 +44,12 @@ class Evidence:
     pair: str
     method: str
     rho: Interval | None = None
-    """The smallest rho of its zCDP, enclosed, where it is known."""
+    """The smallest rho for which zCDP holds, enclosed, where it is known."""
 
     def at(self, epsilon: Fraction) -> Interval:
-        """delta(epsilon), kept within what the loss allows."""
+        """delta(epsilon), limited to what the loss allows."""
         if self.loss is not None and epsilon >= self.loss[1]:
-            return NOTHING
+            return ZERO
         low, high = self.curve(epsilon)
         if self.loss is not None:
             high = min(high, pure_delta(self.loss[1], epsilon))
@@ -55,7 +57,7 @@ class Evidence:
         return min(max(low, Fraction(0)), high), high
 
     def named(self, pair: str, method: str) -> Evidence:
-        """The same, in other words."""
+        """The same evidence with another description."""
         return Evidence(self.loss, self.curve, pair, method, self.rho)
 
 
@@ -65,22 +67,27 @@ def no_noise(pair: str) -> Evidence:
     >>> no_noise("any two").at(Fraction(5))[0]
     Fraction(1, 1)
     """
-    return Evidence(None, lambda _: EVERYTHING, pair, "no noise")
+    return Evidence(None, partial(_constant_curve, ONE), pair, "no noise")
 
 
-def unmoved(what: str) -> Evidence:
-    """A release that no neighbour changes.
+def unaffected(reason: str) -> Evidence:
+    """A release that is the same for all neighbors.
 
-    >>> unmoved("integers").loss
+    >>> unaffected("integers").loss
     (Fraction(0, 1), Fraction(0, 1))
     """
-    return Evidence(NOTHING, lambda _: NOTHING, f"none: {what}", "no neighbour differs", NOTHING)
+    return Evidence(ZERO, partial(_constant_curve, ZERO), f"none: {reason}", "no neighbor differs", ZERO)
 
 
-def worst(*variants: Evidence) -> Evidence:
-    """Of several variants, of which any may be released: the largest of everything, in the words of the worst.
+def _constant_curve(delta: Interval, _: Fraction) -> Interval:
+    return delta
 
-    >>> worst(unmoved("a"), no_noise("b")).pair
+
+def worst_of(*variants: Evidence) -> Evidence:
+    """The worst case over several variants, any of which may be released, described as the variant with the largest
+    loss.
+
+    >>> worst_of(unaffected("a"), no_noise("b")).pair
     'b'
     """
     if len(variants) == 1:
@@ -88,55 +95,62 @@ def worst(*variants: Evidence) -> Evidence:
     leading = max(
         variants, key=lambda item: (item.loss is None, item.loss[1] if item.loss else item.at(Fraction(1))[1])
     )
-    loss = None
-    if all(item.loss for item in variants):
-        loss = max(item.loss[0] for item in variants if item.loss), max(item.loss[1] for item in variants if item.loss)
-
-    def curve(at: Fraction) -> Interval:
-        ends = [item.at(at) for item in variants]
-        return max(end[0] for end in ends), max(end[1] for end in ends)
-
-    rho = None
-    if all(item.rho for item in variants):
-        rho = max(item.rho[0] for item in variants if item.rho), max(item.rho[1] for item in variants if item.rho)
-    return Evidence(loss, curve, leading.pair, leading.method, rho)
+    losses = [item.loss for item in variants if item.loss]
+    rhos = [item.rho for item in variants if item.rho]
+    return Evidence(
+        _largest(losses) if len(losses) == len(variants) else None,
+        partial(_worst_curve, variants),
+        leading.pair,
+        leading.method,
+        _largest(rhos) if len(rhos) == len(variants) else None,
+    )
 
 
-def together(*parts: Evidence, pair: str, method: str) -> Evidence:
-    """Independent noises about the same people, of which every part may be at its worst at once: losses add up.
+def _worst_curve(variants: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
+    return _largest([item.at(epsilon) for item in variants])
 
-    Above, the curve is that of any release with such a loss; below, that of the worst part, the others not looked at.
 
-    >>> together(unmoved("a"), unmoved("b"), pair="both", method="sum").loss
+def _largest(intervals: list[Interval]) -> Interval:
+    return max(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def compose(*parts: Evidence, pair: str, method: str) -> Evidence:
+    """Independent releases about the same people, all of which may be at their worst at once: losses add up.
+
+    The upper bound on the curve is that of any release with the total loss; the lower bound is that of the worst part,
+    with the others ignored.
+
+    >>> compose(unaffected("a"), unaffected("b"), pair="both", method="sum").loss
     (Fraction(0, 1), Fraction(0, 1))
     """
     if len(parts) == 1:
         return parts[0].named(pair, method)
-    loss = None
-    if all(part.loss for part in parts):
-        low = sum((part.loss[0] for part in parts if part.loss), Fraction(0))
-        loss = low, sum((part.loss[1] for part in parts if part.loss), Fraction(0))
-
-    def curve(at: Fraction) -> Interval:
-        return max(part.at(at)[0] for part in parts), Fraction(1)
-
-    return Evidence(loss, curve, pair, method)
+    losses = [part.loss for part in parts if part.loss]
+    total = None
+    if len(losses) == len(parts):
+        total = sum((low for low, _ in losses), Fraction(0)), sum((high for _, high in losses), Fraction(0))
+    return Evidence(total, partial(_part_curve, parts), pair, method)
 
 
-def repeated(part: Evidence, times: int) -> Evidence:
-    """The same part so many times, each with noise of its own.
+def compose_repeated(part: Evidence, times: int) -> Evidence:
+    """The composition of ``times`` independent copies of one release.
 
-    >>> repeated(unmoved("a"), 3).loss
+    >>> compose_repeated(unaffected("a"), 3).loss
     (Fraction(0, 1), Fraction(0, 1))
     """
     loss = None if part.loss is None else (times * part.loss[0], times * part.loss[1])
-    return Evidence(loss, lambda at: (part.at(at)[0], Fraction(1)), part.pair, part.method)
+    return Evidence(loss, partial(_part_curve, (part,)), part.pair, part.method)
 
 
-def exp_ends(x: Fraction, bits: int = BITS) -> Interval:
+def _part_curve(parts: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
+    """Bounds on the curve of a composition: the lower bound of its worst part, and no upper bound below 1."""
+    return max(part.at(epsilon)[0] for part in parts), Fraction(1)
+
+
+def exp_interval(x: Fraction, bits: int = BITS) -> Interval:
     """exp(x), enclosed.
 
-    >>> exp_ends(Fraction(0))
+    >>> exp_interval(Fraction(0))
     (Fraction(1, 1), Fraction(1, 1))
     """
     low, high = exp(x, bits) if x > 0 else exp_neg(-x, bits)

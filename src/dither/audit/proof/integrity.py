@@ -1,19 +1,21 @@
-"""Whether a mechanism is the one that its class and its parameters say.
+"""Integrity checks: whether a mechanism is what its class and its constructor arguments say.
 
-A certificate is computed from what a mechanism holds, so it speaks of the object only if the object will do what the
-class does with what the constructor computes. Three checks make that so:
+A certificate is computed from the attributes of a mechanism, so it applies to the object only if the object behaves as
+its class does on the attributes that the constructor computes. Three checks establish this:
 
-* *The code.* Everything that the modules behind a certificate hold is what their files define
-  (:mod:`dither.audit.proof.reference`), whenever it was changed.
-* *The source of randomness.* Whatever is drawn now, no other source being given, comes from the operating system.
-* *The object.* Its type is exactly a class of this package, and building it again from the values of its own
-  constructor arguments gives the same attributes, all of them, computed and private ones included. A subclass, an
-  attribute that was set by hand and a parameter of a type that is not known are refused.
+* *The code.* Every module behind a certificate is identical to what its file defines
+  (:mod:`dither.audit.proof.reference`), whenever it may have been changed.
+* *The source of randomness.* The default source of random words is the operating system.
+* *The object.* Its type is exactly a class of this package, and rebuilding it from its own constructor arguments gives
+  the same attributes, including all computed and private ones. Subclasses, modified attributes and parameters of
+  unknown types are refused.
 
-These find mistakes and accidents: a patch that a test left behind, a seeded source that is still in force. Code in the
-same process that means to deceive can change the checker as well, and no check inside the process can rule that out.
+These checks detect mistakes and accidents, such as a patch that a test left behind or a seeded source that is still in
+force. Code in the same process that intends to deceive can change the checker as well, which no check inside the
+process can rule out.
 
-A session that has answered cannot be told from one whose count was set back, so only one that was never asked passes.
+A session that has answered a question cannot be distinguished from one whose count was reset, so only sessions that
+were never asked pass.
 
 >>> import dither as dp
 >>> laplace = dp.Laplace(sensitivity=1, epsilon=1)
@@ -21,7 +23,7 @@ A session that has answered cannot be told from one whose count was set back, so
 >>> object.__setattr__(laplace, "_scales", (0.5,))
 >>> require_genuine(laplace)
 Traceback (most recent call last):
-dither.errors.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
+dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
 Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
@@ -41,20 +43,21 @@ import numpy as np
 
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
 from dither.errors import DitherError, NotPrivate, message
+from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
-from dither.randomness.source import _Stream
+from dither.randomness.source import KeyStream
 
 _PLAIN: frozenset[type] = frozenset(
     {type(None), bool, int, float, complex, str, bytes, fractions.Fraction, decimal.Decimal, uuid.UUID}
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 )
-_FRESH_BITS = 63
+_INITIAL_BITS = 63
 _LOCK = type(threading.Lock())
 
 
 def changed_code() -> list[str]:
-    """The names of what is not what the files of this package define."""
+    """The names of everything that differs from what the files of this package define."""
     return changed_names()
 
 
@@ -84,26 +87,36 @@ def _refuse_another_source() -> None:
 
 
 def _not_secure(source: SystemSource) -> bool:
-    """Whether a source of this type holds anything but its own stream of words."""
-    held = vars(source)
-    if held.keys() != {"_local"} or type(held["_local"]) is not threading.local:
+    """Whether the state of a source differs in kind from that of a fresh one: other attributes, or a fixed key."""
+    fresh = SystemSource()
+    fresh.word()  # starts the key stream of this thread
+    expected, state = vars(fresh), vars(source)
+    if expected.keys() != state.keys() or any(type(state[name]) is not type(expected[name]) for name in state):
         return True
-    streams = vars(held["_local"])
-    stream = streams.get("stream")
-    encryptor = type(getattr(stream, "_encrypt", None))
-    return not streams.keys() <= {"stream"} or not (
-        stream is None
-        or (type(stream) is _Stream and not stream._forever and encryptor.__module__.startswith("cryptography."))
+    for name, thread_state in state.items():
+        streams = vars(thread_state)
+        if not streams.keys() <= vars(expected[name]).keys() or not all(map(_is_fresh_stream, streams.values())):
+            return True
+    return False
+
+
+def _is_fresh_stream(stream: Any) -> bool:
+    """Whether this is a key stream that is keyed from the operating system."""
+    return (
+        type(stream) is KeyStream
+        and not stream.fixed_key
+        and type(stream.encryptor).__module__.startswith("cryptography.")
     )
 
 
 def _known(kind: type) -> bool:
-    """Whether this is a class of dither itself."""
-    return kind.__module__ in reference_modules() and vars(sys.modules[kind.__module__]).get(kind.__qualname__) is kind
+    """Whether this is a class that a module of dither defines."""
+    module = defining_module(kind)
+    return module in reference_modules() and vars(sys.modules[module]).get(kind.__qualname__) is kind
 
 
 def require_genuine(mechanism: Any, name: str | None = None) -> None:
-    """Refuse an object that is not what its class and its constructor arguments make."""
+    """Refuse an object that differs from what its constructor builds from its own arguments."""
     _refuse_changed_code()
     _refuse_another_source()
     clear_caches()
@@ -131,31 +144,24 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
 
 
 def _altered(mechanism: Any, name: str) -> str | None:
-    """The first attribute in which a mechanism differs from one built from its own arguments, or None."""
+    """The first attribute that differs from that of a mechanism rebuilt from its own arguments, or None."""
     try:
         rebuilt = _rebuilt(mechanism)
-    except (DitherError, AttributeError, TypeError, ValueError, ArithmeticError):  # no constructor accepts these values
+    except (DitherError, AttributeError, TypeError, ValueError, ArithmeticError):  # refused by the constructor
         return name
     return _attributes(rebuilt, mechanism, name)
 
 
 def _rebuilt(mechanism: Any) -> Any:
     kind = type(mechanism)
-    if kind is SparseVectorSession:
-        if (type(mechanism._mechanism), type(mechanism._threshold)) != (SparseVector, fractions.Fraction):
+    if kind in (SparseVectorSession, ReusableHoldout):
+        given = mechanism.constructor_arguments()
+        if kind is SparseVectorSession and [type(given[name]) for name in ("mechanism", "threshold")] != [
+            SparseVector,
+            fractions.Fraction,
+        ]:
             raise TypeError
-        return kind(mechanism._mechanism, mechanism._threshold, mechanism._source)
-    if kind is ReusableHoldout:
-        inner, session = mechanism._mechanism, mechanism._session
-        return kind(
-            mechanism._train,
-            mechanism._holdout,
-            bounds=mechanism._bounds,
-            epsilon=inner.epsilon,
-            threshold=session._threshold,
-            limit=inner.limit,
-            source=session._source,
-        )
+        return kind(**given)
     return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 
 
@@ -174,11 +180,11 @@ def _differing(built: Any, given: Any, name: str) -> str | None:
     if issubclass(kind, np.generic) and kind.__module__ == "numpy":
         return None if built.tobytes() == given.tobytes() else name
     if kind is np.ndarray:
-        # data, of which only the number counts here; objects are the same by their addresses
+        # arrays of data; objects in them are compared by identity
         alike = built.dtype == given.dtype and built.shape == given.shape
         return None if alike and built.tobytes() == given.tobytes() else name
     if kind is Variate:
-        return _first([_differing(built._law, given._law, f"{name}._law"), _not_fresh(given._u, name)])
+        return _first([_differing(built.law, given.law, f"{name}.law"), _not_fresh(given.uniform, name)])
     if kind is SystemSource:
         return name if _not_secure(given) else None
     if kind is _LOCK:
@@ -193,21 +199,21 @@ def _not_fresh(uniform: Any, name: str) -> str | None:
     fresh = (
         type(uniform) is LazyUniform
         and type(uniform.value) is int
-        and (uniform.bits, type(uniform._source)) == (_FRESH_BITS, SystemSource)
-        and 0 <= uniform.value < 1 << _FRESH_BITS
+        and (uniform.bits, type(uniform.source)) == (_INITIAL_BITS, SystemSource)
+        and 0 <= uniform.value < 1 << _INITIAL_BITS
     )
-    return None if fresh else f"{name}._u"
+    return None if fresh else f"{name}.uniform"
 
 
 def _attributes(built: Any, given: Any, name: str) -> str | None:
-    expected, held = dict(vars(built)), vars(given)
-    for key in held:  # what is computed once and kept is computed here too
+    expected, state = dict(vars(built)), vars(given)
+    for key in state:  # cached properties are recomputed
         if key not in expected and isinstance(getattr(type(built), key, None), functools.cached_property):
             expected[key] = getattr(built, key)
-    for key in expected.keys() ^ held.keys():
+    for key in expected.keys() ^ state.keys():
         if not isinstance(getattr(type(built), key, None), functools.cached_property):
             return f"{name}.{key}"
-    return _first(_differing(expected[key], held[key], f"{name}.{key}") for key in held)
+    return _first(_differing(expected[key], state[key], f"{name}.{key}") for key in state)
 
 
 def _first(result: Any) -> str | None:

@@ -1,1 +1,1 @@
-"""The subjects of ``dither audit``, the known-broken counterexamples, and the runner."""
+"""The subjects of ``dither audit``, the known-broken suite, and the runner."""

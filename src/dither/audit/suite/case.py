@@ -1,4 +1,4 @@
-"""What a known-broken case consists of."""
+"""A known-broken mechanism together with its repair."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from dither.guarantees import Guarantee
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A mechanism that breaks its claim on these neighbours, and one that keeps it."""
+class Counterexample:
+    """A mechanism that violates its claim on the given pair of neighbors, and a repaired version that satisfies it."""
 
     name: str
-    why: str
+    reason: str
+    """Why the claim is violated."""
     claim: Guarantee
-    one: Any = field(repr=False)
-    other: Any = field(repr=False)
+    x: Any = field(repr=False)
+    x_neighbor: Any = field(repr=False)
     broken: Draw = field(repr=False)
     repaired: Draw = field(repr=False)
-    glue: bool = False
-    """Whether what is wrong is around the mechanisms rather than in them."""
+    caught_by_replay: bool = False
+    """Whether the data bypass the mechanisms, so that :func:`dither.audit.replay` detects the violation too."""
 
 
-__all__ = ["Broken"]
+__all__ = ["Counterexample"]

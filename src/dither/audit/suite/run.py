@@ -1,7 +1,7 @@
-"""Putting subjects to the test: certified where there is a proof, measured from outside, replayed; a verdict each.
+"""Running an audit: every subject is certified where there is a proof, measured, replayed, and given a verdict.
 
-The confidence is that of the whole: every subject gets an equal part of its failure probability, so that a wrong
-alarm anywhere is no more likely than stated.
+The confidence is that of the whole audit: every subject receives an equal share of the failure probability, so that
+the probability of any false refutation is at most the stated one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dither.errors import NotPrivate
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 
 _DELTA = 1e-6
-_FEWEST, _MOST, _PILOT = 500, 200_000, 4
+_MIN_TRIALS, _MAX_TRIALS, _WARM_UP = 500, 200_000, 4
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one subject, in plain values.
+    """The findings about one subject, as plain values.
 
     >>> Row("mine", "function", "ε = 1", 1.0, 0.0, None, None, None, "not refuted", 0.1).refuted
     False
@@ -51,17 +51,17 @@ class Row:
 
     @property
     def refuted(self) -> bool:
-        """Whether it is not what it claims."""
+        """Whether the claim was refuted."""
         return self.verdict == "REFUTED"
 
 
 @dataclass(frozen=True)
 class Audit:
-    """All that was found.
+    """The findings about all subjects.
 
     >>> from dither.audit.suite.subjects import subjects
-    >>> found = audit(subjects()[:2], seconds=0.05)
-    >>> found.passed, [row.verdict for row in found.rows]
+    >>> result = audit(subjects()[:2], seconds=0.05)
+    >>> result.passed, [row.verdict for row in result.rows]
     (True, ['proved', 'proved'])
     """
 
@@ -71,7 +71,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was refuted."""
+        """Whether no claim was refuted."""
         return not any(row.refuted for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,20 +86,20 @@ def audit(
     seconds: float = 1.0,
     confidence: float = 0.999,
     processes: int | None = None,
-    tell: Callable[[Row], None] | None = None,
+    on_row: Callable[[Row], None] | None = None,
 ) -> Audit:
-    """Put subjects to the test, by default all that are built in.
+    """Audit subjects, by default everything that is built in.
 
     Parameters
     ----------
     seconds
-        About how long to sample each.
+        The approximate time for sampling each subject.
     confidence
-        The probability that nothing is refuted that is what it claims.
+        The probability that no true claim is refuted.
     processes
-        How many to work in; by default as many as there are cores. They are forks.
-    tell
-        Called with every row as it is found.
+        The number of processes, by default the number of cores. They are forks.
+    on_row
+        A function that is called with every row as soon as it is complete.
 
     Examples
     --------
@@ -107,48 +107,49 @@ def audit(
     >>> audit(subjects()[:1], seconds=0.05).rows[0].verdict
     'proved'
     """
-    begin = time.perf_counter()
-    these = list(subjects() if chosen is None else chosen)
+    start = time.perf_counter()
+    selected = list(subjects() if chosen is None else chosen)
     level = arguments.confidence(confidence)
-    item = 1 - (1 - level) / max(len(these), 1)
+    subject_confidence = 1 - (1 - level) / max(len(selected), 1)
     limit = float(arguments.positive(seconds, "seconds"))
     workers = arguments.whole(processes or os.cpu_count() or 1, "processes")
     rows = []
-    for row in _rows(these, limit, item, min(workers, len(these) or 1)):
+    for row in _rows(selected, limit, subject_confidence, min(workers, len(selected) or 1)):
         rows.append(row)
-        if tell is not None:
-            tell(row)
-    return Audit(tuple(rows), level, time.perf_counter() - begin)
+        if on_row is not None:
+            on_row(row)
+    return Audit(tuple(rows), level, time.perf_counter() - start)
 
 
-_AT_WORK: list[Subject] = []  # functions do not pickle: forks find them here
+_IN_PROGRESS: list[Subject] = []  # functions do not pickle, so forks find them here
 
 
-def _rows(these: list[Subject], limit: float, each: float, workers: int) -> Iterator[Row]:
+def _rows(selected: list[Subject], limit: float, confidence: float, workers: int) -> Iterator[Row]:
     if workers == 1 or "fork" not in multiprocessing.get_all_start_methods():
-        yield from (examine(subject, seconds=limit, confidence=each) for subject in these)
+        yield from (examine(subject, seconds=limit, confidence=confidence) for subject in selected)
         return
-    _AT_WORK[:] = these
+    _IN_PROGRESS[:] = selected
+    count = len(selected)
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
     try:
-        yield from pool.map(_numbered, range(len(these)), [limit] * len(these), [each] * len(these))
+        yield from pool.map(_examine_index, range(count), [limit] * count, [confidence] * count)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        _AT_WORK.clear()
+        _IN_PROGRESS.clear()
 
 
-def _numbered(place: int, limit: float, each: float) -> Row:
-    return examine(_AT_WORK[place], seconds=limit, confidence=each)
+def _examine_index(index: int, limit: float, confidence: float) -> Row:
+    return examine(_IN_PROGRESS[index], seconds=limit, confidence=confidence)
 
 
 def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999) -> Row:
-    """Put one subject to the test.
+    """Audit one subject.
 
     >>> from dither.audit.suite.subjects import subjects
     >>> examine(subjects()[0], seconds=0.05).verdict
     'proved'
     """
-    begin = time.perf_counter()
+    start = time.perf_counter()
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))
     mechanism = subject.mechanism() if isinstance(subject.mechanism, partial) else subject.mechanism
@@ -156,15 +157,15 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
     if mechanism is not None:
         try:
             certificate = certify(mechanism)
-        except NotPrivate:  # it is not what it is said to be, whatever it does
+        except NotPrivate:  # the object is not what its class and parameters say
             refused = True
     replayed = measured = None
     if subject.replayed:
-        replayed = replay(lambda x: subject.draw(x, 1), subject.one, subject.other, claim=subject.claim)
+        replayed = replay(lambda x: subject.draw(x, 1), subject.x, subject.x_neighbor, claim=subject.claim)
     if subject.measured:
         trials = _affordable(subject, seconds)
         measured = measure(
-            subject.draw, subject.one, subject.other, batch=True, trials=trials, confidence=confidence, claim=claim
+            subject.draw, subject.x, subject.x_neighbor, batch=True, trials=trials, confidence=confidence, claim=claim
         )
     refuted = any(
         (
@@ -184,20 +185,20 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
         None if measured is None else measured.to_dict(),
         None if replayed is None else replayed.to_dict(),
         "REFUTED" if refuted else "not refuted" if certificate is None else "proved",
-        time.perf_counter() - begin,
+        time.perf_counter() - start,
     )
 
 
 def _affordable(subject: Subject, seconds: float) -> int:
-    """How many runs a side fit in the time, from a few: the first also builds tables."""
+    """The number of runs per data set that fit into the time, estimated from a few after a warm-up."""
     count, taken = 1, 0.0
-    while taken < seconds / 20 and count < _MOST:
+    while taken < seconds / 20 and count < _MAX_TRIALS:
         count *= 4
-        begin = time.perf_counter()
-        with suppress(Exception):  # an error is an outcome, which is measured
-            subject.draw(subject.one, count)
-        taken = time.perf_counter() - begin if count > _PILOT else 0.0
-    return int(min(max(count * seconds / 2 / max(taken, 1e-9), _FEWEST), _MOST))
+        start = time.perf_counter()
+        with suppress(Exception):  # an error is an output and will be measured
+            subject.draw(subject.x, count)
+        taken = time.perf_counter() - start if count > _WARM_UP else 0.0
+    return int(min(max(count * seconds / 2 / max(taken, 1e-9), _MIN_TRIALS), _MAX_TRIALS))
 
 
 __all__ = ["Audit", "Row", "audit", "examine"]

@@ -1,7 +1,7 @@
-"""What ``dither audit`` looks at: every mechanism, statistic and release there is, at neighbours that are hard for it.
+"""The subjects of ``dither audit``: all built-in mechanisms, statistics and releases, each at a difficult pair.
 
-A subject has a claim, a function ``(data, size) -> size outputs`` and two neighbouring data sets; a mechanism can be
-certified as well, and whatever is made of mechanisms can be replayed.
+A subject has a claim, a function ``(data, size) -> size outputs`` and two neighboring data sets. Mechanisms can be
+certified as well, and everything that is composed of mechanisms can be replayed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dither import density, stats
+from dither.audit.outputs.observe import observe_runs
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import (
     BoundedLaplace,
@@ -40,39 +41,48 @@ Draw = Callable[[Any, int], Any]
 
 @dataclass(frozen=True)
 class Subject:
-    """Something that claims to be private, and how to put it to the test."""
+    """Code with a privacy claim, and how to test it."""
 
     name: str
     kind: str
     """``mechanism``, ``statistic``, ``density``, ``table`` or ``learning``."""
     claim: Guarantee
-    one: Any = field(repr=False)
-    other: Any = field(repr=False)
+    x: Any = field(repr=False)
+    x_neighbor: Any = field(repr=False)
     draw: Draw = field(repr=False)
     mechanism: Any = field(default=None, repr=False)
-    """What can be certified, or a function that makes it: a session belongs to the process that starts it."""
+    """The object to certify, or a ``partial`` that builds it, since a session belongs to the process that starts it."""
     measured: bool = True
-    """Whether it is quick enough to be run thousands of times."""
+    """Whether to measure it, which takes thousands of runs."""
     replayed: bool = True
-    """Whether all its noise is drawn by mechanisms."""
+    """Whether to replay it, which requires that mechanisms draw all of its noise."""
 
 
 def subjects() -> list[Subject]:
-    """All of them.
+    """All subjects.
 
     >>> len(subjects()) > 40
     True
     """
-    return [*_noises(), *_smooth(), *_choices(), *_sessions(), *_statistics(), *_densities(), *_tables(), *_learning()]
+    return [
+        *_noises(),
+        *_smooth(),
+        *_selections(),
+        *_sessions(),
+        *_statistics(),
+        *_densities(),
+        *_tables(),
+        *_learning(),
+    ]
 
 
-def each(function: Callable[[Any], Any]) -> Draw:
-    """One run after another."""
-    return lambda x, size: [function(x) for _ in range(size)]
+def repeated_runs(function: Callable[[Any], Any]) -> Draw:
+    """A batch function that calls ``function`` once per output; errors and warnings are part of the outputs."""
+    return partial(observe_runs, function)
 
 
 def _filled(mechanism: Any) -> Draw:
-    """Many releases of one number at once: every coordinate has noise of its own."""
+    """A batch function for mechanisms that add independent noise to every coordinate."""
     return lambda x, size: mechanism.release(np.full(size, x))
 
 
@@ -93,15 +103,27 @@ def _noises() -> Iterator[Subject]:
     ):
         yield Subject(name, "mechanism", mechanism.guarantee, one, other, _filled(mechanism), mechanism)
     stairs = Staircase(1, 2)
-    yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, each(stairs.release), stairs)
+    yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, repeated_runs(stairs.release), stairs)
     split = Laplace([1, 2], 1)
     yield Subject(
-        "Laplace, two sensitivities", "mechanism", split.guarantee, [0.0, 0.0], [1.0, 2.0], each(split.release), split
+        "Laplace, two sensitivities",
+        "mechanism",
+        split.guarantee,
+        [0.0, 0.0],
+        [1.0, 2.0],
+        repeated_runs(split.release),
+        split,
     )
     bounded = BoundedLaplace(1, 1, 0, 10)
     for name, one, other in (("real numbers", 0.0, 1.0), ("whole numbers", 0, 1)):
         yield Subject(
-            f"bounded Laplace, {name}", "mechanism", bounded.guarantee, one, other, each(bounded.release), bounded
+            f"bounded Laplace, {name}",
+            "mechanism",
+            bounded.guarantee,
+            one,
+            other,
+            repeated_runs(bounded.release),
+            bounded,
         )
     for categories in (2, 5):
         response = RandomizedResponse(1, categories)
@@ -123,11 +145,17 @@ def _smooth() -> Iterator[Subject]:
         size = 1.0
         wider = size * float(np.exp(noise.beta)) * (1 - 1e-12)
         yield Subject(
-            f"smooth noise, {kind}", "mechanism", noise.guarantee, (0.0, size), (size, wider), each(draw), noise
+            f"smooth noise, {kind}",
+            "mechanism",
+            noise.guarantee,
+            (0.0, size),
+            (size, wider),
+            repeated_runs(draw),
+            noise,
         )
 
 
-def _choices() -> Iterator[Subject]:
+def _selections() -> Iterator[Subject]:
     here, there = [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]
     for name, chooser in (
         ("exponential mechanism", Exponential(1, 1)),
@@ -136,30 +164,36 @@ def _choices() -> Iterator[Subject]:
         ("noisy max, exponential", NoisyMax(1, 1, noise="exponential")),
         ("permute and flip", PermuteAndFlip(1, 1)),
     ):
-        yield Subject(name, "mechanism", chooser.guarantee, here, there, each(chooser.select_index), chooser)
+        yield Subject(name, "mechanism", chooser.guarantee, here, there, repeated_runs(chooser.select_index), chooser)
     monotone = Exponential(1, 1, monotone=True)
     yield Subject(
         "exponential mechanism, monotone", "mechanism", monotone.guarantee, [0, 0, 0], [1, 0, 0],
-        each(monotone.select_index), monotone,
+        repeated_runs(monotone.select_index), monotone,
     )  # fmt: skip
     best = TopK(2, 1, 1)
-    yield Subject("top k", "mechanism", best.guarantee, here, there, each(best.select_indices), best)
+    yield Subject("top k", "mechanism", best.guarantee, here, there, repeated_runs(best.select_indices), best)
     whole = Exponential(1, 1)
     yield Subject(
         "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
-        each(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
+        repeated_runs(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
     )  # fmt: skip
     along = ContinuousExponential(1, 1, bounds=(0.0, 1.0))
     left, right = [(0.0, 0.5, [1.0]), (0.5, 1.0, [0.0])], [(0.0, 0.5, [0.0]), (0.5, 1.0, [1.0])]
     yield Subject(
-        "exponential mechanism, an interval", "mechanism", along.guarantee, left, right, each(along.release), along
+        "exponential mechanism, an interval",
+        "mechanism",
+        along.guarantee,
+        left,
+        right,
+        repeated_runs(along.release),
+        along,
     )
 
 
-def one_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
-    """What a session says to each answer, about a threshold of 0; -1000 after its end."""
-    asked = sparse.start(0.0)
-    return [-1000.0 if asked.done else float(asked.ask(float(answer))) for answer in answers]
+def run_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
+    """The responses of one session with threshold 0; -1000 after its end."""
+    session = sparse.start(0.0)
+    return [-1000.0 if session.done else float(session.ask(float(answer))) for answer in answers]
 
 
 def _above(t: float, rows: Any) -> Any:
@@ -171,24 +205,26 @@ def _sessions() -> Iterator[Subject]:
         sparse = SparseVector(1, 1, 2, numeric=numeric)
         yield Subject(
             "sparse vector" + (", numeric" if numeric else ""), "mechanism", sparse.guarantee,
-            (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), each(partial(one_session, sparse)), sparse,
+            (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), repeated_runs(partial(run_session, sparse)), sparse,
         )  # fmt: skip
     train = np.linspace(0, 1, 10)
 
-    def started(x: Any) -> ReusableHoldout:
+    def start_holdout(x: Any) -> ReusableHoldout:
         return ReusableHoldout(train, x, threshold=0.3, epsilon=1, bounds=(0, 1), limit=2)
 
-    def holdout(x: Any) -> list[float]:
-        kept = started(x)
-        return [kept.ask(partial(_above, t)).value for t in (0.2, 0.8)]
+    def ask_holdout(x: Any) -> list[float]:
+        holdout_session = start_holdout(x)
+        return [holdout_session.ask(partial(_above, t)).value for t in (0.2, 0.8)]
 
     one = np.linspace(0, 1, 10)
     other = np.append(one[:-1], 0.0)
-    yield Subject("reusable holdout", "mechanism", PureDP(1), one, other, each(holdout), partial(started, one))
+    yield Subject(
+        "reusable holdout", "mechanism", PureDP(1), one, other, repeated_runs(ask_holdout), partial(start_holdout, one)
+    )
     test = ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
     yield Subject(
         "propose, test, release", "mechanism", test.guarantee, (0.0, test.threshold), (1.0, test.threshold + 1),
-        each(lambda x: test.release(*x)), test,
+        repeated_runs(lambda x: test.release(*x)), test,
     )  # fmt: skip
 
 
@@ -200,7 +236,7 @@ def _statistics() -> Iterator[Subject]:
     ):  # fmt: skip
         function = getattr(stats, name)
         for relation in (AddRemove, ReplaceOne):
-            # ranks are most in doubt where the middle of the data is empty
+            # ranks are most uncertain where the middle of the data is empty
             one = np.append(np.zeros(5), np.ones(4)) if name in ("median", "iqr") else np.zeros(9)
             other = np.append(one, 1.0) if relation is AddRemove else np.append(one[1:], 1.0)
             if (name, relation) == ("count", ReplaceOne):
@@ -210,22 +246,24 @@ def _statistics() -> Iterator[Subject]:
                 result = function(x, epsilon=1, neighbors=relation, **how)
                 return result.counts.tolist() if hasattr(result, "counts") else result
 
-            yield Subject(f"{name}, {_words(relation)}", "statistic", PureDP(1), one, other, each(draw))
+            yield Subject(
+                f"{name}, {_relation_name(relation)}", "statistic", PureDP(1), one, other, repeated_runs(draw)
+            )
     yield Subject(
         "median, smooth", "statistic", PureDP(1), np.array([0.0, 0.0, 0.0, 1.0, 1.0]), np.array([0.0] * 4 + [1.0]),
-        each(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
+        repeated_runs(lambda x: stats.median(x, bounds=(0, 1), epsilon=1, method="smooth")),
     )  # fmt: skip
     yield Subject(
         "quantiles", "statistic", PureDP(1), np.linspace(0, 1, 9), np.linspace(0, 1, 9)[:-1],
-        each(lambda x: stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=AddRemove)),
+        repeated_runs(lambda x: stats.quantiles(x, [0.25, 0.5, 0.75], bounds=(0, 1), epsilon=1, neighbors=AddRemove)),
     )  # fmt: skip
     yield Subject(
         "mode", "statistic", PureDP(1), ["a", "b"], ["a", "a"],
-        each(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
+        repeated_runs(lambda x: stats.mode(x, ["a", "b", "c"], epsilon=1)),
     )  # fmt: skip
 
 
-def _words(relation: Neighbors) -> str:
+def _relation_name(relation: Neighbors) -> str:
     return "add or remove" if relation is AddRemove else "replace"
 
 
@@ -238,7 +276,7 @@ def _densities() -> Iterator[Subject]:
         def draw(x: Any, method: Any = method, how: Any = how) -> Any:
             return density.release(x, (0, 1), 1, method=method, **how).weights.tolist()
 
-        yield Subject(f"density, {method}", "density", PureDP(1), one, other, each(draw))
+        yield Subject(f"density, {method}", "density", PureDP(1), one, other, repeated_runs(draw))
 
 
 def _tables() -> Iterator[Subject]:
@@ -262,15 +300,15 @@ def _tables() -> Iterator[Subject]:
             with open_table(
                 x, unit="who", bounds={"amount": (0, 10)}, keys=stated, budget=budget, max_groups=2
             ) as table:
-                asked = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
-                return asked.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
+                query = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
+                return query.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)
-        yield Subject(f"table, {name}", "table", claim, one, other, each(draw), measured=False)
+        yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)
 
 
 def _learning() -> Iterator[Subject]:
-    """Fits, which are too slow to be measured here; their mechanisms are, and what reaches them is replayed."""
+    """Model fits, which are too slow to be measured; their mechanisms are subjects of their own."""
     if find_spec("sklearn") is None:
         return
     from dither import learn
@@ -278,30 +316,38 @@ def _learning() -> Iterator[Subject]:
     X = np.column_stack([np.linspace(0, 1, 40), np.tile([0.0, 1.0], 20)])
     y = (X[:, 0] > 0.5).astype(np.float64)
     extreme, fewer = np.append(X[:-1], [[0.0, 1.0]], axis=0), X[:-1]
-    told: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1)}
-    labels: dict[str, Any] = {**told, "label_bounds": (0, 1)}
-    classes: dict[str, Any] = {**told, "classes": [0, 1]}
-    for name, model, shown in (
-        ("mean", learn.Mean(**told), ("mean_",)),
+    options: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1)}
+    labels: dict[str, Any] = {**options, "label_bounds": (0, 1)}
+    classes: dict[str, Any] = {**options, "classes": [0, 1]}
+    for name, model, attributes in (
+        ("mean", learn.Mean(**options), ("mean_",)),
         ("linear regression", learn.LinearRegression(**labels), ("coef_", "intercept_")),
         ("ridge", learn.Ridge(**labels), ("coef_", "intercept_")),
         ("logistic regression", learn.LogisticRegression(**classes), ("coef_", "intercept_")),
         ("naive Bayes", learn.GaussianNB(**classes), ("theta_", "var_", "class_prior_")),
-        ("k-means", learn.KMeans(2, **told), ("cluster_centers_",)),
-        ("principal components", learn.PCA(1, **told), ("components_", "mean_")),
-        ("standard scaler", learn.StandardScaler(**told), ("mean_", "scale_")),
+        ("k-means", learn.KMeans(2, **options), ("cluster_centers_",)),
+        ("principal components", learn.PCA(1, **options), ("components_", "mean_")),
+        ("standard scaler", learn.StandardScaler(**options), ("mean_", "scale_")),
     ):
-        for words, other, relation in (("add or remove", fewer, AddRemove), ("replace", extreme, ReplaceOne)):
+        for relation_name, other, relation in (("add or remove", fewer, AddRemove), ("replace", extreme, ReplaceOne)):
 
-            def draw(data: Any, model: Any = model, shown: Any = shown, relation: Neighbors = relation) -> Any:
-                with learn.total_spent():  # an audit fits again and again, and says what one fit costs
+            def draw(
+                data: Any, model: Any = model, attributes: Any = attributes, relation: Neighbors = relation
+            ) -> Any:
+                with learn.total_spent():  # the audit fits repeatedly, and the claim is that of one fit
                     fitted = model.set_params(neighbors=relation).fit(*data)
-                return [np.asarray(getattr(fitted, name)).tolist() for name in shown]
+                return [np.asarray(getattr(fitted, name)).tolist() for name in attributes]
 
             other_y = y[: len(other)] if relation is AddRemove else np.append(y[:-1], 0.0)
             yield Subject(
-                f"{name}, {words}", "learning", model.guarantee, (X, y), (other, other_y), each(draw), measured=False
+                f"{name}, {relation_name}",
+                "learning",
+                model.guarantee,
+                (X, y),
+                (other, other_y),
+                repeated_runs(draw),
+                measured=False,
             )
 
 
-__all__ = ["Draw", "Subject", "each", "one_session", "subjects"]
+__all__ = ["Draw", "Subject", "repeated_runs", "run_session", "subjects"]

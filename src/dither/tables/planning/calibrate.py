@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
+from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
@@ -141,11 +142,7 @@ def _for_error(at: Callable[[float], Plan], error: float, least: float) -> Plan:
         raise InvalidArgument(message("error", "a larger error", error, "this one would protect nobody"))
     if reaches(low):
         return at(low)
-    for _ in range(60):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-        if high / low < 1.0005:
-            break
+    high = bisect_floats(reaches, low, high, geometric=True, tolerance=1 - 1 / 1.0005, steps=60).holds
     short = float(f"{high:.4g}")
     return at(short if short >= least and reaches(short) else high)
 

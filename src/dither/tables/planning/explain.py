@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dither.homes import public_in
 from dither.mechanisms import Gaussian
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.limitations import limitations
@@ -22,6 +23,7 @@ _WHAT = {
 }
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Explanation:
     """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost."""

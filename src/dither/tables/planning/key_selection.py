@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dither.budget_hooks import watched
 from dither.errors import InvalidArgument, message
+from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.model import Value
 from dither.tables.compile import expressions
@@ -115,9 +116,7 @@ def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySe
     low, high = 1, 2
     while noise.integer_tail(1, high, bits) > share:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if noise.integer_tail(1, middle, bits) > share else (low, middle)
+    high = bisect_integers(lambda k: noise.integer_tail(1, k, bits) <= share, low, high).holds
     return KeySelection(high, delta, groups)
 
 

@@ -91,7 +91,7 @@ def check_arity(expression: Expression) -> None:
 
     >>> check_arity(Call("+", (Literal(1),)))
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
     """
     check_size(expression)
     for node in walk(expression):

@@ -49,7 +49,7 @@ def operation(name: str) -> Operation:
 
     >>> operation("lowre")
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: operation: expected one of the known ones, got lowre. Fix: write 'lower', the
+    dither.InvalidArgument: operation: expected one of the known ones, got lowre. Fix: write 'lower', the
     nearest name.
     """
     if name not in OPERATIONS:

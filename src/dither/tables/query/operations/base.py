@@ -131,7 +131,7 @@ class Operation:
         >>> from dither.tables.query.operations import OPERATIONS
         >>> OPERATIONS["+"].check_arity(Call("+", (Literal(1),)))
         Traceback (most recent call last):
-        dither.errors.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+        dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
         """
         count = len(call.args)
         odd = self.name != "case" or count % 2 == 1

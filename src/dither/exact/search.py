@@ -89,7 +89,8 @@ def _geometric_mean(low: float, high: float) -> float:
         return high / 16
     product = low * high
     if sys.float_info.min < product < math.inf:
-        return product**0.5
+        mean: float = product**0.5
+        return mean
     return math.sqrt(low) * math.sqrt(high)
 
 

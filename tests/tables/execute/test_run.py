@@ -21,10 +21,10 @@ from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.compile import expressions as rows
 from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.measures import grid
 from dither.tables.execute import run as answering
 from dither.tables.planning import automatic, plan
 from dither.tables.planning.key_selection import every_group
-from dither.tables.planning.measures import grid
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.ranges import bounded as bounds_within
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query

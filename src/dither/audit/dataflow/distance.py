@@ -35,8 +35,8 @@ from dither.mechanisms.selection import Selection
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
+from dither.tables.compile.measures import Measure
 from dither.tables.planning.key_selection import KeySelection
-from dither.tables.planning.measures import Measure
 
 Arguments = Mapping[str, Any]
 _INTEGERS = 256

@@ -32,8 +32,8 @@ from dither.audit.suite.subjects import Draw, repeated_runs, run_session
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import resolve
+from dither.tables.compile.measures import Measure
 from dither.tables.planning.key_selection import threshold
-from dither.tables.planning.measures import Measure
 
 Floats = NDArray[np.float64]
 

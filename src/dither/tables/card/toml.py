@@ -33,7 +33,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dither.errors import DitherError, InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -303,7 +303,8 @@ def _key(key: object, type_: Type, where: str) -> Value:
                     "date": "dates without quotes", "timestamp": "dates with times, without quotes"}[type_]  # fmt: skip
         raise _wrong(where, f"{expected}, as the type {type_} says", _kind(key), f"write keys = [{EXAMPLES[type_]}]")
     if type_ == "number":
-        number = float(key)  # type: ignore[arg-type]
+        assert isinstance(key, (int, float))
+        number = float(key)
         if not math.isfinite(number):
             raise _wrong(where, "finite numbers", str(key), "remove it")
         return number
@@ -313,7 +314,7 @@ def _key(key: object, type_: Type, where: str) -> Value:
         raise _wrong(where, "text without a NUL", "one with it", "remove it")
     if isinstance(key, datetime) and key.tzinfo is not None:
         return key.astimezone(UTC).replace(tzinfo=None)
-    return key  # type: ignore[return-value]
+    return cast(Value, key)
 
 
 def _public(given: object, home: Path) -> dict[str, PublicTable]:

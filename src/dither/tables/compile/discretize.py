@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.planning.measures import Grid
+from dither.tables.compile.measures import Grid
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, double, integer
 from dither.tables.query.ranges import LEAST, MOST

@@ -27,8 +27,8 @@ from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.discretize import bin_of, whole_steps
 from dither.tables.compile.expressions import Lookup
+from dither.tables.compile.measures import SQUARE_BITS, Grid, Measure, grid
 from dither.tables.compile.queries import alias, count_rows, relation, select
-from dither.tables.planning.measures import SQUARE_BITS, Grid, Measure, grid
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
 from dither.tables.query.tree import Expression

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dither.inference import IntervalEstimate, NoisySum, mean, standard_deviation, variance
-from dither.tables.planning.measures import Measure
+from dither.tables.compile.measures import Measure
 from dither.tables.planning.plan import Plan
 from dither.tables.query.tree import Aggregate
 

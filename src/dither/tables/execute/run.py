@@ -18,7 +18,7 @@ from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.execute.estimate import estimate
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles
+from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, variance_of
 from dither.tables.planning.quantiles import choose
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -122,7 +122,7 @@ def _held(value: int) -> int:
 
 def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
     """Groups made to add up to their total, both moved as little as possible: least squares, by their variances."""
-    ratio = math.sqrt(noise.variance) / math.sqrt(of_total.variance)  # type: ignore[arg-type]
+    ratio = math.sqrt(variance_of(noise)) / math.sqrt(variance_of(of_total))
     share = ratio * ratio / (1 + ratio * ratio * len(values))
     moved: NDArray[Any] = values + (total - sum(values.tolist())) * share
     return moved

@@ -19,9 +19,9 @@ from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.model import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.planning.measures import Measure
+from dither.tables.compile.measures import Measure
 from dither.tables.query.literals import literal_type
-from dither.tables.query.tree import Column, Expression
+from dither.tables.query.tree import Call, Column, Expression
 
 MOST_COMBINATIONS = 1_000_000
 
@@ -70,8 +70,8 @@ def public_keys(stated: tuple[Value, ...] | None, value: Expression, find: Looku
         if card.keys is not None:
             return _different(card.keys, value, find)
         return (False, True) if card.type == "boolean" else None
-    if getattr(value, "op", "") == "bin":
-        return tuple(range(len(value.args) - 2))  # type: ignore[union-attr]
+    if isinstance(value, Call) and value.op == "bin":
+        return tuple(range(len(value.args) - 2))
     if expressions.compile(value, find).type == "boolean":
         return (False, True)
     return None

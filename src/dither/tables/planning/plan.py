@@ -2,7 +2,7 @@
 
 A plan is made from the question and the card alone. It reads no data, so it can be shown, checked and charged first.
 
-Measured are whole numbers for each group (:class:`~dither.tables.compile.statements.Measure`), by Laplace or Gaussian
+Measured are whole numbers for each group (:class:`~dither.tables.compile.measures.Measure`), by Laplace or Gaussian
 noise on integers, and choices among bins or keys, by the exponential mechanism. One person touches at most ``groups``
 groups, so a measure that one person changes by at most b in a group has l1 sensitivity ``groups * b`` and l2
 sensitivity ``sqrt(groups) * b``. The parts of the budget add up:
@@ -243,7 +243,8 @@ def _parts(
         elif kind == "count_value":
             parts[name], weights[name] = (Measure("values", value),), (1.0,)
         elif kind == "mode":
-            keys = aggregate.keys if aggregate.keys is not None else public_keys(None, value, find)  # type: ignore[arg-type]
+            assert value is not None
+            keys = aggregate.keys if aggregate.keys is not None else public_keys(None, value, find)
             if not keys:
                 raise InvalidArgument(
                     message(name, "public keys to choose among", "none", "pass keys=, or in the card")
@@ -374,11 +375,12 @@ def _noises(
     if noise == "gaussian":
         return gaussian
     # logarithms one by one: variances at a tiny epsilon are beyond what a float holds, and their ratio is nothing
-    better = sum(math.log(_variance(gaussian[m])) - math.log(_variance(laplace[m])) for m in shares)
+    better = sum(math.log(variance_of(gaussian[m])) - math.log(variance_of(laplace[m])) for m in shares)
     return gaussian if better < 0 else laplace
 
 
-def _variance(noise: Noise) -> float:
+def variance_of(noise: Noise) -> float:
+    """The variance of noise with one scale."""
     result = noise.variance
     assert isinstance(result, float)
     return result
@@ -390,7 +392,8 @@ def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
     epsilon = gaussian_epsilon(ratio, delta)
     while True:
         result = Gaussian(sensitivity, below(epsilon), float(delta))
-        if Fraction(result.scale) >= Fraction(sensitivity) * ratio:  # type: ignore[arg-type]
+        assert isinstance(result.scale, float)  # one sensitivity has one scale
+        if Fraction(result.scale) >= Fraction(sensitivity) * ratio:
             return result
         epsilon *= 1 - Fraction(1, 1 << 30)
 
@@ -416,4 +419,4 @@ def share_of(aggregate: Aggregate) -> Fraction:
     return at
 
 
-__all__ = ["Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "first", "make", "share_of"]
+__all__ = ["Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "first", "make", "share_of", "variance_of"]

@@ -47,7 +47,7 @@ class Engine(ABC):
         self.card = card
         self._columns: dict[str, Type] = {}
         self._opened: dict[str, Found] = {}
-        self._public: dict[str, exp.Expression] = {}
+        self._public: dict[str, exp.Expr] = {}
         self._lock = threading.RLock()
         self._stopped = False
         self._owner = Owner()
@@ -59,15 +59,15 @@ class Engine(ABC):
         """The columns of the source as they are now, from its schema."""
 
     @abstractmethod
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         """The source as it is, for FROM."""
 
     @abstractmethod
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expr:
         """A column of the source as the card's type. Never fails on a value."""
 
     @abstractmethod
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         """Something for FROM that means the query: a view of that name where the engine has them."""
 
     @abstractmethod
@@ -79,11 +79,11 @@ class Engine(ABC):
         """What to say about an engine's error, and whether its message is free of data; None if it is none of its."""
 
     @abstractmethod
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         """Remove what :meth:`stage` returned."""
 
     @abstractmethod
@@ -111,14 +111,14 @@ class Engine(ABC):
         self._opened = {name: result[name] for name in self._columns}
         self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
 
-    def _query(self, result: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
+    def _query(self, result: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
         listed = [
             exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
         return exp.select(*listed).from_(raw)
 
-    def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expression:
+    def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expr:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
         value = self._canonical(name, result, type)
         return (
@@ -126,12 +126,12 @@ class Engine(ABC):
         )
 
     @property
-    def table(self) -> exp.Expression:
+    def table(self) -> exp.Expr:
         """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
         return self._table.copy()
 
     @property
-    def empty(self) -> exp.Expression:
+    def empty(self) -> exp.Expr:
         """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
         listed = [
             exp.alias_(nodes.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
@@ -173,7 +173,7 @@ class Engine(ABC):
             raise broken("the columns that it had when it was opened", "others", "open it again")
         return result
 
-    def run(self, query: str | exp.Expression | Statement) -> Any:
+    def run(self, query: str | exp.Expr | Statement) -> Any:
         """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
 
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
@@ -184,7 +184,7 @@ class Engine(ABC):
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
 
-    def _text(self, query: str | exp.Expression | Statement) -> str:
+    def _text(self, query: str | exp.Expr | Statement) -> str:
         if isinstance(query, Statement):
             return query.text
         return query if isinstance(query, str) else nodes.render(query, self.dialect)
@@ -196,7 +196,7 @@ class Engine(ABC):
             self._stopped = False
             self._safely(lambda: self._execute(sql))
 
-    def public(self, name: str) -> exp.Expression:
+    def public(self, name: str) -> exp.Expr:
         """A public table of the card, for FROM. Give it an alias."""
         from dither.tables.engines import read_public
 
@@ -213,7 +213,7 @@ class Engine(ABC):
                 )
             return self._public[name].copy()
 
-    def stage(self, name: str, rows: Any) -> exp.Expression:
+    def stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
 
         What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
@@ -223,13 +223,13 @@ class Engine(ABC):
         with self._lock:
             return self._stage(name, rows)
 
-    def drop(self, staged: exp.Expression) -> None:
+    def drop(self, staged: exp.Expr) -> None:
         """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
         if self._owner.is_here:
             with self._lock, suppress(Exception):
                 self._drop(staged)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         """A public table where the source is, if it is there."""
         return None
 

@@ -82,7 +82,7 @@ class Duck(Engine):
     def __init__(
         self,
         card: Card | None,
-        raw: exp.Expression,
+        raw: exp.Expr,
         setup: Callable[[Any], object] = lambda _: None,
         *,
         files: tuple[str, ...] = (),
@@ -167,7 +167,7 @@ class Duck(Engine):
                 "write the files again with valid values",
             )
 
-    def _described(self, raw: exp.Expression) -> dict[str, Found]:
+    def _described(self, raw: exp.Expr) -> dict[str, Found]:
         sql = f"DESCRIBE {nodes.render(exp.select('*').from_(raw), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
@@ -188,17 +188,17 @@ class Duck(Engine):
         if len(self._connection.execute(sql).fetchall()) > 1:
             raise broken("Parquet files with the same columns", "different ones", "write them with one schema")
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return self._source.copy()
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         x = _whole_number(x) if self._csv is not None and type == "integer" else nodes.try_cast(x, type)
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
         return exp.to_table(view)
 
@@ -207,11 +207,11 @@ class Duck(Engine):
         """Whether the source is CSV files."""
         return self._csv is not None
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         self._connection.register(name, rows)
         return exp.to_table(name)
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         self._connection.unregister(staged.name)
 
     def _execute(self, sql: str) -> Any:
@@ -262,7 +262,7 @@ def _found(native: str) -> Found:
     return Found(name, _TYPES.get(name, ()))
 
 
-def _paths(paths: tuple[str, ...]) -> exp.Expression:
+def _paths(paths: tuple[str, ...]) -> exp.Expr:
     return exp.Array(expressions=[exp.Literal.string(path) for path in paths])
 
 
@@ -276,12 +276,12 @@ def of_files(source: str, card: Card | None) -> Duck:
         return Duck(
             card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
         )
-    options: dict[str, exp.Expression] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
+    options: dict[str, exp.Expr] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
     raw = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
     return Duck(card, raw, files=result.paths)
 
 
-def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:
+def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
     return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
 
 
@@ -312,7 +312,7 @@ def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = N
     return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
 
 
-def _whole_number(x: exp.Expression) -> exp.Expression:
+def _whole_number(x: exp.Expr) -> exp.Expr:
     """A cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would round."""
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]

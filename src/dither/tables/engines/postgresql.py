@@ -108,11 +108,11 @@ class Postgres(Engine):
             raise broken("a table of the database", "one that is gone", "open it again")
         return result
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return _table(self._relation[1], self._relation[2])
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
         if result.native == "numeric":
@@ -122,10 +122,10 @@ class Postgres(Engine):
             return nodes.bytewise(x, "postgres")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         return exp.Subquery(this=query)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         assert self.card is not None
         public = self.card.public[name]
         if not same_place(f"{self._url}::", public.source):
@@ -137,7 +137,7 @@ class Postgres(Engine):
         columns = {column: said.type for column, said in public.columns.items()}
         return exp.Subquery(this=self._query(result, columns, _table(schema, relation)))
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         """A temporary table: it is ours alone, and gone with the connection."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
         listed = ", ".join(
@@ -156,7 +156,7 @@ class Postgres(Engine):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
@@ -240,18 +240,18 @@ def _found(native: str, kind: str, modifier: int) -> Found:
     return Found(native, _TYPES.get(native, ()))
 
 
-def _table(schema: str, name: str) -> exp.Expression:
+def _table(schema: str, name: str) -> exp.Expr:
     return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(schema, quoted=True))
 
 
-def _whole_number(x: exp.Expression) -> exp.Expression:
+def _whole_number(x: exp.Expr) -> exp.Expr:
     """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
     low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
     high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
     return exp.Case(default=exp.null()).when(exp.and_(low, high), nodes.cast(x, "integer"))
 
 
-def _double(x: exp.Expression) -> exp.Expression:
+def _double(x: exp.Expr) -> exp.Expr:
     """An unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
 
     The limits are bare constants, which PostgreSQL reads as NUMERIC: a type by that name would come out of sqlglot's

@@ -105,7 +105,7 @@ class Spark(Engine):
         except (AnalysisException, ParseException):
             raise broken("a table that Spark knows", "none of that name", "check the name after spark::") from None
 
-    def _shared(self, frame: Any) -> exp.Expression:
+    def _shared(self, frame: Any) -> exp.Expr:
         name = f"dither_{uuid.uuid4().hex}"
         frame.createGlobalTempView(name)
         self._views.append(name)
@@ -116,11 +116,11 @@ class Spark(Engine):
         """The columns of the source."""
         return _columns_of(self._frame)
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return self._view.copy()
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
         x = nodes.cast(x, type)
@@ -128,18 +128,18 @@ class Spark(Engine):
             return _utf8(x)
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         self._session.sql(nodes.render(query, "spark")).createOrReplaceTempView(view)
         return exp.to_table(view)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         assert self.card is not None
         public = self.card.public[name]
         if not same_place("spark::", public.source):
             return None
         return self._safely(lambda: self._joined(public, f"dither_public_{len(self._public)}"))
 
-    def _joined(self, public: PublicTable, view: str) -> exp.Expression:
+    def _joined(self, public: PublicTable, view: str) -> exp.Expr:
         frame = self._read(public.source.rpartition("::")[2])
         result = _columns_of(frame)
         for column, said in public.columns.items():
@@ -147,7 +147,7 @@ class Spark(Engine):
         columns = {column: said.type for column, said in public.columns.items()}
         return self._name(view, self._query(result, columns, self._shared(frame)))
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
         listed = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
@@ -156,7 +156,7 @@ class Spark(Engine):
         # making a frame makes its session the active one, which has to stay the user's
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         self._views.remove(staged.name)
         self._user.catalog.dropGlobalTempView(staged.name)
 
@@ -226,7 +226,7 @@ def _result(native: str) -> Any:
     return arrow_type(_TYPES.get(native, ("text",))[0])
 
 
-def _utf8(x: exp.Expression) -> exp.Expression:
+def _utf8(x: exp.Expr) -> exp.Expr:
     """Text, NULL where its bytes are not UTF-8: Spark holds them all the same, and reading its answer would fail."""
     raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
     again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])

@@ -14,7 +14,7 @@ from dither.ledger import Ledger, Receipt
 from dither.tables.card import accounts as card_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.engines import connect
-from dither.tables.engines.process import OwnFolder
+from dither.tables.engines.process import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
@@ -180,7 +180,7 @@ def open(
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
     with connect(source, types=types) as engine:
-        present = engine.found()
+        present = engine.source_columns()
         schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
     for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
         raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
@@ -194,7 +194,7 @@ def open(
     }
     card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
     card = limited(card, max_incidents, min_epsilon)
-    folder = None if ledger is not None else OwnFolder()
+    folder = None if ledger is not None else PrivateFolder()
     place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
     try:
         return _opened(card, source, place, receipt, read_only, owned=folder)

@@ -31,7 +31,7 @@ withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_e
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceColumn:
     """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first."""
 
     native: str
@@ -46,7 +46,7 @@ class Engine(ABC):
     def __init__(self, card: Card | None) -> None:
         self.card = card
         self._columns: dict[str, Type] = {}
-        self._opened: dict[str, Found] = {}
+        self._opened: dict[str, SourceColumn] = {}
         self._public: dict[str, exp.Expr] = {}
         self._lock = threading.RLock()
         self._stopped = False
@@ -55,7 +55,7 @@ class Engine(ABC):
     # -- what each engine does in its own way -----------------------------------------------------------------------
 
     @abstractmethod
-    def found(self) -> Mapping[str, Found]:
+    def source_columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the source as they are now, from its schema."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Engine(ABC):
         """The source as it is, for FROM."""
 
     @abstractmethod
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expr:
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         """A column of the source as the card's type. Never fails on a value."""
 
     @abstractmethod
@@ -111,14 +111,14 @@ class Engine(ABC):
         self._opened = {name: result[name] for name in self._columns}
         self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
 
-    def _query(self, result: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
+    def _query(self, result: Mapping[str, SourceColumn], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
         listed = [
             exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
         return exp.select(*listed).from_(raw)
 
-    def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expr:
+    def _typed_column(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
         value = self._canonical(name, result, type)
         return (
@@ -151,15 +151,15 @@ class Engine(ABC):
 
     def schema(self) -> dict[str, Type]:
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
-        return {name: result.types[0] for name, result in self._safely(self.found).items() if result.types}
+        return {name: result.types[0] for name, result in self._safely(self.source_columns).items() if result.types}
 
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
-        return [name for name, result in self._safely(self.found).items() if not result.types]
+        return [name for name, result in self._safely(self.source_columns).items() if not result.types]
 
-    def check(self) -> Mapping[str, Found]:
+    def check(self) -> Mapping[str, SourceColumn]:
         """Whether the source has the card's columns with the card's types; refused if not. Reads no rows."""
-        result = self._safely(self.found)
+        result = self._safely(self.source_columns)
         folded: dict[str, str] = {}
         for name in result:
             if folded.setdefault(name.casefold(), name) != name:
@@ -167,10 +167,10 @@ class Engine(ABC):
                     message("source", "columns that differ by more than case", "two that do not", "rename one of them")
                 )
         for name, column in (self.card.columns if self.card else {}).items():
-            agrees(name, column, result)
+            check_column(name, column, result)
         if any(result.get(name) != column for name, column in self._opened.items()):
             # how a column is read was settled by the type it had
-            raise broken("the columns that it had when it was opened", "others", "open it again")
+            raise source_error("the columns that it had when it was opened", "others", "open it again")
         return result
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
@@ -294,7 +294,7 @@ class Engine(ABC):
         self.close()
 
 
-def agrees(name: str, column: ColumnCard, result: Mapping[str, Found]) -> None:
+def check_column(name: str, column: ColumnCard, result: Mapping[str, SourceColumn]) -> None:
     """Whether the source has this column of the card; refused if not."""
     if name not in result:
         near = next((other for other in result if other.casefold() == name.casefold()), None)
@@ -308,14 +308,14 @@ def agrees(name: str, column: ColumnCard, result: Mapping[str, Found]) -> None:
         raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", result[name].native, fix))
 
 
-def broken(expected: str, got: str, fix: str) -> InvalidData:
+def source_error(expected: str, got: str, fix: str) -> InvalidData:
     """A source that cannot be used."""
     return InvalidData(message("source", expected, got, fix))
 
 
 def unreadable() -> InvalidData:
     """What is said about an error while rows are read: always the same."""
-    return broken(
+    return source_error(
         "rows that the engine can read",
         "an error of the engine",
         "check the source; the engine's message is withheld, since it may hold data",

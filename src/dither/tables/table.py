@@ -15,7 +15,7 @@ from dither.ledger import Ledger, Receipt
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.engines import connect
-from dither.tables.engines.process import OwnFolder
+from dither.tables.engines.process import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
@@ -36,7 +36,7 @@ class Table:
         accounts: TableAccounts,
         log: incidents.IncidentLog,
         *,
-        temporary_folder: OwnFolder | None = None,
+        temporary_folder: PrivateFolder | None = None,
         read_only: bool = False,
     ) -> None:
         self.card = card
@@ -174,7 +174,7 @@ def open(
     if budget is None:
         raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
     with connect(source, types=types) as engine:
-        present = engine.found()
+        present = engine.source_columns()
         schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
     for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
         raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
@@ -190,7 +190,7 @@ def open(
     card = limited(card, max_incidents, min_epsilon)
     if ledger is not None:
         return _opened(card, source, ledger, receipt, read_only)
-    folder = OwnFolder()
+    folder = PrivateFolder()
     try:
         return _opened(card, source, f"{folder.name}/ledger.sqlite", receipt, read_only, folder)
     except BaseException:
@@ -204,7 +204,7 @@ def _opened(
     place: str | None,
     receipt: Receipt | str | None,
     read_only: bool,
-    temporary_folder: OwnFolder | None = None,
+    temporary_folder: PrivateFolder | None = None,
 ) -> Table:
     """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger

@@ -112,7 +112,7 @@ def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monk
         elif step == "encode":
             monkeypatch.setattr("dither.tables.execute.release.encode", fail)
         else:
-            monkeypatch.setattr(table.engine, "_keep", fail)
+            monkeypatch.setattr(table.engine, "stage", fail)
         with pytest.raises(DataIncident) as caught:
             table.sql(COUNT).release(1)
         assert holds_nothing(caught.value)

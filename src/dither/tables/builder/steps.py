@@ -35,7 +35,15 @@ from dither.tables.builder.aggregates import (
 from dither.tables.builder.expressions import Term, case, col, condition, expression
 from dither.tables.card.model import Card, Type, Value
 from dither.tables.query import evaluate as shapes
-from dither.tables.query.resolve import Rows, answer_type, card_of, own, public, replaced, type_of
+from dither.tables.query.resolve import (
+    Rows,
+    answer_type,
+    card_of,
+    private_relation,
+    public_relation,
+    resolve_columns,
+    type_of,
+)
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 from dither.tables.query.wording import clip
@@ -93,16 +101,18 @@ def where(query: Query, asked: object, card: Card) -> Query:
     '>'
     """
     rows, types = _rows(query, card), _types(card)
-    result = [require_boolean(replaced(condition(item, "where"), rows), types, "where") for item in _several(asked)]
+    result = [
+        require_boolean(resolve_columns(condition(item, "where"), rows), types, "where") for item in _several(asked)
+    ]
     return replace(query, where=_all([*([] if query.where is None else [query.where]), *result]))
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
     """With the columns of a public table beside each row, where a key of the row is equal to one of the table."""
-    name, relation = public(card, table)
+    name, relation = public_relation(card, table)
     if any(name == item.table for item in query.joins):
         raise InvalidArgument(message("join", "each public table once", f"{name!r} twice", "join it once"))
-    key = replaced(expression(own_key, "join"), Rows((own(card),)))
+    key = resolve_columns(expression(own_key, "join"), Rows((private_relation(card),)))
     result = cast(Column, Rows((relation,)).find(Column(other)))
     typed(Call("=", (key, result)), _types(card))
     return replace(query, joins=(*query.joins, Join(name, key, result.name, left)))
@@ -225,12 +235,14 @@ def _types(card: Card) -> Types:
 
 
 def _rows(query: Query, card: Card) -> Rows:
-    return Rows((own(card), *(public(card, item.table)[1] for item in query.joins)), None, query.joins)
+    return Rows(
+        (private_relation(card), *(public_relation(card, item.table)[1] for item in query.joins)), None, query.joins
+    )
 
 
 def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
     given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
-    result, kind = typed(replaced(given.value, rows), _types(card))
+    result, kind = typed(resolve_columns(given.value, rows), _types(card))
     name = name or given.name or (result.name if isinstance(result, Column) else None)
     if name is None:
         fix = "write group_by(month=col('day').trunc('month'))"
@@ -254,7 +266,7 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
         if kind not in ("count", "people"):
             raise InvalidArgument(message(kind, "a column", "none", f"write {kind}('amount')"))
         return aggregate
-    value = replaced(aggregate.value, rows)
+    value = resolve_columns(aggregate.value, rows)
     if kind not in ("count_value", "mode"):
         return replace(aggregate, value=require_number(value, types, kind))
     value, result = typed(value, types)

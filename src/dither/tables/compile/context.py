@@ -136,7 +136,8 @@ class StatementContext:
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
-            number, equal = plain_column("i", f"k{i}"), binary("=", typed.node, plain_column("k", f"k{i}"))
+            number: exp.Expr = plain_column("i", f"k{i}")
+            equal = binary("=", typed.node, plain_column("k", f"k{i}"))
             if keys is not None:
                 listed = relation(_listed(keys, typed.type), f"k{i}")
                 joins.append(join(listed, equal, "LEFT" if None in keys else ""))

@@ -65,9 +65,9 @@ def _opened(source: object, card: Card | None, types: Mapping[str, Type] | None)
         return _named(os.fspath(source), card)
     home = type(source).__module__.partition(".")[0]
     if home == "pyspark":
-        from dither.tables.engines.spark import Spark
+        from dither.tables.engines.spark import SparkEngine
 
-        return Spark(source, card)
+        return SparkEngine(source, card)
     if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
         from dither.tables.engines.duckdb import of_frame
 
@@ -88,15 +88,15 @@ def _named(source: str, card: Card | None) -> Engine:
                 message("source", "postgresql://…::table", "no table", "add ::table after the database")
             )
         need("psycopg", "postgresql")
-        from dither.tables.engines.postgresql import Postgres
+        from dither.tables.engines.postgresql import PostgreSQLEngine
 
-        return Postgres(place, table, card)
+        return PostgreSQLEngine(place, table, card)
     if not source.strip() or (mark and not (place and table)):
         raise InvalidArgument(message("source", _FORMS, "an empty name", "say where the rows are"))
     if mark and place == "spark":
-        from dither.tables.engines.spark import Spark
+        from dither.tables.engines.spark import SparkEngine
 
-        return Spark(table, card)
+        return SparkEngine(table, card)
     from dither.tables.engines.duckdb import of_database, of_files
 
     return of_database(place, table, card) if mark else of_files(source, card)

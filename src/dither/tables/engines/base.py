@@ -31,7 +31,7 @@ withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_e
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceColumn:
     """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first."""
 
     native: str
@@ -46,8 +46,8 @@ class Engine(ABC):
     def __init__(self, card: Card | None) -> None:
         self.card = card
         self._columns: dict[str, Type] = {}
-        self._opened: dict[str, Found] = {}
-        self._public: dict[str, exp.Expression] = {}
+        self._opened: dict[str, SourceColumn] = {}
+        self._public: dict[str, exp.Expr] = {}
         self._lock = threading.RLock()
         self._stopped = False
         self._owner = Owner()
@@ -55,19 +55,19 @@ class Engine(ABC):
     # -- what each engine does in its own way -----------------------------------------------------------------------
 
     @abstractmethod
-    def found(self) -> Mapping[str, Found]:
+    def source_columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the source as they are now, from its schema."""
 
     @abstractmethod
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         """The source as it is, for FROM."""
 
     @abstractmethod
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         """A column of the source as the card's type. Never fails on a value."""
 
     @abstractmethod
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         """Something for FROM that means the query: a view of that name where the engine has them."""
 
     @abstractmethod
@@ -79,11 +79,11 @@ class Engine(ABC):
         """What to say about an engine's error, and whether its message is free of data; None if it is none of its."""
 
     @abstractmethod
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, for FROM."""
 
     @abstractmethod
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         """Remove what :meth:`stage` returned."""
 
     @abstractmethod
@@ -111,14 +111,14 @@ class Engine(ABC):
         self._opened = {name: result[name] for name in self._columns}
         self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
 
-    def _query(self, result: Mapping[str, Found], columns: Mapping[str, Type], raw: exp.Expression) -> exp.Select:
+    def _query(self, result: Mapping[str, SourceColumn], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
         listed = [
             exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
         return exp.select(*listed).from_(raw)
 
-    def _typed_column(self, name: str, result: Found, type: Type) -> exp.Expression:
+    def _typed_column(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
         value = self._canonical(name, result, type)
         return (
@@ -126,12 +126,12 @@ class Engine(ABC):
         )
 
     @property
-    def table(self) -> exp.Expression:
+    def table(self) -> exp.Expr:
         """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
         return self._table.copy()
 
     @property
-    def empty(self) -> exp.Expression:
+    def empty(self) -> exp.Expr:
         """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
         listed = [
             exp.alias_(nodes.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
@@ -151,15 +151,15 @@ class Engine(ABC):
 
     def schema(self) -> dict[str, Type]:
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
-        return {name: result.types[0] for name, result in self._safely(self.found).items() if result.types}
+        return {name: result.types[0] for name, result in self._safely(self.source_columns).items() if result.types}
 
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
-        return [name for name, result in self._safely(self.found).items() if not result.types]
+        return [name for name, result in self._safely(self.source_columns).items() if not result.types]
 
-    def check(self) -> Mapping[str, Found]:
+    def check(self) -> Mapping[str, SourceColumn]:
         """Whether the source has the card's columns with the card's types; refused if not. Reads no rows."""
-        result = self._safely(self.found)
+        result = self._safely(self.source_columns)
         folded: dict[str, str] = {}
         for name in result:
             if folded.setdefault(name.casefold(), name) != name:
@@ -167,13 +167,13 @@ class Engine(ABC):
                     message("source", "columns that differ by more than case", "two that do not", "rename one of them")
                 )
         for name, column in (self.card.columns if self.card else {}).items():
-            agrees(name, column, result)
+            check_column(name, column, result)
         if any(result.get(name) != column for name, column in self._opened.items()):
             # how a column is read was settled by the type it had
-            raise broken("the columns that it had when it was opened", "others", "open it again")
+            raise source_error("the columns that it had when it was opened", "others", "open it again")
         return result
 
-    def run(self, query: str | exp.Expression | Statement) -> Any:
+    def run(self, query: str | exp.Expr | Statement) -> Any:
         """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
 
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
@@ -184,7 +184,7 @@ class Engine(ABC):
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
 
-    def _text(self, query: str | exp.Expression | Statement) -> str:
+    def _text(self, query: str | exp.Expr | Statement) -> str:
         if isinstance(query, Statement):
             return query.text
         return query if isinstance(query, str) else nodes.render(query, self.dialect)
@@ -196,7 +196,7 @@ class Engine(ABC):
             self._stopped = False
             self._safely(lambda: self._execute(sql))
 
-    def public(self, name: str) -> exp.Expression:
+    def public(self, name: str) -> exp.Expr:
         """A public table of the card, for FROM. Give it an alias."""
         from dither.tables.engines import read_public
 
@@ -213,7 +213,7 @@ class Engine(ABC):
                 )
             return self._public[name].copy()
 
-    def stage(self, name: str, rows: Any) -> exp.Expression:
+    def stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
 
         What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
@@ -223,13 +223,13 @@ class Engine(ABC):
         with self._lock:
             return self._stage(name, rows)
 
-    def drop(self, staged: exp.Expression) -> None:
+    def drop(self, staged: exp.Expr) -> None:
         """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
         if self._owner.is_here:
             with self._lock, suppress(Exception):
                 self._drop(staged)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         """A public table where the source is, if it is there."""
         return None
 
@@ -294,7 +294,7 @@ class Engine(ABC):
         self.close()
 
 
-def agrees(name: str, column: ColumnCard, result: Mapping[str, Found]) -> None:
+def check_column(name: str, column: ColumnCard, result: Mapping[str, SourceColumn]) -> None:
     """Whether the source has this column of the card; refused if not."""
     if name not in result:
         near = next((other for other in result if other.casefold() == name.casefold()), None)
@@ -308,14 +308,14 @@ def agrees(name: str, column: ColumnCard, result: Mapping[str, Found]) -> None:
         raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", result[name].native, fix))
 
 
-def broken(expected: str, got: str, fix: str) -> InvalidData:
+def source_error(expected: str, got: str, fix: str) -> InvalidData:
     """A source that cannot be used."""
     return InvalidData(message("source", expected, got, fix))
 
 
 def unreadable() -> InvalidData:
     """What is said about an error while rows are read: always the same."""
-    return broken(
+    return source_error(
         "rows that the engine can read",
         "an error of the engine",
         "check the source; the engine's message is withheld, since it may hold data",

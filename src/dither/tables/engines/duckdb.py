@@ -28,8 +28,8 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import TYPES, Card, Type
 from dither.tables.engines import files, frames, lines
-from dither.tables.engines.base import Engine, Found, broken, unreadable
-from dither.tables.engines.process import OwnFolder
+from dither.tables.engines.base import Engine, SourceColumn, source_error, unreadable
+from dither.tables.engines.process import PrivateFolder
 from dither.tables.query import nodes
 
 _LOCKED = (
@@ -70,7 +70,7 @@ _TYPES: dict[str, tuple[Type, ...]] = {
 _RAW = "dither_raw"
 
 
-class Duck(Engine):
+class DuckDBEngine(Engine):
     """A source in DuckDB. ``setup`` is done while files may still be opened; ``raw`` is the source for FROM.
 
     ``files`` are what has to be read in full before the first question, ``csv`` their format where they are CSV files,
@@ -82,7 +82,7 @@ class Duck(Engine):
     def __init__(
         self,
         card: Card | None,
-        raw: exp.Expression,
+        raw: exp.Expr,
         setup: Callable[[Any], object] = lambda _: None,
         *,
         files: tuple[str, ...] = (),
@@ -92,7 +92,7 @@ class Duck(Engine):
         super().__init__(card)
         self._source, self._files, self._csv, self._unusable = raw, files, csv, unusable
         self._scanned = ""
-        self._folder = OwnFolder()
+        self._folder = PrivateFolder()
         self._spill = self._folder.name
         options = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         self._connection = duckdb.connect(":memory:", config={**options, "temp_directory": self._spill})
@@ -109,17 +109,17 @@ class Duck(Engine):
         for statement in _LOCKED:
             self._connection.execute(statement)
 
-    def found(self) -> Mapping[str, Found]:
+    def source_columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the source."""
         if self._csv is not None:
             if files.csv_format(self._files) != self._csv:  # cells are known by their place
-                raise broken("the header it had when it was opened", "another", "open it again")
-            any_type = Found("text", ("text", *(type for type in TYPES if type != "text")))
+                raise source_error("the header it had when it was opened", "another", "open it again")
+            any_type = SourceColumn("text", ("text", *(type for type in TYPES if type != "text")))
             return dict.fromkeys(self._csv.header, any_type)
         with self._lock:
-            return {**self._described(self._source), **dict.fromkeys(self._unusable, Found("another type", ()))}
+            return {**self._describe(self._source), **dict.fromkeys(self._unusable, SourceColumn("another type", ()))}
 
-    def check(self) -> Mapping[str, Found]:
+    def check(self) -> Mapping[str, SourceColumn]:
         """As for every engine; files that are new or have changed are read in full as well."""
         result = super().check()
         if self.card is not None and self._files:
@@ -132,7 +132,9 @@ class Duck(Engine):
                         lambda: self._scan_csv() if self._csv is not None else self._scan_values(result, types)
                     )
                 if files.identity(self._files, purpose) != mark:
-                    raise broken("files that stay as they are while they are read", "others", "open it again later")
+                    raise source_error(
+                        "files that stay as they are while they are read", "others", "open it again later"
+                    )
                 files.remember_scan(self._files, mark)
             self._scanned = mark
         return result
@@ -142,15 +144,15 @@ class Duck(Engine):
         try:
             wrong = any(True for path in self._files for _ in lines.malformed(path, self._csv))
         except (OSError, EOFError, zlib.error):
-            raise broken("a source that can be read", "one that is gone or damaged", "restore it") from None
+            raise source_error("a source that can be read", "one that is gone or damaged", "restore it") from None
         if wrong:
-            raise broken(
+            raise source_error(
                 "a CSV file in UTF-8 with a record on each line, cells as in the header, quotes closed on the line",
                 "one with other lines",
                 "its steward can list the lines with dither.tables.engines.malformed_lines, and correct them",
             )
 
-    def _scan_values(self, result: Mapping[str, Found], types: Mapping[str, Type]) -> None:
+    def _scan_values(self, result: Mapping[str, SourceColumn], types: Mapping[str, Type]) -> None:
         """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
         values = [self._canonical(name, result[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
@@ -161,19 +163,19 @@ class Duck(Engine):
         else:
             wrong = False
         if wrong:  # outside the handler: the engine's message holds a value
-            raise broken(
+            raise source_error(
                 "values that can be read",
                 "text that is not UTF-8, or a time beyond what can be held",
                 "write the files again with valid values",
             )
 
-    def _described(self, raw: exp.Expression) -> dict[str, Found]:
+    def _describe(self, raw: exp.Expr) -> dict[str, SourceColumn]:
         sql = f"DESCRIBE {nodes.render(exp.select('*').from_(raw), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
         except duckdb.CatalogException:
-            raise broken("a table of the database", "none of that name", "check the name after ::") from None
-        result = {str(line[0]): _found(str(line[1])) for line in lines}
+            raise source_error("a table of the database", "none of that name", "check the name after ::") from None
+        result = {str(line[0]): _source_column(str(line[1])) for line in lines}
         if len(self._files) > 1:
             self._alike()
         return result
@@ -186,19 +188,19 @@ class Duck(Engine):
         columns = "LIST((name, type, logical_type, num_children) ORDER BY n)"
         sql = f"SELECT DISTINCT {columns} FROM ({numbered}) GROUP BY file_name"
         if len(self._connection.execute(sql).fetchall()) > 1:
-            raise broken("Parquet files with the same columns", "different ones", "write them with one schema")
+            raise source_error("Parquet files with the same columns", "different ones", "write them with one schema")
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return self._source.copy()
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         x = _whole_number(x) if self._csv is not None and type == "integer" else nodes.try_cast(x, type)
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
         return exp.to_table(view)
 
@@ -207,11 +209,11 @@ class Duck(Engine):
         """Whether the source is CSV files."""
         return self._csv is not None
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         self._connection.register(name, rows)
         return exp.to_table(name)
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         self._connection.unregister(staged.name)
 
     def _execute(self, sql: str) -> Any:
@@ -241,7 +243,7 @@ class Duck(Engine):
             self._stopped = True
         harmless = isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException))
         if isinstance(error, duckdb.IOException):
-            return broken("a source that can be read", "one that is gone or damaged", "restore it"), False
+            return source_error("a source that can be read", "one that is gone or damaged", "restore it"), False
         return unreadable(), harmless
 
     def _cancel(self) -> None:
@@ -253,39 +255,39 @@ class Duck(Engine):
         self._folder.remove()
 
 
-def _found(native: str) -> Found:
+def _source_column(native: str) -> SourceColumn:
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
-        return Found("a list", ())
+        return SourceColumn("a list", ())
     if name == "DECIMAL":
-        return Found(native, ("integer", "number") if native.replace(" ", "").endswith(",0)") else ("number",))
-    return Found(name, _TYPES.get(name, ()))
+        return SourceColumn(native, ("integer", "number") if native.replace(" ", "").endswith(",0)") else ("number",))
+    return SourceColumn(name, _TYPES.get(name, ()))
 
 
-def _paths(paths: tuple[str, ...]) -> exp.Expression:
+def _paths(paths: tuple[str, ...]) -> exp.Expr:
     return exp.Array(expressions=[exp.Literal.string(path) for path in paths])
 
 
-def of_files(source: str, card: Card | None) -> Duck:
+def of_files(source: str, card: Card | None) -> DuckDBEngine:
     """Parquet or CSV files."""
     result = files.find(source)
     if result.format is not None:
         header = result.format.header
         wanted = header if card is None else tuple(name for name in header if name in card.columns)
         table = lines.CsvTable(result.paths, result.format, wanted or header[:1])
-        return Duck(
+        return DuckDBEngine(
             card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
         )
-    options: dict[str, exp.Expression] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
+    options: dict[str, exp.Expr] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
     raw = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
-    return Duck(card, raw, files=result.paths)
+    return DuckDBEngine(card, raw, files=result.paths)
 
 
-def _options(options: Mapping[str, exp.Expression]) -> list[exp.Expression]:
+def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
     return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
 
 
-def of_database(path: str, table: str, card: Card | None) -> Duck:
+def of_database(path: str, table: str, card: Card | None) -> DuckDBEngine:
     """A table or view of a DuckDB database, opened to read only."""
     place = files.database(path)
     parts = files.parts_of(table)
@@ -294,25 +296,25 @@ def of_database(path: str, table: str, card: Card | None) -> Duck:
     raw = exp.table_(relation, schema, catalog)
     try:
         attach = f"ATTACH {exp.Literal.string(place).sql('duckdb')} AS source (READ_ONLY); USE source"
-        return Duck(card, raw, lambda it: it.execute(attach))
+        return DuckDBEngine(card, raw, lambda it: it.execute(attach))
     except InvalidData:
-        raise broken(
+        raise source_error(
             "a DuckDB database that can be opened",
             "another file, or one that is open elsewhere for writing",
             "close it elsewhere, or pass the relation itself",
         ) from None
 
 
-def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = None) -> Duck:
+def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = None) -> DuckDBEngine:
     """A frame in memory, as plain Arrow columns, which are not copied if they are so already."""
     declared = frames.check_types(types)
     if card is not None:
         declared = {name: column.type for name, column in card.columns.items()}
     rows, unusable = frames.plain_table(frame, declared, only_declared=card is not None)
-    return Duck(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
+    return DuckDBEngine(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
 
 
-def _whole_number(x: exp.Expression) -> exp.Expression:
+def _whole_number(x: exp.Expr) -> exp.Expr:
     """A cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would round."""
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from dither.errors import InvalidArgument, message
-from dither.tables.engines.base import broken
+from dither.tables.engines.base import source_error
 from dither.tables.engines.lines import CsvFormat, classify, open_bytes
 
 _KINDS: dict[str, Literal["parquet", "csv"]] = {
@@ -43,21 +43,21 @@ def find(source: str) -> Files:
     """The files of a path or glob, as they are now."""
     path = os.path.abspath(os.path.expanduser(source))
     if os.path.isdir(path):
-        raise broken("a file", "a folder", "name the files in it, for example folder/*.parquet")
+        raise source_error("a file", "a folder", "name the files in it, for example folder/*.parquet")
     paths = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     paths = [item for item in paths if not os.path.isdir(item)]
     if not paths:
-        raise broken("a file", "no such file", "check the path; in a card it starts from the card's folder")
+        raise source_error("a file", "no such file", "check the path; in a card it starts from the card's folder")
     if any(sign in item for item in paths for sign in "*?["):
-        raise broken("file names without *, ? and [", "another", "rename the file or its folder")
+        raise source_error("file names without *, ? and [", "another", "rename the file or its folder")
     kinds = {_kind(item) for item in paths}
     if len(kinds) > 1:
-        raise broken("files of one kind", "Parquet and CSV files together", "name them by *.parquet or *.csv")
+        raise source_error("files of one kind", "Parquet and CSV files together", "name them by *.parquet or *.csv")
     for item in paths:
         if not os.access(item, os.R_OK):
-            raise broken("a file that may be read", "one that may not", "ask its owner for leave to read it")
+            raise source_error("a file that may be read", "one that may not", "ask its owner for leave to read it")
         if os.path.getsize(item) == 0:
-            raise broken("a file with a schema", "an empty one", "write it again, or leave it out")
+            raise source_error("a file with a schema", "an empty one", "write it again, or leave it out")
     if kinds == {"parquet"}:
         return Files("parquet", tuple(paths))
     return Files("csv", tuple(paths), csv_format(tuple(paths)))
@@ -67,7 +67,9 @@ def csv_format(paths: tuple[str, ...]) -> CsvFormat:
     """The format of CSV files, which all of them share."""
     format = _header(paths[0])
     if any(_header(path) != format for path in paths[1:]):
-        raise broken("CSV files with one header", "different ones", "write them with the same columns in one order")
+        raise source_error(
+            "CSV files with one header", "different ones", "write them with the same columns in one order"
+        )
     return format
 
 
@@ -79,7 +81,7 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
     if kind is None:
         if suffixes[-1:] in ([".duckdb"], [".db"], [".ddb"]):
             raise InvalidArgument(message("source", "file.duckdb::table", "no table", "add ::table after the file"))
-        raise broken("a file that ends in .parquet, .csv, .tsv or .csv.gz", "another", "rename or convert it")
+        raise source_error("a file that ends in .parquet, .csv, .tsv or .csv.gz", "another", "rename or convert it")
     return kind
 
 
@@ -89,26 +91,26 @@ def _header(path: str) -> CsvFormat:
         with open_bytes(path) as file:
             line = file.readline(_LONGEST)
     except (OSError, EOFError, zlib.error):
-        raise broken("a CSV file with a header", "one that cannot be read", "write it again") from None
+        raise source_error("a CSV file with a header", "one that cannot be read", "write it again") from None
     line = line.removesuffix(b"\n").removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
     try:
         text = line.decode()
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise broken("a CSV file in UTF-8", "another encoding", "save it as UTF-8")
+        raise source_error("a CSV file in UTF-8", "another encoding", "save it as UTF-8")
     if not text:
-        raise broken("a CSV file with a header", "an empty first line", "put the names of the columns there")
+        raise source_error("a CSV file with a header", "an empty first line", "put the names of the columns there")
     split = {sign: _cells(text, sign) for sign in _DELIMITERS}  # a character within quotes separates nothing
     delimiter = next((sign for sign, cells in split.items() if len(cells) > 1), ",")
     names = tuple(name if name else f"column_{i}" for i, name in enumerate(split[delimiter], 1))
     format = CsvFormat(names, delimiter)
     if not classify(line + b"\n", format)[2].all():
-        raise broken(
+        raise source_error(
             "a header on one line, its quotes closed", "another first line", "write each column's name on that line"
         )
     if len(set(names)) != len(names):
-        raise broken("a CSV file whose columns differ", "two of one name", "rename one of them in the header")
+        raise source_error("a CSV file whose columns differ", "two of one name", "rename one of them in the header")
     return format
 
 
@@ -127,7 +129,7 @@ def identity(paths: tuple[str, ...], purpose: str) -> str:
     try:
         stats = [(path, os.stat(path)) for path in paths]
     except OSError:
-        raise broken("a source that can be read", "one that is gone or damaged", "restore it") from None
+        raise source_error("a source that can be read", "one that is gone or damaged", "restore it") from None
     facts = [(path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in stats]
     return hashlib.sha256(repr((purpose, facts)).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -161,9 +163,9 @@ def database(path: str) -> str:
     """The full name of a database file that is there."""
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(full):
-        raise broken("a file", "a folder", "name the database file in it")
+        raise source_error("a file", "a folder", "name the database file in it")
     if not os.path.exists(full):
-        raise broken("a file", "no such file", "check the path; in a card it starts from the card's folder")
+        raise source_error("a file", "no such file", "check the path; in a card it starts from the card's folder")
     return full
 
 

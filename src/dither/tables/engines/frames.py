@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.tables.card.arrow import arrow_type
 from dither.tables.card.model import TYPES, Type
-from dither.tables.engines.base import broken
+from dither.tables.engines.base import source_error
 
 _EXACT = 1 << 53
 """Up to here every whole number is a double of its own."""
@@ -56,7 +56,7 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
     """
     names, columns, inferred = _columns(frame)
     if len(set(names)) != len(names):
-        raise broken("columns that differ", "two of one name", "rename one of them")
+        raise source_error("columns that differ", "two of one name", "rename one of them")
     plain: dict[str, Any] = {}
     unusable: list[str] = []
     for name, values in zip(names, columns, strict=True):
@@ -82,7 +82,7 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
         else:
             plain[name] = result
     if not plain and not only_declared:
-        raise broken("columns of numbers, text or dates", "none", "convert its columns before")
+        raise source_error("columns of numbers, text or dates", "none", "convert its columns before")
     return pa.table(plain or {"": pa.nulls(0)}), unusable
 
 

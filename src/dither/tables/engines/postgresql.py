@@ -21,7 +21,7 @@ from dither.errors import DitherError, InvalidArgument, message
 from dither.tables.card.arrow import arrow_type
 from dither.tables.card.model import Card, Type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
+from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.files import parts_of
 from dither.tables.query import nodes
 
@@ -56,7 +56,7 @@ ORDER BY a.attnum
 """
 
 
-class Postgres(Engine):
+class PostgreSQLEngine(Engine):
     """A table or view of a PostgreSQL database."""
 
     dialect = "postgres"
@@ -78,7 +78,7 @@ class Postgres(Engine):
         """Text of another encoding may have no UTF-8: SQL_ASCII holds any bytes, and reading them would fail."""
         encoding = self._connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
-            raise broken(
+            raise source_error(
                 "a database in UTF8", encoding or "an unknown encoding", "copy it to one made with ENCODING 'UTF8'"
             )
 
@@ -91,28 +91,28 @@ class Postgres(Engine):
         )
         result = self._safely(lambda: self._connection.execute(look, (quoted, list("rvmpf"))).fetchone())
         if result is None:
-            raise broken("a table of the database", "none of that name", "check the name after ::, case matters")
+            raise source_error("a table of the database", "none of that name", "check the name after ::, case matters")
         if not result[3]:
-            raise broken("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
+            raise source_error("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
         return int(result[0]), str(result[1]), str(result[2])
 
-    def found(self) -> Mapping[str, Found]:
+    def source_columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the table."""
         return self._columns_of(self._relation[0])
 
-    def _columns_of(self, oid: int) -> dict[str, Found]:
+    def _columns_of(self, oid: int) -> dict[str, SourceColumn]:
         with self._lock:
             lines = self._connection.execute(_LOOK, (oid,)).fetchall()
-        result = {name: _found(native, kind, modifier) for name, native, kind, modifier in lines}
+        result = {name: _source_column(native, kind, modifier) for name, native, kind, modifier in lines}
         if not result:
-            raise broken("a table of the database", "one that is gone", "open it again")
+            raise source_error("a table of the database", "one that is gone", "open it again")
         return result
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return _table(self._relation[1], self._relation[2])
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
         if result.native == "numeric":
@@ -122,22 +122,22 @@ class Postgres(Engine):
             return nodes.bytewise(x, "postgres")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         return exp.Subquery(this=query)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         assert self.card is not None
         public = self.card.public[name]
         if not same_place(f"{self._url}::", public.source):
             return None
         oid, schema, relation = self._resolved(parts_of(public.source.rpartition("::")[2]))
         result = self._columns_of(oid)
-        for column, said in public.columns.items():
-            agrees(column, said, result)
-        columns = {column: said.type for column, said in public.columns.items()}
+        for column, column_card in public.columns.items():
+            check_column(column, column_card, result)
+        columns = {column: column_card.type for column, column_card in public.columns.items()}
         return exp.Subquery(this=self._query(result, columns, _table(schema, relation)))
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         """A temporary table: it is ours alone, and gone with the connection."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
         listed = ", ".join(
@@ -156,7 +156,7 @@ class Postgres(Engine):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                         copy.write_row(row)
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
@@ -188,7 +188,7 @@ class Postgres(Engine):
         if not isinstance(error, psycopg.Error):
             return None
         if self._connection.broken:
-            return broken("a server that answers", "a connection that broke", "open it again"), False
+            return source_error("a server that answers", "a connection that broke", "open it again"), False
         # class 42 is found before any row is read: syntax, names, types, rights
         return unreadable(), (error.sqlstate or "").startswith("42")
 
@@ -213,7 +213,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
     except (psycopg.Error, ValueError, OSError) as error:
         text = str(error).lower()
         got, fix = next((said for sign, said in _REFUSED.items() if sign in text), _REFUSED[""])
-    raise broken("a PostgreSQL server that lets us in", got, fix)
+    raise source_error("a PostgreSQL server that lets us in", got, fix)
 
 
 _REFUSED = {
@@ -226,32 +226,32 @@ _REFUSED = {
 }
 
 
-def _found(native: str, kind: str, modifier: int) -> Found:
+def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
     if kind == "e":
-        return Found("an enumeration", ("text",))
+        return SourceColumn("an enumeration", ("text",))
     if native == "numeric":
         if modifier < 4:
-            return Found("numeric", ("number",))
+            return SourceColumn("numeric", ("number",))
         precision, scale = (modifier - 4) >> 16, ((((modifier - 4) & 0x7FF) ^ 1024) - 1024)
         whole = scale == 0 and precision <= 18
         safe = precision < 300 and abs(scale) < 300
         name = f"numeric({precision},{scale})" if safe else "numeric"
-        return Found(name, ("integer", "number") if whole else ("number",))
-    return Found(native, _TYPES.get(native, ()))
+        return SourceColumn(name, ("integer", "number") if whole else ("number",))
+    return SourceColumn(native, _TYPES.get(native, ()))
 
 
-def _table(schema: str, name: str) -> exp.Expression:
+def _table(schema: str, name: str) -> exp.Expr:
     return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(schema, quoted=True))
 
 
-def _whole_number(x: exp.Expression) -> exp.Expression:
+def _whole_number(x: exp.Expr) -> exp.Expr:
     """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
     low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
     high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
     return exp.Case(default=exp.null()).when(exp.and_(low, high), nodes.cast(x, "integer"))
 
 
-def _double(x: exp.Expression) -> exp.Expression:
+def _double(x: exp.Expr) -> exp.Expr:
     """An unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
 
     The limits are bare constants, which PostgreSQL reads as NUMERIC: a type by that name would come out of sqlglot's

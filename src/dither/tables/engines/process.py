@@ -44,7 +44,7 @@ class Owner:
             )
 
 
-class OwnFolder:
+class PrivateFolder:
     """A temporary folder, removed with the object or at the end of the process that made it, and by no other."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from dither.extras import need
 from dither.tables.card.arrow import arrow_type
 from dither.tables.card.model import TYPES, Card, PublicTable, Type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, Found, agrees, broken, unreadable
+from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.query import nodes
 
 _SESSION = {
@@ -57,7 +57,7 @@ _TYPES: dict[str, tuple[Type, ...]] = {
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-class Spark(Engine):
+class SparkEngine(Engine):
     """A table or view that Spark knows, Parquet files that Spark reads, or a frame of Spark's."""
 
     dialect = "spark"
@@ -96,31 +96,33 @@ class Spark(Engine):
 
             result = files.find(name)
             if result.kind != "parquet":
-                raise broken("Parquet files for Spark", "CSV files", "leave out spark::, DuckDB reads them")
+                raise source_error("Parquet files for Spark", "CSV files", "leave out spark::, DuckDB reads them")
             return self._session.read.parquet(*[f"file:{path}" for path in result.paths])
         from pyspark.errors import AnalysisException, ParseException
 
         try:
             return self._user.table(name)
         except (AnalysisException, ParseException):
-            raise broken("a table that Spark knows", "none of that name", "check the name after spark::") from None
+            raise source_error(
+                "a table that Spark knows", "none of that name", "check the name after spark::"
+            ) from None
 
-    def _shared(self, frame: Any) -> exp.Expression:
+    def _shared(self, frame: Any) -> exp.Expr:
         name = f"dither_{uuid.uuid4().hex}"
         frame.createGlobalTempView(name)
         self._views.append(name)
         database = self._session.conf.get("spark.sql.globalTempDatabase")
         return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(database, quoted=True))
 
-    def found(self) -> Mapping[str, Found]:
+    def source_columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the source."""
         return _columns_of(self._frame)
 
-    def _raw(self) -> exp.Expression:
+    def _raw(self) -> exp.Expr:
         return self._view.copy()
 
-    def _canonical(self, name: str, result: Found, type: Type) -> exp.Expression:
-        x: exp.Expression = nodes.column(name)
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        x: exp.Expr = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
         x = nodes.cast(x, type)
@@ -128,26 +130,26 @@ class Spark(Engine):
             return _utf8(x)
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
-    def _name(self, view: str, query: exp.Expression) -> exp.Expression:
+    def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         self._session.sql(nodes.render(query, "spark")).createOrReplaceTempView(view)
         return exp.to_table(view)
 
-    def _beside(self, name: str) -> exp.Expression | None:
+    def _beside(self, name: str) -> exp.Expr | None:
         assert self.card is not None
         public = self.card.public[name]
         if not same_place("spark::", public.source):
             return None
         return self._safely(lambda: self._joined(public, f"dither_public_{len(self._public)}"))
 
-    def _joined(self, public: PublicTable, view: str) -> exp.Expression:
+    def _joined(self, public: PublicTable, view: str) -> exp.Expr:
         frame = self._read(public.source.rpartition("::")[2])
         result = _columns_of(frame)
-        for column, said in public.columns.items():
-            agrees(column, said, result)
-        columns = {column: said.type for column, said in public.columns.items()}
+        for column, column_card in public.columns.items():
+            check_column(column, column_card, result)
+        columns = {column: column_card.type for column, column_card in public.columns.items()}
         return self._name(view, self._query(result, columns, self._shared(frame)))
 
-    def _stage(self, name: str, rows: Any) -> exp.Expression:
+    def _stage(self, name: str, rows: Any) -> exp.Expr:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
         listed = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
@@ -156,7 +158,7 @@ class Spark(Engine):
         # making a frame makes its session the active one, which has to stay the user's
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
 
-    def _drop(self, staged: exp.Expression) -> None:
+    def _drop(self, staged: exp.Expr) -> None:
         self._views.remove(staged.name)
         self._user.catalog.dropGlobalTempView(staged.name)
 
@@ -199,25 +201,25 @@ class Spark(Engine):
         self._views = []
 
 
-def _columns_of(frame: Any) -> dict[str, Found]:
-    result: dict[str, Found] = {}
+def _columns_of(frame: Any) -> dict[str, SourceColumn]:
+    result: dict[str, SourceColumn] = {}
     for field in frame.schema.fields:
         if field.name in result:
-            raise broken("columns that differ", "two of one name", "rename one of them")
+            raise source_error("columns that differ", "two of one name", "rename one of them")
         native = field.dataType.simpleString()
         if str(field.metadata.get(_CHAR, "")).startswith("char("):
             native = "char"
-        result[field.name] = _found(native)
+        result[field.name] = _source_column(native)
     return result
 
 
-def _found(native: str) -> Found:
+def _source_column(native: str) -> SourceColumn:
     if native.startswith("decimal("):
         precision, scale = (int(part) for part in native[8:-1].split(","))
-        return Found(native, ("integer", "number") if scale == 0 and precision <= 18 else ("number",))
+        return SourceColumn(native, ("integer", "number") if scale == 0 and precision <= 18 else ("number",))
     if native == "char" or native.startswith(("varchar(", "char(")):
-        return Found(native.partition("(")[0], ("text",))
-    return Found(native.partition("<")[0], _TYPES.get(native, ()))
+        return SourceColumn(native.partition("(")[0], ("text",))
+    return SourceColumn(native.partition("<")[0], _TYPES.get(native, ()))
 
 
 def _result(native: str) -> Any:
@@ -226,7 +228,7 @@ def _result(native: str) -> Any:
     return arrow_type(_TYPES.get(native, ("text",))[0])
 
 
-def _utf8(x: exp.Expression) -> exp.Expression:
+def _utf8(x: exp.Expr) -> exp.Expr:
     """Text, NULL where its bytes are not UTF-8: Spark holds them all the same, and reading its answer would fail."""
     raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
     again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])

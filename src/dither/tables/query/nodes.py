@@ -44,13 +44,13 @@ columns, so with this limit it stays near 100 MB. No operation makes a text long
 MAX_CHARACTERS = 1 << 20
 """Characters of SQL that the expressions of one statement may have together."""
 
-_TYPES: dict[Type, str] = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "TEXT",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMPNTZ",
+_TYPES: dict[Type, exp.DType] = {
+    "integer": exp.DType.BIGINT,
+    "number": exp.DType.DOUBLE,
+    "text": exp.DType.TEXT,
+    "boolean": exp.DType.BOOLEAN,
+    "date": exp.DType.DATE,
+    "timestamp": exp.DType.TIMESTAMPNTZ,
 }
 _TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
     "duckdb": ("STRFTIME", "%Y-%m-%d %H:%M:%S.%f"),
@@ -221,7 +221,7 @@ def cast(expression: exp.Expr, type: Type) -> exp.Cast:
     >>> render(cast(column("x"), "number"), "postgres")
     'CAST("x" AS DOUBLE PRECISION)'
     """
-    return exp.Cast(this=expression, to=exp.DataType.build(_TYPES[type]))
+    return exp.Cast(this=expression, to=exp.DataType(this=_TYPES[type]))
 
 
 def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
@@ -230,7 +230,7 @@ def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
     >>> render(try_cast(column("x"), "integer"), "duckdb")
     'TRY_CAST("x" AS BIGINT)'
     """
-    return exp.TryCast(this=expression, to=exp.DataType.build(_TYPES[type]))
+    return exp.TryCast(this=expression, to=exp.DataType(this=_TYPES[type]))
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
@@ -416,7 +416,7 @@ def hash_60_bits(text: exp.Expr, dialect: Dialect) -> exp.Expr:
         return cast(call("CONV", digits, exp.Literal.number(16), exp.Literal.number(10)), "integer")
     if dialect == "duckdb":
         return cast(concatenate(exp.Literal.string("0x"), digits), "integer")
-    bits = exp.DataType(this=exp.DataType.Type.BIT, expressions=[exp.DataTypeParam(this=exp.Literal.number(60))])
+    bits = exp.DataType(this=exp.DType.BIT, expressions=[exp.DataTypeParam(this=exp.Literal.number(60))])
     return cast(exp.Cast(this=concatenate(exp.Literal.string("x"), digits), to=bits), "integer")
 
 

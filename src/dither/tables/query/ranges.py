@@ -79,8 +79,8 @@ class Range:
     def __truediv__(self, other: Range) -> Range:
         """Of quotients by what is not 0."""
         if other.low <= 0 <= other.high:
-            reach = self.size / other.least
-            low, high = -reach, reach
+            bound = self.size / other.least
+            low, high = -bound, bound
         else:
             ends = [a / b for a in (self.low, self.high) for b in (other.low, other.high)]
             low, high = min(ends), max(ends)

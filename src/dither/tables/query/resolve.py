@@ -1,7 +1,7 @@
 """Which columns a question may name: those of the table, and of public tables joined to it.
 
 >>> from dither.tables.card.model import Card, ColumnCard
->>> rows = Rows((own(Card("visits", "visits.csv", {"Region": ColumnCard("text")})),))
+>>> rows = Rows((private_relation(Card("visits", "visits.csv", {"Region": ColumnCard("text")})),))
 >>> rows.find(Column("region"))
 Column(name='Region', table=None)
 """
@@ -40,7 +40,7 @@ class Rows:
         relation, name = self._place(column)
         return relation.columns[name]
 
-    def spelled(self, column: Column) -> str:
+    def spelling_of(self, column: Column) -> str:
         """The column's name, in the spelling of the card or of whoever named it."""
         return self._place(column)[1]
 
@@ -67,16 +67,16 @@ class Rows:
         )
 
 
-def own(card: Card, name: str | None = None) -> Relation:
+def private_relation(card: Card, name: str | None = None) -> Relation:
     """The card's table, under its name or another.
 
-    >>> own(Card("visits", "visits.csv", {"region": ColumnCard("text")})).name
+    >>> private_relation(Card("visits", "visits.csv", {"region": ColumnCard("text")})).name
     'visits'
     """
     return Relation(name or card.name, {item: Column(item) for item in card.columns})
 
 
-def public(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
+def public_relation(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
     """A public table of the card, in the card's spelling, under its name or another."""
     key = spelling(table, card.public)
     if key is None:
@@ -110,16 +110,16 @@ def type_of(card: Card, column: Column) -> Type:
     return card_of(card, column).type
 
 
-def replaced(expression: Expression, rows: Rows) -> Expression:
+def resolve_columns(expression: Expression, rows: Rows) -> Expression:
     """The expression with every column as written replaced by what it stands for."""
     check_size(expression)
 
-    def found(item: Expression) -> Expression:
+    def resolve(item: Expression) -> Expression:
         if isinstance(item, Column):
             return rows.find(item)
-        return Call(item.op, tuple(map(found, item.args))) if isinstance(item, Call) else item
+        return Call(item.op, tuple(map(resolve, item.args))) if isinstance(item, Call) else item
 
-    return found(expression)
+    return resolve(expression)
 
 
 def answer_type(aggregate: Aggregate, card: Card) -> Type:

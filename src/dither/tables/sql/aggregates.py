@@ -55,7 +55,7 @@ PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_gro
 
 
 @dataclass(frozen=True)
-class Found:
+class ParsedAggregate:
     """An aggregate, and what its bounds per group say of the rows of a person in a group: that there are at most
     ``max_rows``, or that it means something only if there is ``one_row``.
     """
@@ -66,7 +66,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class _Written:
+class _AggregateCall:
     """An aggregate as written: its name, arguments, named arguments, and what follows it."""
 
     name: str
@@ -76,7 +76,7 @@ class _Written:
     condition: Expression | None
 
 
-def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
+def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     """The aggregate a node stands for."""
     written = _written(node, rows, card)
     name = written.name
@@ -90,10 +90,10 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
     if name in ("COUNTIF", "COUNT_IF"):
         _nothing_named(written)
         asked = require_boolean(read(_one(written), row_leaf(rows, name)), _types(card), name)
-        return Found(_counting(both(asked, written.condition)))
+        return ParsedAggregate(_counting(both(asked, written.condition)))
     if name == "MODE":
         _nothing_named(written)
-        return Found(_mode(written, rows, card))
+        return ParsedAggregate(_mode(written, rows, card))
     at = 0.5
     if name in _QUANTILES:
         value_node, at = _quantile(written)
@@ -104,7 +104,7 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> Found:
     value = require_number(read(value_node, row_leaf(rows, name)), _types(card), name)
     if written.condition is not None:
         value = Call("case", (written.condition, value, Literal(None)))
-    return Found(
+    return ParsedAggregate(
         Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at), one_row=PER_GROUP in written.named
     )
 
@@ -125,7 +125,7 @@ def _types(card: Card) -> Types:
     return lambda column: type_of(card, column)
 
 
-def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
+def _written(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
@@ -154,7 +154,7 @@ def _written(node: exp.Expr, rows: Rows, card: Card) -> _Written:
             raise refuse_sql("named arguments last", "others after them", f"move {next(iter(named))} to the end")
         else:
             args.append(item)
-    return _Written(node.name.upper(), args, named, ordered, condition)
+    return _AggregateCall(node.name.upper(), args, named, ordered, condition)
 
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
@@ -164,7 +164,7 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     return arguments.bounds((low, high), key)
 
 
-def _one(written: _Written) -> exp.Expr:
+def _one(written: _AggregateCall) -> exp.Expr:
     """The only argument."""
     if written.ordered is not None:
         raise refuse_sql(f"{written.name}(x)", "WITHIN GROUP", f"write {written.name}(x)")
@@ -176,7 +176,7 @@ def _one(written: _Written) -> exp.Expr:
     return written.args[0]
 
 
-def _nothing_named(written: _Written) -> None:
+def _nothing_named(written: _AggregateCall) -> None:
     if written.named:
         raise refuse_sql(f"{written.name} without bounds", next(iter(written.named)), "leave the bounds out")
 
@@ -187,9 +187,9 @@ def _counting(condition: Expression | None) -> Aggregate:
     return Aggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
 
 
-def _count(written: _Written, rows: Rows, card: Card) -> Found:
+def _count(written: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
     if len(written.args) == 1 and isinstance(written.args[0], exp.Distinct):
-        return Found(_people(written, written.args[0], rows, card))
+        return ParsedAggregate(_people(written, written.args[0], rows, card))
     if PER_ROW in written.named:
         raise refuse_sql(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
     max_rows = None
@@ -203,18 +203,18 @@ def _count(written: _Written, rows: Rows, card: Card) -> Found:
     node = _one(written)
     if isinstance(node, exp.Star):
         refuse_other_parts(node)
-        return Found(_counting(written.condition), max_rows)
+        return ParsedAggregate(_counting(written.condition), max_rows)
     value, kind = typed(read(node, row_leaf(rows, "COUNT")), _types(card))
     if isinstance(value, Literal) and kind is not None:
-        return Found(_counting(written.condition), max_rows)
+        return ParsedAggregate(_counting(written.condition), max_rows)
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
     if written.condition is not None:
         value = Call("case", (written.condition, value, Literal(None)))
-    return Found(Aggregate("count_value", value), max_rows)
+    return ParsedAggregate(Aggregate("count_value", value), max_rows)
 
 
-def _people(written: _Written, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
+def _people(written: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
     _nothing_named(written)
     refuse_other_parts(distinct, "expressions")
     if written.condition is not None:
@@ -228,7 +228,7 @@ def _people(written: _Written, distinct: exp.Distinct, rows: Rows, card: Card) -
     return Aggregate("people")
 
 
-def _mode(written: _Written, rows: Rows, card: Card) -> Aggregate:
+def _mode(written: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     if written.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
     node = written.ordered if written.ordered is not None and not written.args else _one(written)
@@ -242,7 +242,7 @@ def _mode(written: _Written, rows: Rows, card: Card) -> Aggregate:
     return Aggregate("mode", value, keys=tuple(keys))
 
 
-def _quantile(written: _Written) -> tuple[exp.Expr, float]:
+def _quantile(written: _AggregateCall) -> tuple[exp.Expr, float]:
     use = f"write {written.name}(x, 0.5)"
     if written.ordered is not None:
         if written.name != "PERCENTILE_CONT" or len(written.args) != 1:

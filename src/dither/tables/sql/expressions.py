@@ -139,8 +139,8 @@ def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Ex
     refuse_other_parts(node, *syntax.parts, *syntax.ignored, "negate")
     args: list[exp.Expr] = []
     for part in syntax.parts:
-        value = node.args.get(part)
-        args += value if isinstance(value, list) else [value]
+        value = node.args[part]
+        args.extend(value if isinstance(value, list) else [value])
     call = Call(name, tuple(read(item, leaf) for item in args))
     return Call("not", (call,)) if node.args.get("negate") else call
 

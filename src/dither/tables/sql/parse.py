@@ -112,7 +112,7 @@ class _Question:
                 raise refuse_sql("GROUP BY of columns", show(written), "name a column, or leave GROUP BY out")
             if written not in self.written.values():
                 column = name_of(meant) if isinstance(meant, exp.Column) else None
-                self._add_group(written, self.rows.spelled(column) if column else _group_name(written))
+                self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or name."""

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dither.tables.card.model import Card
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.resolve import Relation, Rows, own, public, spelling, type_of
+from dither.tables.query.resolve import Relation, Rows, private_relation, public_relation, spelling, type_of
 from dither.tables.query.tree import Call, Column, Expression, Join, columns
 from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.query.wording import clip
@@ -66,7 +66,7 @@ def _relation(node: exp.Expr, card: Card) -> Rows:
             fix = f"start with FROM {card.name} and JOIN {clip(name)}"
             raise refuse_sql(f"FROM {card.name}", f"the public table {clip(name)!r} first", fix)
         raise refuse_sql(f"FROM {card.name}", f"a table {clip(name)!r}", f"the table's name is {card.name}")
-    return Rows((own(card, _alias(node)),))
+    return Rows((private_relation(card, _alias(node)),))
 
 
 def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
@@ -93,15 +93,15 @@ def _inner(node: exp.Subquery, card: Card) -> Rows:
         raise refuse_sql("a SELECT of rows in FROM", inner.key.upper(), f"write FROM (SELECT … FROM {card.name}) AS s")
     plain(inner)
     fix = "group and aggregate in the outer query only"
-    if any(inner.args.get(each) for each in ("group", "having", "order", "limit")):
+    if any(inner.args.get(clause) for clause in ("group", "having", "order", "limit")):
         raise refuse_sql("a SELECT of rows in FROM", "GROUP BY, HAVING, ORDER BY or LIMIT inside", fix)
-    if any(is_aggregate(each) for item in inner.expressions for each in item.walk()):
+    if any(is_aggregate(node) for item in inner.expressions for node in item.walk()):
         raise refuse_sql("a SELECT of rows in FROM", "an aggregate inside", fix)
     rows = rows_of(inner, card)
     result: dict[str, Expression] = {}
     for item in inner.expressions:
         for name, value in _outputs(item, rows, card):
-            if name.casefold() in (each.casefold() for each in result):
+            if name.casefold() in (known.casefold() for known in result):
                 raise refuse_sql("columns of different names in FROM (SELECT …)", f"{clip(name)!r} twice", "rename one")
             result[name] = value
     return Rows((Relation(_alias(node) or "", result),), rows.where, rows.joins)
@@ -113,8 +113,8 @@ def _outputs(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expressi
     if isinstance(star, exp.Star):
         refuse_other_parts(star)
         table = item.table if isinstance(item, exp.Column) else ""
-        several = [each for each in rows.relations if not table or each.name.casefold() == table.casefold()]
-        return [(name, value) for each in several for name, value in each.columns.items()]
+        several = [relation for relation in rows.relations if not table or relation.name.casefold() == table.casefold()]
+        return [(name, value) for relation in several for name, value in relation.columns.items()]
     node = item.this if isinstance(item, exp.Alias) else item
     value, kind = typed(read(node, row_leaf(rows, "FROM (SELECT …)")), lambda column: type_of(card, column))
     if kind is None:
@@ -122,7 +122,7 @@ def _outputs(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expressi
     if isinstance(item, exp.Alias):
         return [(item.alias, value)]
     if isinstance(item, exp.Column):
-        return [(rows.spelled(name_of(item)), value)]
+        return [(rows.spelling_of(name_of(item)), value)]
     raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
 
 
@@ -137,7 +137,7 @@ def _joined(rows: Rows, join: exp.Join, card: Card) -> Rows:
     refuse_other_parts(join, "this", "side", "kind", "using" if using else "on")
     if isinstance(join.this, exp.Subquery):
         raise refuse_sql("JOIN with a public table", "a subquery", fix)
-    name, relation = public(card, _table_name(join.this, "JOIN with a public table", fix), _alias(join.this))
+    name, relation = public_relation(card, _table_name(join.this, "JOIN with a public table", fix), _alias(join.this))
     if any(item.table == name for item in rows.joins):
         raise refuse_sql("each public table once", f"{clip(name)!r} twice", "join it once")
     if any(item.name.casefold() == relation.name.casefold() for item in rows.relations):
@@ -147,7 +147,7 @@ def _joined(rows: Rows, join: exp.Join, card: Card) -> Rows:
             raise refuse_sql("USING (one column)", f"{len(using)} columns", "join on one key")
         key = Column(using[0].name)
         sides = (rows.find(key), Rows((relation,)).find(key))
-        relation = replace(relation, merged=Rows((relation,)).spelled(key))
+        relation = replace(relation, merged=Rows((relation,)).spelling_of(key))
     both_sides = Rows((*rows.relations, relation), rows.where, rows.joins)
     if not using:
         sides = _equality(condition, both_sides, fix)

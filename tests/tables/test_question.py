@@ -38,7 +38,7 @@ def card(tmp_path, **more) -> Card:
         "amount": ColumnCard("number", (0, 50)),
         "age": ColumnCard("integer", (0, 120)),
     }
-    told = {
+    stated = {
         "columns": columns,
         "unit": "who",
         "max_groups": 3,
@@ -47,7 +47,7 @@ def card(tmp_path, **more) -> Card:
         "budget": dp.ApproxDP(10, 1e-3),
         "delta": 1e-6,
     }
-    return Card("visits", str(tmp_path / "visits.parquet"), **{**told, **more})
+    return Card("visits", str(tmp_path / "visits.parquet"), **{**stated, **more})
 
 
 @pytest.fixture
@@ -93,10 +93,10 @@ def test_with_a_huge_epsilon_answers_are_exact(tmp_path):
 def test_explaining_reads_nothing_and_charges_nothing(visits, monkeypatch):
     before, seen = spent(visits), reads(visits, monkeypatch)
     question = visits.sql("SELECT region, COUNT(*) AS n, MEDIAN(age) AS m FROM visits GROUP BY region")
-    told = str(question.explain(0.5))
-    assert "cost: (ε, δ) = (0.5, 1e-06)" in told
-    assert "groups: private" in told
-    assert "exponential mechanism" in told
+    stated = str(question.explain(0.5))
+    assert "cost: (ε, δ) = (0.5, 1e-06)" in stated
+    assert "groups: private" in stated
+    assert "exponential mechanism" in stated
     assert "chosen privately" in str(question.explain(0.5, max_groups="auto"))
     question.plan(error=100)
     assert seen == []
@@ -204,7 +204,7 @@ def test_the_same_question_has_the_same_answer_for_free(visits, monkeypatch):
 
 def test_what_differs_is_paid_for(visits):
     question = visits.sql("SELECT region, SUM(age) AS s FROM visits GROUP BY region")
-    told = [
+    stated = [
         question.release(0.5),
         question.release(0.4),
         question.release(0.5, again=True),
@@ -217,9 +217,9 @@ def test_what_differs_is_paid_for(visits):
         question.release(0.5, integer=True),
         question.release(0.5, other=True),
     ]
-    assert not any(answer.replayed for answer in told)
-    assert len({answer.receipt for answer in told}) == len(told)
-    assert entries(visits)["charge"] == len(told)
+    assert not any(answer.replayed for answer in stated)
+    assert len({answer.receipt for answer in stated}) == len(stated)
+    assert entries(visits)["charge"] == len(stated)
     assert question.release(0.5, key="mine").replayed
     assert question.release(0.5, max_groups="auto").replayed
 
@@ -313,18 +313,18 @@ def test_a_file_damaged_after_it_was_checked_is_an_incident(tmp_path, monkeypatc
 
 
 def test_a_source_that_is_not_there_leaves_nothing_open(tmp_path):
-    told = card(tmp_path)
+    stated = card(tmp_path)
     (tmp_path / "visits.parquet").unlink()
     with pytest.raises(InvalidData, match="no such file"):
-        dp.open(told)
+        dp.open(stated)
 
 
 # -- people ---------------------------------------------------------------------------------------------------------
 
 
 def test_people_who_cannot_pay_are_left_out_before_anything_is_bounded(tmp_path):
-    told = card(tmp_path, budget=None, each_person=dp.PureDP(3000), max_rows=256)
-    with dp.open(told) as table:
+    stated = card(tmp_path, budget=None, each_person=dp.PureDP(3000), max_rows=256)
+    with dp.open(stated) as table:
         first = table.sql("SELECT COUNT(DISTINCT who) AS n FROM visits WHERE who < 100").release(2000)
         assert first["n"] == [100]
         second = table.sql("SELECT COUNT(DISTINCT who) AS n, COUNT(*) AS rows_ FROM visits").release(2000)
@@ -336,9 +336,9 @@ def test_people_who_cannot_pay_are_left_out_before_anything_is_bounded(tmp_path)
 
 def test_people_who_come_between_the_charge_and_the_answer_are_not_asked_about(tmp_path, monkeypatch):
     """Whoever did not pay is in no answer: a live table may gain rows in between."""
-    told = card(tmp_path, budget=None, each_person=dp.PureDP(3000), max_rows=256)
+    stated = card(tmp_path, budget=None, each_person=dp.PureDP(3000), max_rows=256)
     more = pa.concat_tables([ROWS, ROWS.set_column(0, "who", pa.array([10_000 + i for i in range(2010)]))])
-    with dp.open(told) as table:
+    with dp.open(stated) as table:
         real = table.ledger.charge
 
         def charge(*args, **kwargs):
@@ -353,8 +353,8 @@ def test_people_who_come_between_the_charge_and_the_answer_are_not_asked_about(t
 def test_bounds_are_chosen_from_those_who_paid(tmp_path):
     """People outside the public keys are not asked about, do not pay, and so must not be looked at."""
     columns = {**card(tmp_path).columns, "region": ColumnCard("text", keys=("north",))}
-    told = card(tmp_path, columns=columns, budget=None, each_person=dp.PureDP(3000), max_rows=1, delta=None)
-    with dp.open(told) as table, glass() as seen:
+    stated = card(tmp_path, columns=columns, budget=None, each_person=dp.PureDP(3000), max_rows=1, delta=None)
+    with dp.open(stated) as table, glass() as seen:
         table.sql("SELECT COUNT(*) AS n FROM visits WHERE who >= 100").release(2900)
         question = table.group_by("region").agg(m=dp.mean("age", bounds="auto"))
         question.release(200)
@@ -390,8 +390,8 @@ def test_a_public_table_has_each_key_once(tmp_path, unit):
 
 
 def frame(**more):
-    told = {"unit": "who", "budget": dp.ApproxDP(1000, 0.1), "bounds": {"amount": (0, 50)}, "delta": 1e-6, **more}
-    return dp.open(ROWS, **told)
+    stated = {"unit": "who", "budget": dp.ApproxDP(1000, 0.1), "bounds": {"amount": (0, 50)}, "delta": 1e-6, **more}
+    return dp.open(ROWS, **stated)
 
 
 @pytest.mark.parametrize(
@@ -451,8 +451,8 @@ def test_columns_of_nothing_but_null_and_nan(tmp_path):
 def test_a_csv_file_with_a_header_only(tmp_path):
     (tmp_path / "empty.csv").write_text("who,age\n")
     columns = {"who": ColumnCard("text"), "age": ColumnCard("integer", (0, 99))}
-    told = Card("t", str(tmp_path / "empty.csv"), columns, "who", ledger=str(tmp_path / "l"), budget=dp.PureDP(100))
-    with dp.open(told) as table:
+    stated = Card("t", str(tmp_path / "empty.csv"), columns, "who", ledger=str(tmp_path / "l"), budget=dp.PureDP(100))
+    with dp.open(stated) as table:
         assert abs(table.sql("SELECT SUM(age) AS s FROM t").release(99)["s"][0]) < 100
 
 

@@ -23,8 +23,8 @@ LIMITS = {"budget": dp.PureDP(2), "each_analyst": dp.PureDP(1), "each_person": d
 def card(tmp_path, **more) -> Card:
     pq.write_table(ROWS, tmp_path / "visits.parquet")
     columns = {"who": ColumnCard("integer"), "region": ColumnCard("text"), "age": ColumnCard("integer", (0, 120))}
-    told = {"unit": "who", "ledger": str(tmp_path / "ledger.sqlite"), "budget": dp.PureDP(10), **more}
-    return Card("visits", str(tmp_path / "visits.parquet"), columns, **told)
+    stated = {"unit": "who", "ledger": str(tmp_path / "ledger.sqlite"), "budget": dp.PureDP(10), **more}
+    return Card("visits", str(tmp_path / "visits.parquet"), columns, **stated)
 
 
 def state(tmp_path) -> dict[str, tuple[bytes, int]]:

@@ -38,8 +38,8 @@ CAUSES = {
 def card(tmp_path, **more) -> Card:
     pq.write_table(ROWS, tmp_path / "visits.parquet")
     columns = {"who": ColumnCard("integer"), "age": ColumnCard("integer", (0, 120))}
-    told = {"unit": "who", "ledger": str(tmp_path / "ledger.sqlite"), "budget": dp.PureDP(100), **more}
-    return Card("visits", str(tmp_path / "visits.parquet"), columns, **told)
+    stated = {"unit": "who", "ledger": str(tmp_path / "ledger.sqlite"), "budget": dp.PureDP(100), **more}
+    return Card("visits", str(tmp_path / "visits.parquet"), columns, **stated)
 
 
 def per_person(tmp_path, **more) -> Card:
@@ -245,8 +245,8 @@ def test_after_a_crash_nothing_depends_on_who_came_or_went(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("least", [None, 1e-4, 0.5])
 def test_a_question_costs_at_least_so_much(tmp_path, monkeypatch, least):
-    told = card(tmp_path) if least is None else card(tmp_path, min_epsilon=least)
-    with dp.open(told) as table:
+    stated = card(tmp_path) if least is None else card(tmp_path, min_epsilon=least)
+    with dp.open(stated) as table:
         least = least or 1e-4
         fails(table, monkeypatch, AssertionError("read"))
         for epsilon in (least * (1 - 1e-9), least / 2, 1e-12, 1e-90):

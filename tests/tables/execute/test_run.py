@@ -96,8 +96,8 @@ def defined(query, data, limit, made):
     result = {}
     for key in every_group(made.keys) or people:
         result[key] = {
-            name: answered(told, made.parts.get(name), list(people[key].values()), limit)
-            for name, told in query.aggregates.items()
+            name: answered(stated, made.parts.get(name), list(people[key].values()), limit)
+            for name, stated in query.aggregates.items()
         }
     return result
 
@@ -157,17 +157,17 @@ QUESTIONS = {
 def judge(data, asked, by, where, limit):
     query = Query(asked, by, where)
     try:
-        made = plan.make(query, card(), epsilon=1, delta=1e-6, max_groups=1000, max_rows=limit)
-        plan.check(made)
+        planned = plan.make(query, card(), epsilon=1, delta=1e-6, max_groups=1000, max_rows=limit)
+        plan.check(planned)
     except DitherError:
         assume(False)  # bounds that cannot be had, numbers out of range: see test_plan
-    seen = bounded(made, table(data)).answer
-    wanted = defined(query, data, limit, made)
+    seen = bounded(planned, table(data)).answer
+    wanted = defined(query, data, limit, planned)
     assert set(seen.keys) == set(wanted)
     for i, key in enumerate(seen.keys):
-        for name, told in asked.items():
+        for name, stated in asked.items():
             mine = wanted[key][name]
-            if told.kind == "count" and limit == 1:
+            if stated.kind == "count" and limit == 1:
                 assert seen.answers[name][i] == mine
             assert seen.answers[name][i] == pytest.approx(mine, rel=1e-9, abs=1e-9)
 
@@ -190,14 +190,14 @@ def test_whole_numbers_take_part_in_arithmetic_within_their_bounds():
     age = Call("coalesce", (AGE, Literal(0)))
     inverse = Call("/", (Literal(1), age))
     data = [{"person": 1, "age": 1000}, {"person": 2, "age": -(1 << 63)}, {"person": 3, "age": 60}]
-    made = plan.make(Query({"s": Aggregate("sum", inverse, bounds=(0, 1))}), card(), epsilon=1)
-    assert bounded(made, table(data)).answer.answers["s"] == [pytest.approx(1 / 120 + 1 / 60, abs=1e-6)]
+    planned = plan.make(Query({"s": Aggregate("sum", inverse, bounds=(0, 1))}), card(), epsilon=1)
+    assert bounded(planned, table(data)).answer.answers["s"] == [pytest.approx(1 / 120 + 1 / 60, abs=1e-6)]
     power = age
     for _ in range(5):
         power = Call("*", (power, age))
-    made = plan.make(Query({"s": Aggregate("sum", power, bounds=(0, 1))}), card(), epsilon=1)
+    planned = plan.make(Query({"s": Aggregate("sum", power, bounds=(0, 1))}), card(), epsilon=1)
     assert "120" in nodes.render(rows.compile(power, rows.lookup(card(), {})).node, "duckdb")
-    assert bounded(made, table(data)).answer.answers["s"] == [2.0]
+    assert bounded(planned, table(data)).answer.answers["s"] == [2.0]
 
 
 def test_choices_without_noise_are_in_the_middle():
@@ -245,10 +245,10 @@ def many(asked, noise="laplace", **how):
 def test_the_noise_has_the_scale_of_the_plan(noise, kind):
     """Bound times groups over the share of epsilon: a scale 10 % off is refused."""
     asked = {"a": Aggregate(kind, AMOUNT if kind == "sum" else None), "b": Aggregate("people")}
-    made = many(asked, noise, max_groups=3, max_rows=2)
-    result = noise_of(made, lambda _: [])
-    (measure,) = made.parts["a"]
-    mechanism = made.measures[measure]
+    planned = many(asked, noise, max_groups=3, max_rows=2)
+    result = noise_of(planned, lambda _: [])
+    (measure,) = planned.parts["a"]
+    mechanism = planned.measures[measure]
     sample = np.rint(np.array(result.answers["a"]) * measure.scale)
     if isinstance(mechanism, Laplace):
         weight = {"count": Fraction(1, 2), "sum": Fraction(2, 3)}[kind]
@@ -269,16 +269,16 @@ def test_the_noise_has_the_scale_of_the_plan(noise, kind):
 def test_histograms_have_noise_for_groups_times_rows():
     edges = tuple(range(MANY + 1))
     asked = Query({"h": Aggregate("histogram", AMOUNT, edges=edges)})
-    made = plan.make(asked, card(), epsilon=1, max_rows=4)
-    sample = np.array(noise_of(made, lambda _: []).answers["h"][0])
+    planned = plan.make(asked, card(), epsilon=1, max_rows=4)
+    sample = np.array(noise_of(planned, lambda _: []).answers["h"][0])
 
     assert_distribution(sample, discrete_laplace, 4.0)
 
 
 def test_a_mode_is_chosen_with_the_odds_of_its_plan():
-    made = plan.make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
+    planned = plan.make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
     drawn = [
-        answering._chosen(made.choices[0], {0: 3, 1: 2}, made) == "a" for _ in range(20_000)
+        answering._chosen(planned.choices[0], {0: 3, 1: 2}, planned) == "a" for _ in range(20_000)
     ]  # odds e^(1 * (3 - 2)) : 1, since counts move in one direction
     low, high = stats.binom.interval(1 - 1e-9, len(drawn), math.e / (1 + math.e))
     assert low <= sum(drawn) <= high
@@ -298,14 +298,14 @@ def test_errors_cover_what_they_say(noise, how):
         "d": Aggregate("std", AMOUNT),
     }
     keys = tuple(range(2000))
-    made = plan.make(
+    planned = plan.make(
         Query(asked, (Group("code", Column("code"), keys),)),
         card(), epsilon=1, delta=1e-6, noise=noise, consistent=bool(how),
     )  # fmt: skip
     number, mean, var = 300, 30.0, 200.0
-    told = []
-    for measure in made.measures:
-        told.append(
+    stated = []
+    for measure in planned.measures:
+        stated.append(
             {
                 "people": number,
                 "values": number,
@@ -315,7 +315,7 @@ def test_errors_cover_what_they_say(noise, how):
             }[measure.kind]
             * measure.scale
         )
-    result = noise_of(made, lambda _: [(key, *map(round, told)) for key in keys])
+    result = noise_of(planned, lambda _: [(key, *map(round, stated)) for key in keys])
     truth = {"n": number, "s": number * mean, "m": mean, "v": var, "d": math.sqrt(var)}
     for name, true in truth.items():
         within = sum(
@@ -328,34 +328,36 @@ def test_errors_cover_what_they_say(noise, how):
 
 
 def test_groups_add_up_to_their_total():
-    made = plan.make(
+    planned = plan.make(
         Query({"n": Aggregate("count")}, (Group("region", REGION),)), card(), epsilon=1, consistent=True, max_rows=3
     )
-    result = noise_of(made, lambda _: [(0, 100), (1, 50)])
+    result = noise_of(planned, lambda _: [(0, 100), (1, 50)])
     assert len(result.answers["n"]) == 2
-    variance = [float(next(iter(part.values())).variance) for part in (made.measures, made.totals)]
+    variance = [float(next(iter(part.values())).variance) for part in (planned.measures, planned.totals)]
     assert variance[1] > variance[0]
-    glassy = bounded(made, table([{"person": i, "region": "north"} for i in range(9)]))
+    glassy = bounded(planned, table([{"person": i, "region": "north"} for i in range(9)]))
     assert glassy.answer.answers["n"] == [9, 0]
 
 
 def test_groups_are_in_an_order_that_says_nothing():
-    made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN),)), card(), epsilon=1, delta=1e-6)
+    planned = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN),)), card(), epsilon=1, delta=1e-6)
     lines = [("b", 10**6), (None, 10**6), ("a", 10**6), ("Z", 10**6), ("few", 1)]
     for some in (lines, lines[::-1]):
-        assert noise_of(made, lambda _, some=some: some).keys == [("Z",), ("a",), ("b",), (None,)]
+        assert noise_of(planned, lambda _, some=some: some).keys == [("Z",), ("a",), ("b",), (None,)]
 
 
 def test_what_is_not_shown_is_one_row_and_null_may_be_a_key_as_well():
     asked = {"n": Aggregate("people"), "m": Aggregate("quantile", AGE), "h": Aggregate("histogram", AGE, edges=(0, 9))}
-    made = plan.make(Query(asked, (Group("town", TOWN),)), card(), epsilon=10, delta=1e-6, other=True, noise="laplace")
+    planned = plan.make(
+        Query(asked, (Group("town", TOWN),)), card(), epsilon=10, delta=1e-6, other=True, noise="laplace"
+    )
 
     def run(sql):
         if "COUNT(*) AS m0" in sql.text:
             return [("a", 0, 10**6), (None, 0, 10**6), ("few", 0, 1)]
         return [("a", 10**6), (None, 10**6), ("few", 1)]
 
-    result = noise_of(made, run)
+    result = noise_of(planned, run)
     assert result.keys == [("a",), (None,), (None,)]
     assert abs(result.answers["n"][2] - 1) < 100
     assert result.answers["m"][2] is None
@@ -386,20 +388,22 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
         Query(asked, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1e-5, noise="laplace", consistent=True
     )
     with patch.object(Laplace, "release", wide):
-        for made, told in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
+        for planned, stated in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
             result = answering.answer(
-                made, made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _, told=told: told
+                planned,
+                planned.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1),
+                lambda _, stated=stated: stated,
             )
             assert all(math.isfinite(value) for values in result.answers.values() for value in values)
 
 
 def test_keys_that_are_alike_share_no_line():
     """Were a key listed twice, a line would still count once: groups are told apart by the numbers of their keys."""
-    made = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
-    made = replace(made, keys=(("a", "a", "a"),))
+    planned = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1)
+    planned = replace(planned, keys=(("a", "a", "a"),))
     with patch.object(Laplace, "release", lambda _self, values, **_: values):
         result = answering.answer(
-            made, made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
+            planned, planned.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
         )
     assert result.keys == [("a",)] * 3
     assert result.answers["n"] == [7, 0, 0]
@@ -407,8 +411,8 @@ def test_keys_that_are_alike_share_no_line():
 
 def test_an_extreme_at_the_smallest_epsilon_is_answered():
     for kind in ("min", "max"):
-        made = plan.make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
-        assert isinstance(answering._chosen(made.choices[0], {0: 3}, made), float)
+        planned = plan.make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
+        assert isinstance(answering._chosen(planned.choices[0], {0: 3}, planned), float)
 
 
 def test_whatever_bounds_are_chosen_privately_can_be_measured():

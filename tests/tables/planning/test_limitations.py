@@ -82,8 +82,8 @@ def test_a_histogram_in_python(table):
 
 
 def test_a_ratio_is_named_by_its_column(table):
-    told = str(table.sql("SELECT COUNTIF(age > 50) / COUNT(*) AS share, COUNT(*) AS n FROM data").explain(1))
-    assert "share: the numbers that are divided" in told
+    stated = str(table.sql("SELECT COUNTIF(age > 50) / COUNT(*) AS share, COUNT(*) AS n FROM data").explain(1))
+    assert "share: the numbers that are divided" in stated
 
 
 def test_people_lose_groups_too(table):
@@ -96,9 +96,9 @@ def test_people_lose_groups_too(table):
 
 
 def test_the_sentence_has_the_limits(table):
-    told = str(table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(1, max_rows=5))
-    assert "of each person at most 1 group(s) and at most 5 row(s) in each group count" in told
-    assert "which the ± does not include" in told
+    stated = str(table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(1, max_rows=5))
+    assert "of each person at most 1 group(s) and at most 5 row(s) in each group count" in stated
+    assert "which the ± does not include" in stated
 
 
 def test_a_count_with_one_row_of_each_person_says_what_more_rows_would_do(table):

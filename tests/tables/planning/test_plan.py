@@ -65,29 +65,29 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     query = Query({f"a{i}": item for i, item in enumerate(asked)}, BY[by])
     how = {more: True} if more else {}
     try:
-        made = plan.make(
+        planned = plan.make(
             query, card(), epsilon=epsilon, delta=delta, max_groups=groups, max_rows=limit, noise=noise, **how
         )
     except DitherError:
         assert (more, by) not in [("", "none"), ("", "private"), ("consistent", "public"), ("other", "private")]
         return
-    spent = sum((Fraction(noise.epsilon) for noise in made.totals.values()), Fraction(0))
-    spent += sum((made.groups * Fraction(choice.mechanism.epsilon) for choice in made.choices), Fraction(0))
-    for ranked in made.quantiles:
+    spent = sum((Fraction(noise.epsilon) for noise in planned.totals.values()), Fraction(0))
+    spent += sum((planned.groups * Fraction(choice.mechanism.epsilon) for choice in planned.choices), Fraction(0))
+    for ranked in planned.quantiles:
         assert len({node.mechanism.epsilon for node in ranked.rank}) == 1
-        spent += made.groups * depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
-    spent += sum((Fraction(count.mechanism.epsilon) for count in made.counts), Fraction(0))
-    for item, measure in [*((n, m) for m, n in made.measures.items()), *((n, m) for m, n in made.totals.items())]:
+        spent += planned.groups * depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
+    spent += sum((Fraction(count.mechanism.epsilon) for count in planned.counts), Fraction(0))
+    for item, measure in [*((n, m) for m, n in planned.measures.items()), *((n, m) for m, n in planned.totals.items())]:
         if isinstance(item, Laplace):
-            assert item.sensitivity == made.groups * measure.bound(made.limit)
-    for count in made.counts:
-        assert count.mechanism.sensitivity == made.groups * made.limit
-    normal = {m: n for m, n in made.measures.items() if isinstance(n, Gaussian)}
-    spent += sum((Fraction(n.epsilon) for m, n in made.measures.items() if m not in normal), Fraction(0))
+            assert item.sensitivity == planned.groups * measure.bound(planned.limit)
+    for count in planned.counts:
+        assert count.mechanism.sensitivity == planned.groups * planned.limit
+    normal = {m: n for m, n in planned.measures.items() if isinstance(n, Gaussian)}
+    spent += sum((Fraction(n.epsilon) for m, n in planned.measures.items() if m not in normal), Fraction(0))
     if normal:
-        assert isinstance(made.guarantee, ApproxDP)
-        loss = sum((made.groups * m.bound(made.limit) ** 2 / Fraction(n.scale) ** 2 for m, n in normal.items()))
-        share = Fraction(str(delta)) / (2 if made.selection else 1)
+        assert isinstance(planned.guarantee, ApproxDP)
+        loss = sum((planned.groups * m.bound(planned.limit) ** 2 / Fraction(n.scale) ** 2 for m, n in normal.items()))
+        share = Fraction(str(delta)) / (2 if planned.selection else 1)
         left = Fraction(str(epsilon)) - spent
         with mp.workdps(80):
             r, e = 1 / mp.sqrt(mp.mpf(loss.numerator) / loss.denominator), mp.mpf(left.numerator) / left.denominator
@@ -96,7 +96,9 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     else:
         assert spent <= Fraction(str(epsilon))
         assert spent >= Fraction(str(epsilon)) * Fraction(79, 100)
-    assert made.guarantee == (ApproxDP(epsilon, delta) if normal or made.selection is not None else PureDP(epsilon))
+    assert planned.guarantee == (
+        ApproxDP(epsilon, delta) if normal or planned.selection is not None else PureDP(epsilon)
+    )
 
 
 @pytest.mark.parametrize("groups", [1, 3, 40])
@@ -104,28 +106,28 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-100])
 def test_the_threshold_is_the_smallest_that_a_key_of_one_person_passes_rarely_enough(groups, epsilon, delta):
     query = Query({"n": Aggregate("people")}, BY["private"])
-    made = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
-    assert made.selection is not None
+    planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
+    assert planned.selection is not None
     with mp.workdps(200):
-        b = mp.mpf(made.measures[Measure("people")].scale)
+        b = mp.mpf(planned.measures[Measure("people")].scale)
         q = mp.exp(-1 / b)
 
         def shown(threshold: int) -> mp.mpf:
             """P(1 + K >= threshold), K discrete Laplace."""
             return q ** (threshold - 1) / (1 + q)
 
-        assert shown(made.selection.threshold) <= mp.mpf(str(delta)) / groups
-        assert shown(made.selection.threshold - 1) > mp.mpf(str(delta)) / groups
+        assert shown(planned.selection.threshold) <= mp.mpf(str(delta)) / groups
+        assert shown(planned.selection.threshold - 1) > mp.mpf(str(delta)) / groups
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-50])
 def test_the_threshold_of_normal_noise(delta):
     query = Query({"n": Aggregate("people"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
-    made = plan.make(query, card(), epsilon=1, delta=delta, max_groups=9, noise="gaussian")
-    assert made.selection is not None
+    planned = plan.make(query, card(), epsilon=1, delta=delta, max_groups=9, noise="gaussian")
+    assert planned.selection is not None
     with mp.workdps(100):
-        sigma = mp.mpf(made.measures[Measure("people")].scale)
-        above = [mp.ncdf(-(made.selection.threshold - extra - 1 - mp.mpf(1) / 2) / sigma) for extra in (0, 1)]
+        sigma = mp.mpf(planned.measures[Measure("people")].scale)
+        above = [mp.ncdf(-(planned.selection.threshold - extra - 1 - mp.mpf(1) / 2) / sigma) for extra in (0, 1)]
         assert above[0] <= mp.mpf(str(delta)) / 2 / 9 < above[1]
 
 
@@ -135,11 +137,11 @@ def test_every_budget_is_planned_at_once(epsilon, delta, noise):
     """No search runs for ever, however small the budget."""
     start = time.monotonic()
     query = Query({"n": Aggregate("count"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
-    made = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
+    planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
     assert time.monotonic() - start < 5
     if noise == "gaussian":
         ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
-        loss = sum(5 * m.bound(1) ** 2 / Fraction(n.scale) ** 2 for m, n in made.measures.items())
+        loss = sum(5 * m.bound(1) ** 2 / Fraction(n.scale) ** 2 for m, n in planned.measures.items())
         assert 1 / ratio**2 * Fraction(999, 1000) < loss <= 1 / ratio**2
 
 
@@ -153,8 +155,8 @@ def test_ranks_are_whole_numbers_of_64_bits(at):
 
 def test_a_quantile_of_whole_numbers_is_a_whole_number():
     for bounds in ((0, 120), (0.0, 120.0), (-3.0, 5)):
-        made = plan.make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
-        edges = made.quantiles[0].aggregate.edges
+        planned = plan.make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
+        edges = planned.quantiles[0].aggregate.edges
         assert edges is not None
         assert all(isinstance(edge, int) for edge in edges)
         assert (edges[0], edges[-2]) == bounds
@@ -188,10 +190,10 @@ def test_keys_are_of_the_type_they_are_compared_with(type, keys):
 
 
 def test_a_key_stated_twice_is_one_group():
-    made = plan.make(
+    planned = plan.make(
         Query({"n": Aggregate("count")}, (Group("k", Column("k")),)), with_keys(("a", "b", "a")), epsilon=1
     )
-    assert made.keys == (("a", "b"),)
+    assert planned.keys == (("a", "b"),)
 
 
 def test_doubles_are_not_joined_with_whole_numbers():

@@ -129,8 +129,8 @@ def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
         else:
             normal += sum(float(by) ** 2 for by in moved) / mechanism.scale**2
     here, there = (_scores(plan, item) for item in (one, other))
-    for told in {*here} & {*there}:
-        mechanism, steps = here[told][0], here[told][1] - there[told][1]
+    for choice in {*here} & {*there}:
+        mechanism, steps = here[choice][0], here[choice][1] - there[choice][1]
         by = max(abs(steps))
         assert by <= mechanism.sensitivity
         if mechanism.monotone:

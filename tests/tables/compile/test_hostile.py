@@ -77,13 +77,13 @@ def test_every_statement_is_total(engine, kind, count):
     refused = 0
     for aggregate in asked:
         try:
-            made = plan.make(Query({"a": aggregate}), loaded.card, epsilon=1, max_rows=2)
-            plan.check(made)
+            query_plan = plan.make(Query({"a": aggregate}), loaded.card, epsilon=1, max_rows=2)
+            plan.check(query_plan)
         except DitherError:
             refused += 1
             continue
-        frame = made.frame(DialectSql(loaded.dialect), {"": loaded.table}, 7)
-        for sql in statements(made, frame):
+        frame = query_plan.frame(DialectSql(loaded.dialect), {"": loaded.table}, 7)
+        for sql in statements(query_plan, frame):
             loaded.run(sql)
     assert 0 < refused < len(asked)
 

@@ -193,8 +193,8 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
         *(Measure(k, AMOUNT, bounds, fine) for k in ("sum", "values", "center")),
     ]
     result = {
-        key: tuple(told)
-        for key, *told in lines(item, statements.sums(frame(item, card, query, keys, groups, limit), wanted))
+        key: tuple(sums)
+        for key, *sums in lines(item, statements.sums(frame(item, card, query, keys, groups, limit), wanted))
     }
 
     pairs = defaultdict(list)
@@ -205,18 +205,18 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
     for who, region in pairs:
         kept[who].add(region)
     # whichever groups of a person are kept, there are as many as allowed, and totals follow from all persons' choices
-    totals = [sum(told[i] for told in result.values()) for i in range(len(wanted))]
+    totals = [sum(sums[i] for sums in result.values()) for i in range(len(wanted))]
     assert totals[1] == sum(min(len(regions), groups) for regions in kept.values())
     if groups == 100:
-        for region, told in result.items():
+        for region, sums in result.items():
             mine = [values for (_, other), values in pairs.items() if other == region]
             given = [[v for v in values if v is not None] for values in mine]
-            assert told[0] == sum(min(len(values), limit) for values in mine)
-            assert told[1] == len(mine)
+            assert sums[0] == sum(min(len(values), limit) for values in mine)
+            assert sums[1] == len(mine)
             low, high = min(0, fine.low * limit), max(0, fine.high * limit)
-            assert told[2] == sum(min(max(sum(values), low), high) for values in given)
-            assert told[3] == sum(min(len(values), limit) for values in given)
-            assert told[4] == sum(centred(values, fine, limit) for values in given)
+            assert sums[2] == sum(min(max(sum(values), low), high) for values in given)
+            assert sums[3] == sum(min(len(values), limit) for values in given)
+            assert sums[4] == sum(centred(values, fine, limit) for values in given)
 
 
 def centred(values: list[int], how, limit: int) -> int:
@@ -269,11 +269,11 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
     for keys in ((None,), (("r0", "r1", "r2", "r3"),)):
         seen = set()
         for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
-            told = statements.sums(
+            sums = statements.sums(
                 StatementContext(query, card, keys, 2, 1, secret, DialectSql("duckdb"), {"": item.table}),
                 [Measure("people")],
             )
-            counts = [line[1] for line in lines(item, told)]
+            counts = [line[1] for line in lines(item, sums)]
             assert sum(counts) == 2 * people
             seen.add(tuple(counts))
         assert len(seen) > 15
@@ -342,10 +342,10 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
     card = Card("t", "", COLUMNS, unit)
     for query, keys in QUESTIONS.values():
         one = StatementContext(query, card, keys, 2, 2, 1, DialectSql(dialect), {"": exp.to_table("t")})
-        said = [statements.sums(one, measures(2)), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
+        built = [statements.sums(one, measures(2)), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
         if unit:
-            said.append(statements.spread(one, 64))
-        for text in said:
+            built.append(statements.spread(one, 64))
+        for text in built:
             tree = sqlglot.parse_one(text.text, read=dialect)
             inner = tree
             if tree.find(exp.With):  # DuckDB puts back the keys it numbered: a join of sums with keys

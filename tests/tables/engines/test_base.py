@@ -116,10 +116,10 @@ def test_a_header_alone_is_a_table_without_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["1", "1,2,3", '1,"2', "1,\xff", '1,2"', "1,\r2"])
 def test_a_file_with_a_malformed_line_is_refused_when_it_is_opened(tmp_path: Path, line: str) -> None:
     path = csv(tmp_path, b"a,b\n5,a secret\n" + line.encode("latin-1") + b"\n")
-    said = refused(path, card(a="integer", b="text"))
-    assert "a record on each line" in said
-    assert "secret" not in said
-    assert not set(said) & set("0123456789") - {"8"}  # not even the number of the line; UTF-8 is a name
+    message = refused(path, card(a="integer", b="text"))
+    assert "a record on each line" in message
+    assert "secret" not in message
+    assert not set(message) & set("0123456789") - {"8"}  # not even the number of the line; UTF-8 is a name
     assert list(malformed_lines(path)) == [(path, 3)]
 
 
@@ -269,9 +269,9 @@ def test_a_duckdb_file(tmp_path: Path) -> None:
             engine.run("INSERT INTO source.visits (a) VALUES (1)")
     assert rows(f'{path}::more."A view"') == [{"a": 1}]
     assert "none of that name" in refused(f"{path}::nothing")
-    said = refused(f"{path}::visits", card(e="integer"))
-    assert "got ENUM" in said
-    assert "secret" not in said
+    message = refused(f"{path}::visits", card(e="integer"))
+    assert "got ENUM" in message
+    assert "secret" not in message
     with duckdb.connect(str(path)) as own:
         own.execute("CREATE TABLE open_elsewhere (a INTEGER)")
         assert "close it elsewhere" in refused(f"{path}::visits")
@@ -281,7 +281,7 @@ def test_a_duckdb_file(tmp_path: Path) -> None:
 
 
 def test_frames() -> None:
-    said = card(a="integer", t="text")
+    message = card(a="integer", t="text")
     expected = [{"a": 1, "t": "x"}, {"a": 2, "t": None}]
     table = pa.table({"a": [1, 2], "t": ["x", None]})
     frames = [
@@ -295,7 +295,7 @@ def test_frames() -> None:
         duckdb.sql("SELECT 1 AS a, 'x' AS t UNION ALL SELECT 2, NULL ORDER BY a"),
     ]
     for frame in frames:
-        assert rows(frame, said) == expected, type(frame)
+        assert rows(frame, message) == expected, type(frame)
 
 
 def test_objects_in_pandas_are_what_the_card_says() -> None:

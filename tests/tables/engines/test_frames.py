@@ -121,16 +121,16 @@ def test_any_object_at_all_is_a_value_or_null(type: Type) -> None:
 
 @pytest.mark.parametrize("type", TYPES)
 def test_objects_without_a_declared_type_are_refused_whatever_they_are(type: Type) -> None:
-    said = set()
+    message = set()
     for cell in [*CELLS, COLUMNS[type][2]]:
         for kind in ("pandas objects", "polars objects"):
             frame = made(MAKERS[kind], [*COLUMNS[type][:2], cell, *COLUMNS[type][3:]])
             if frame is not None:
                 with pytest.raises(InvalidData) as caught:
                     dp.open(frame, budget=dp.PureDP(1))
-                said.add(str(caught.value))
-    assert len(said) == 1
-    assert "types={'x': 'text'}" in said.pop()
+                message.add(str(caught.value))
+    assert len(message) == 1
+    assert "types={'x': 'text'}" in message.pop()
 
 
 def test_declared_types() -> None:

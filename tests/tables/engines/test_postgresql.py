@@ -169,10 +169,10 @@ def test_doors_that_stay_shut(postgres: str) -> None:
         "postgresql://postgres:sekret@h/d": "no table",
         "postgresql://postgres:sekret@h/d::": "another name",
     }
-    for place, said in places.items():
+    for place, message in places.items():
         with pytest.raises((InvalidData, InvalidArgument)) as caught:
             connect(place)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert "sekret" not in str(caught.value)
         assert caught.value.__context__ is None or caught.value.__suppress_context__
 

@@ -25,6 +25,9 @@ from dither.tables.query.tree import Call, Column, Literal, walk
 from dither.tables.query.typecheck import check_arity, typed
 from dither.tables.sql.expressions import syntax
 
+# pyspark reads every answer from a socket that it leaves to the collector
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 COLUMNS = {
     "x": ColumnCard("number", (-2.0, 2.0)),
     "n": ColumnCard("integer", (-3, 3)),

@@ -58,10 +58,10 @@ class Term:
     def __abs__(self) -> Term:
         return term("abs", self)
 
-    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+    def __eq__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
         return term("=", self, other)
 
-    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+    def __ne__(self, other: object) -> Term:  # type: ignore[override]  # builds a condition, as in pandas
         return term("<>", self, other)
 
     def __lt__(self, other: object) -> Term:
@@ -94,8 +94,6 @@ class Term:
     def __bool__(self) -> bool:
         fix = "combine conditions by & | ~ in parentheses, not by and, or, not, in or a chain a < b < c"
         raise WrongType(message("condition", "to be asked of the table", "to be true or false in Python", fix))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def isin(self, values: Iterable[object]) -> Term:
         """Whether it is one of the values."""

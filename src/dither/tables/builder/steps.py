@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal as Choice
 from typing import cast
 
 from dither import arguments
@@ -213,13 +214,14 @@ def query(
     epsilon, delta, max_groups, max_rows
         What the question states of its release; where None, the call or the card says it.
     """
-    if max_groups is not None and max_groups != "auto":
-        max_groups = arguments.whole(max_groups, "max_groups")
+    most: int | Choice["auto"] | None = None
+    if max_groups is not None:
+        most = "auto" if max_groups == "auto" else arguments.whole(max_groups, "max_groups")
     asked = Query(
         {},
         epsilon=None if epsilon is None else float(arguments.epsilon(epsilon)),
         delta=None if delta is None else float(arguments.delta(delta)),
-        max_groups=max_groups,  # type: ignore[arg-type]
+        max_groups=most,
         max_rows=None if max_rows is None else arguments.whole(max_rows, "max_rows"),
     )
     listed, named = ((), groups) if isinstance(groups, Mapping) else (groups, {})

@@ -19,7 +19,7 @@ from dither.tables.card.model import Card, Type, Value
 from dither.tables.compile import expressions
 from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.compile.expressions import Lookup, TypedSql
-from dither.tables.compile.queries import alias, join, relation, row_number, select, values
+from dither.tables.compile.queries import alias, all_of, join, relation, row_number, select, values
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
 from dither.tables.query.tree import Expression, Query
@@ -280,7 +280,7 @@ class StatementContext:
         asked = exp.to_table("asked")
         chosen = self._first(select(pair, asked, group_by=pair))
         equal = [binary("=", plain_column(name, "a"), plain_column(name, "c")) for name in ["u", *self.names]]
-        kept = join(relation(chosen, "c"), nodes.all_of(equal), "SEMI")
+        kept = join(relation(chosen, "c"), all_of(equal), "SEMI")
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("a"))
         # read once: were the source to change between two readings, more groups of a person might be kept
         return select([every], relation(asked, "a"), joins=[kept]), [("asked", lines)]

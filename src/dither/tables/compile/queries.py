@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from dither.tables.query.nodes import all_of
+from dither.tables.query.nodes import binary
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:
@@ -45,6 +45,18 @@ def select(
     return query
 
 
+def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    """One condition that holds where all of them hold.
+
+    >>> all_of([exp.column("a"), exp.column("b"), exp.column("c")]).sql()
+    'a AND b AND c'
+    """
+    result = conditions[0]
+    for item in conditions[1:]:
+        result = binary("and", result, item)
+    return result
+
+
 def join(source: exp.Expr, on: exp.Expr, kind: Literal["", "LEFT", "SEMI"] = "") -> exp.Join:
     """A join, for :func:`select`."""
     side = {"side": "LEFT"} if kind == "LEFT" else {"kind": "SEMI"} if kind == "SEMI" else {}
@@ -71,4 +83,4 @@ def count_rows() -> exp.Expr:
     return exp.Count(this=exp.Star(), big_int=True)
 
 
-__all__ = ["alias", "count_rows", "join", "relation", "row_number", "select", "values"]
+__all__ = ["alias", "all_of", "count_rows", "join", "relation", "row_number", "select", "values"]

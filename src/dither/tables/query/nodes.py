@@ -16,7 +16,7 @@ the whole statement once, which makes a tree of it; :func:`count_characters` say
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from typing import Literal
@@ -447,15 +447,3 @@ def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
     if type == "timestamp":
         first, last = literal(datetime.min), literal(datetime.max)
     return case([(between(x, first, last), x)], exp.null())
-
-
-def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """One condition that holds where all of them hold.
-
-    >>> render(all_of([plain_column("a"), plain_column("b"), plain_column("c")]), "duckdb")
-    'a AND b AND c'
-    """
-    result = conditions[0]
-    for item in conditions[1:]:
-        result = binary("and", result, item)
-    return result

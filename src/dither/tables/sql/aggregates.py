@@ -78,34 +78,34 @@ class _AggregateCall:
 
 def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     """The aggregate a node stands for."""
-    written = _written(node, rows, card)
-    name = written.name
+    call = _aggregate_call(node, rows, card)
+    name = call.name
     if name in _NEAREST:
         raise refuse_sql("an aggregate dither can release", name, _NEAREST[name])
     if name == "COUNT":
-        return _count(written, rows, card)
-    if PER_ROW in written.named and PER_GROUP in written.named:
+        return _count(call, rows, card)
+    if PER_ROW in call.named and PER_GROUP in call.named:
         raise refuse_sql("one kind of bounds", "two", f"leave {PER_GROUP} out")
-    bounds = written.named.get(PER_ROW, written.named.get(PER_GROUP))
+    bounds = call.named.get(PER_ROW, call.named.get(PER_GROUP))
     if name in ("COUNTIF", "COUNT_IF"):
-        _nothing_named(written)
-        asked = require_boolean(read(_one(written), row_leaf(rows, name)), _types(card), name)
-        return ParsedAggregate(_counting(both(asked, written.condition)))
+        _nothing_named(call)
+        condition = require_boolean(read(_one(call), row_leaf(rows, name)), _types(card), name)
+        return ParsedAggregate(_counting(both(condition, call.condition)))
     if name == "MODE":
-        _nothing_named(written)
-        return ParsedAggregate(_mode(written, rows, card))
+        _nothing_named(call)
+        return ParsedAggregate(_mode(call, rows, card))
     at = 0.5
     if name in _QUANTILES:
-        value_node, at = _quantile(written)
+        value_node, at = _quantile(call)
     else:
-        value_node = _one(written)
+        value_node = _one(call)
     if name not in _PLAIN and name not in _QUANTILES:
         raise refuse_sql("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
     value = require_number(read(value_node, row_leaf(rows, name)), _types(card), name)
-    if written.condition is not None:
-        value = Call("case", (written.condition, value, Literal(None)))
+    if call.condition is not None:
+        value = Call("case", (call.condition, value, Literal(None)))
     return ParsedAggregate(
-        Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at), one_row=PER_GROUP in written.named
+        Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at), one_row=PER_GROUP in call.named
     )
 
 
@@ -125,7 +125,7 @@ def _types(card: Card) -> Types:
     return lambda column: type_of(card, column)
 
 
-def _written(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
+def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
@@ -164,21 +164,21 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     return arguments.bounds((low, high), key)
 
 
-def _one(written: _AggregateCall) -> exp.Expr:
+def _one(call: _AggregateCall) -> exp.Expr:
     """The only argument."""
-    if written.ordered is not None:
-        raise refuse_sql(f"{written.name}(x)", "WITHIN GROUP", f"write {written.name}(x)")
-    if len(written.args) != 1:
-        raise refuse_sql(f"{written.name}(x)", f"{len(written.args)} arguments", f"write {written.name}(x)")
-    if isinstance(written.args[0], exp.Distinct):
-        fix = f"write {written.name}(x); only people are counted by DISTINCT"
-        raise refuse_sql(f"{written.name} of all rows", "DISTINCT", fix)
-    return written.args[0]
+    if call.ordered is not None:
+        raise refuse_sql(f"{call.name}(x)", "WITHIN GROUP", f"write {call.name}(x)")
+    if len(call.args) != 1:
+        raise refuse_sql(f"{call.name}(x)", f"{len(call.args)} arguments", f"write {call.name}(x)")
+    if isinstance(call.args[0], exp.Distinct):
+        fix = f"write {call.name}(x); only people are counted by DISTINCT"
+        raise refuse_sql(f"{call.name} of all rows", "DISTINCT", fix)
+    return call.args[0]
 
 
-def _nothing_named(written: _AggregateCall) -> None:
-    if written.named:
-        raise refuse_sql(f"{written.name} without bounds", next(iter(written.named)), "leave the bounds out")
+def _nothing_named(call: _AggregateCall) -> None:
+    if call.named:
+        raise refuse_sql(f"{call.name} without bounds", next(iter(call.named)), "leave the bounds out")
 
 
 def _counting(condition: Expression | None) -> Aggregate:
@@ -187,51 +187,53 @@ def _counting(condition: Expression | None) -> Aggregate:
     return Aggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
 
 
-def _count(written: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
-    if len(written.args) == 1 and isinstance(written.args[0], exp.Distinct):
-        return ParsedAggregate(_people(written, written.args[0], rows, card))
-    if PER_ROW in written.named:
+def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
+    if len(call.args) == 1 and isinstance(call.args[0], exp.Distinct):
+        return ParsedAggregate(_people(call, call.args[0], rows, card))
+    if PER_ROW in call.named:
         raise refuse_sql(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
     max_rows = None
-    if PER_GROUP in written.named:
-        low, high = written.named[PER_GROUP]
+    if PER_GROUP in call.named:
+        low, high = call.named[PER_GROUP]
         if low != 0 or high != int(high):
             raise refuse_sql(
                 f"{PER_GROUP} => (0, k) for COUNT, k whole", f"({low}, {high})", "write (0, 5), for example"
             )
         max_rows = int(high)
-    node = _one(written)
+    node = _one(call)
     if isinstance(node, exp.Star):
         refuse_other_parts(node)
-        return ParsedAggregate(_counting(written.condition), max_rows)
+        return ParsedAggregate(_counting(call.condition), max_rows)
     value, kind = typed(read(node, row_leaf(rows, "COUNT")), _types(card))
     if isinstance(value, Literal) and kind is not None:
-        return ParsedAggregate(_counting(written.condition), max_rows)
+        return ParsedAggregate(_counting(call.condition), max_rows)
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
-    if written.condition is not None:
-        value = Call("case", (written.condition, value, Literal(None)))
+    if call.condition is not None:
+        value = Call("case", (call.condition, value, Literal(None)))
     return ParsedAggregate(Aggregate("count_value", value), max_rows)
 
 
-def _people(written: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
-    _nothing_named(written)
+def _people(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
+    _nothing_named(call)
     refuse_other_parts(distinct, "expressions")
-    if written.condition is not None:
+    if call.condition is not None:
         raise refuse_sql("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
     if card.unit is None:
         raise refuse_sql("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
-    asked = [read(item, row_leaf(rows, "COUNT")) for item in distinct.expressions]
-    if asked != [Column(card.unit)]:
+    counted = [read(item, row_leaf(rows, "COUNT")) for item in distinct.expressions]
+    if counted != [Column(card.unit)]:
         fix = f"COUNT(DISTINCT {card.unit}) counts people; for others GROUP BY the column and count the groups"
-        raise refuse_sql("COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, asked))})", fix)
+        raise refuse_sql(
+            "COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, counted))})", fix
+        )
     return Aggregate("people")
 
 
-def _mode(written: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
-    if written.condition is not None:
+def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
+    if call.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
-    node = written.ordered if written.ordered is not None and not written.args else _one(written)
+    node = call.ordered if call.ordered is not None and not call.args else _one(call)
     value = read(node, row_leaf(rows, "MODE"))
     if not isinstance(value, Column):
         raise refuse_sql("MODE of a column", show(value), "name a column whose keys the card states")
@@ -242,17 +244,17 @@ def _mode(written: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     return Aggregate("mode", value, keys=tuple(keys))
 
 
-def _quantile(written: _AggregateCall) -> tuple[exp.Expr, float]:
-    use = f"write {written.name}(x, 0.5)"
-    if written.ordered is not None:
-        if written.name != "PERCENTILE_CONT" or len(written.args) != 1:
+def _quantile(call: _AggregateCall) -> tuple[exp.Expr, float]:
+    use = f"write {call.name}(x, 0.5)"
+    if call.ordered is not None:
+        if call.name != "PERCENTILE_CONT" or len(call.args) != 1:
             raise refuse_sql("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", "another form", use)
-        value, place = written.ordered, written.args[0]
-    elif len(written.args) == 2 and not isinstance(written.args[0], exp.Distinct):
-        value, place = written.args
+        value, place = call.ordered, call.args[0]
+    elif len(call.args) == 2 and not isinstance(call.args[0], exp.Distinct):
+        value, place = call.args
     else:
-        raise refuse_sql(f"{written.name}(x, p)", "another form", use)
-    at = number(place, written.name)
+        raise refuse_sql(f"{call.name}(x, p)", "another form", use)
+    at = number(place, call.name)
     if not 0 <= at <= 1:
         raise refuse_sql("p from 0 to 1", str(at), use)
     return value, float(at)

@@ -24,10 +24,10 @@ def need(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as missing:
         top = module.partition(".")[0]
-        said = message(
+        text = message(
             _PACKAGES.get(top, top), "the package to be installed", "none", f"run pip install 'dither[{extra}]'"
         )
-        raise MissingPackage(said, name=top) from missing
+        raise MissingPackage(text, name=top) from missing
 
 
 __all__ = ["need"]

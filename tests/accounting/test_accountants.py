@@ -331,7 +331,7 @@ leaves = st.one_of(
 def test_the_best_is_no_worse_than_anybody(parts: Any, delta: float) -> None:
     workload = Sequential(*(event * count for event, count in parts))
     best = best_of(workload, delta)
-    said = dict(best.said)
+    said = dict(best.answers)
     assert set(said) == {accountant.name for accountant in ACCOUNTANTS}
     assert best.accountant in said
     for answer in said.values():

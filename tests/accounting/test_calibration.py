@@ -54,7 +54,7 @@ def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:
 def test_pure_totals_are_met_exactly() -> None:
     result = calibrate([Pure(1), LaplaceNoise(1)], PureDP(0.3), weights=[1, 2])
     assert result.guarantee == PureDP(0.3)
-    assert [event.pure_loss for event in result.events] == [Fraction(1, 10), Fraction(1, 5)]
+    assert [event.pure_epsilon for event in result.events] == [Fraction(1, 10), Fraction(1, 5)]
     sampled = calibrate(PoissonSampled(LaplaceNoise(1), 0.1), PureDP(0.3))
     assert PureDP(Fraction(2999, 10000)) <= sampled.guarantee <= PureDP(0.3)
 

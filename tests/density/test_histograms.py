@@ -28,7 +28,7 @@ def test_the_smallest_theta(m: int, n: int, k: int, epsilon: Fraction) -> None:
     theta = histograms.smallest_theta(m, n, k, epsilon)
 
     def worst(t: Fraction) -> Fraction:
-        """The largest ratio of a cell's chances over all pairs of neighbouring tables."""
+        """The largest ratio of a cell's chances over all pairs of neighboring tables."""
         counts = range(min(n, 4))
         return max(((1 - t) * Fraction(c + 1, n) + t / m) / ((1 - t) * Fraction(c, n) + t / m) for c in counts)
 

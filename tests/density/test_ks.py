@@ -27,7 +27,7 @@ def tables(records: int, cells: int) -> list[tuple[int, ...]]:
     return [(*p, records) for p in itertools.combinations_with_replacement(range(records + 1), cells - 1)]
 
 
-def neighbours(x: tuple[int, ...]) -> set[tuple[int, ...]]:
+def neighbors(x: tuple[int, ...]) -> set[tuple[int, ...]]:
     """One record moves from cell a to cell b."""
     counts, result = np.diff(x, prepend=0).tolist(), set()
     for a, b in itertools.permutations(range(len(x)), 2):
@@ -114,10 +114,10 @@ def test_the_law_that_is_sampled_is_the_enumerated_one(x: Any, k: int, epsilon: 
 
 
 @pytest.mark.parametrize(("n", "cells", "k"), [(1, 2, 1), (2, 2, 3), (3, 3, 2), (4, 3, 3), (5, 2, 4), (3, 4, 2)])
-def test_the_worst_loss_over_all_neighbours(n: int, cells: int, k: int) -> None:
+def test_the_worst_loss_over_all_neighbors(n: int, cells: int, k: int) -> None:
     epsilon = Fraction(1)
     laws = {x: sampled(x, k, rate_of(x, k, epsilon)[0]) for x in tables(n, cells)}
-    worst = max(abs(mp.log(laws[x][z] / laws[y][z])) for x in laws for y in neighbours(x) for z in laws[x])
+    worst = max(abs(mp.log(laws[x][z] / laws[y][z])) for x in laws for y in neighbors(x) for z in laws[x])
     assert 0.3 < worst <= 1
 
 
@@ -136,7 +136,7 @@ def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
         problem = ks.Problem(x, k)
         for z in paths(cells, k):
             assert problem.score(np.array(z)) == true_score(x, z)
-            for y in neighbours(x):
+            for y in neighbors(x):
                 assert abs(true_score(x, z) - true_score(y, z)) <= 1
 
 

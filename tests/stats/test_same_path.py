@@ -1,4 +1,4 @@
-"""Neighbours take the same path: nothing but the value of an answer may follow from one record."""
+"""Neighbors take the same path: nothing but the value of an answer may follow from one record."""
 
 from __future__ import annotations
 

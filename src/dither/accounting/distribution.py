@@ -116,7 +116,7 @@ def compose(losses: Losses, deviation: float, *, delta: float | None = None, eps
         tilt = _STEEPEST / h  # beyond it the tilt would weigh what the lattice splits, not the losses
     first, masses, infinite, moments = [], [], 0.0, 0.0
     for pair, times in losses:
-        low, high = pair.reach(tail)
+        low, high = pair.loss_range(tail)
         start, end = math.floor(low / h) - 1, math.ceil(high / h) + 1
         grid = np.arange(start, end + 1, dtype=np.float64) * h
         mass, beyond = pair.on(grid)
@@ -252,7 +252,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
         guess = (log_moment - math.log(delta)) / tilt
     allowed = _SHARE * min(1.0, (sketch.count + 10) / 1000) ** 1.5 * max(guess, 1e-9)
     h = max(allowed / sketch.count, math.sqrt(12 * allowed / ((tilt + 1) * sketch.count)))
-    widest = max(high - low for low, high in (pair.reach(tail) for pair, _ in losses))
+    widest = max(high - low for low, high in (pair.loss_range(tail) for pair, _ in losses))
     h = min(h, widest / 8)
     common = _common_unit(losses)
     if common is not None and common >= h / 8:

@@ -69,8 +69,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""
-        sure = self.uncertainty.text(float(self))  # type: ignore[arg-type]
-        return f"{self} {sure} (95 %; {self.guarantee}, {self.neighbors!r}{notice})"
+        interval = self.uncertainty.text(float(self))  # type: ignore[arg-type]
+        return f"{self} {interval} (95 %; {self.guarantee}, {self.neighbors!r}{notice})"
 
 
 class EstimateFloat(Estimate, float):
@@ -123,5 +123,5 @@ class Histogram:
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""
-        sure = f"each ± {self.error():.4g} (95 % for all bins; {self.guarantee}, {self.neighbors!r}{notice})"
-        return f"Histogram(counts={self.counts.tolist()}, {sure})"
+        interval = f"each ± {self.error():.4g} (95 % for all bins; {self.guarantee}, {self.neighbors!r}{notice})"
+        return f"Histogram(counts={self.counts.tolist()}, {interval})"

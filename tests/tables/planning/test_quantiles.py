@@ -1,4 +1,4 @@
-"""Quantiles by halving: the law of all of them together, computed to the last place, on neighbours."""
+"""Quantiles by halving: the law of all of them together, computed to the last place, on neighbors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_person_with_two_values(split):
 
 
 def moved(choose, rank, one, other, place):
-    """By how much neighbours move the scores of all choices together, in sensitivities, if they choose alike."""
+    """By how much neighbors move the scores of all choices together, in sensitivities, if they choose alike."""
     scored = []
     for counts in (one, other):
         seen = []
@@ -103,7 +103,7 @@ def on_both_sides(rank, counts, first=0):
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.integers(1, 7), st.floats(0, 0.999), st.data())
-def test_parting_keeps_neighbours_neighbours(counts, many, place, data):
+def test_parting_keeps_neighbors_neighbors(counts, many, place, data):
     shares = [Fraction(i, many + 1) for i in range(1, many + 1)]
     person = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=3))
     other = [n + person.count(i) for i, n in enumerate(counts)]

@@ -371,8 +371,8 @@ def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
             )
         )
     if ZCDP in kinds:
-        return tuple(g.to_zcdp() if isinstance(g, PureDP) else g for g in (left, right))  # type: ignore[return-value]
-    return tuple(_as_approx(g) for g in (left, right))  # type: ignore[return-value]
+        return _as_zcdp(left), _as_zcdp(right)
+    return _as_approx(left), _as_approx(right)
 
 
 class _NoDelta(ApproxDP):
@@ -382,6 +382,10 @@ class _NoDelta(ApproxDP):
 
     def __init__(self, epsilon: Fraction) -> None:
         self._set(epsilon, Fraction(0))
+
+
+def _as_zcdp(guarantee: Guarantee) -> Guarantee:
+    return guarantee.to_zcdp() if isinstance(guarantee, PureDP) else guarantee
 
 
 def _as_approx(guarantee: Guarantee) -> Guarantee:

@@ -41,8 +41,8 @@ def test_the_noise_is_enough_and_a_little_less_is_not(events: Any, total: Approx
     assert result.guarantee <= total
     assert best_of(Sequential(*result.events), total.exact[1]).guarantee <= total
     assert result.events == tuple(event.scaled(result.factor) for event in events)
-    less = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
-    assert not best_of(less, total.exact[1]).guarantee <= total
+    smaller = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
+    assert not best_of(smaller, total.exact[1]).guarantee <= total
 
 
 def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:

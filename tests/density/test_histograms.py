@@ -45,9 +45,9 @@ def test_smoothed_draws_are_private_by_enumeration() -> None:
     assert theta <= 1
     laws = {}
     for records in itertools.product(range(m), repeat=n):
-        chance = [(1 - theta) * Fraction(records.count(c), n) + theta / m for c in range(m)]
+        probability = [(1 - theta) * Fraction(records.count(c), n) + theta / m for c in range(m)]
         laws[records] = {
-            z: math.prod((chance[c] for c in z), start=Fraction(1)) for z in itertools.product(range(m), repeat=k)
+            z: math.prod((probability[c] for c in z), start=Fraction(1)) for z in itertools.product(range(m), repeat=k)
         }
     worst = Fraction(0)
     for x, y in itertools.permutations(laws, 2):

@@ -76,26 +76,26 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
         if block.inner is None:
             scale = mp.mpf(1 / rate)
             for z in law:
-                chance = real(multinomial(z) * math.factorial(k)) / mp.mpf(cells) ** k
+                probability = real(multinomial(z) * math.factorial(k)) / mp.mpf(cells) ** k
                 late = max(0, problem.score(np.array(z)) - block.start - 1)
-                law[z] += mass * chance * mp.exp(-late / scale)
+                law[z] += mass * probability * mp.exp(-late / scale)
             continue
         inner = block.inner
         ends = mp.exp(-mp.mpf(rate) * (inner.threshold - block.start))
         for z in law:
             if any(not low <= at <= high for at, (low, high) in zip(z, inner.band, strict=True)):
                 continue
-            chance = mp.mpf(1)
+            probability = mp.mpf(1)
             for j in range(cells - 1, 0, -1):
                 low, high = inner.band[j - 1]
                 terms = [
                     mp.exp(mp.mpf(float(inner.logs[j - 1][at - low] + weights[z[j] - at])))
                     for at in range(low, min(high, z[j]) + 1)
                 ]
-                chance *= terms[z[j - 1] - low] / mp.fsum(terms)
+                probability *= terms[z[j - 1] - low] / mp.fsum(terms)
             t = problem.score(np.array(z))
-            kept = (mp.exp(-mp.mpf(rate) * max(0, t - block.start - 1)) - ends) / (1 - ends)
-            law[z] += mass * chance * max(kept, 0)
+            remaining = (mp.exp(-mp.mpf(rate) * max(0, t - block.start - 1)) - ends) / (1 - ends)
+            law[z] += mass * probability * max(remaining, 0)
     total = mp.fsum(law.values())
     return {z: w / total for z, w in law.items()}
 
@@ -192,8 +192,8 @@ def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     upper = max(block.upper for block in result)
     total = math.fsum(math.exp(block.upper - upper) for block in result)
     singles = [b for b in result if b.inner is not None and b.inner.threshold - b.start == 1]
-    kept = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in result)
-    return kept / total
+    remaining = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in result)
+    return remaining / total
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 10, 1000])
@@ -213,11 +213,11 @@ def test_no_data_make_it_hang(n: int, epsilon: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("x", "k", "epsilon"), [((3, 3, 7), 4, 2), ((0, 5, 9, 10), 3, 1)])
 def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int) -> None:
-    words = SeededSource(11)
+    source = SeededSource(11)
     places = {z: i for i, z in enumerate(paths(len(x), k))}
     counts = np.zeros(len(places), dtype=np.int64)
     for _ in range(20_000):
-        path, _ = ks.release(np.array(x), k, Fraction(epsilon), words)
+        path, _ = ks.release(np.array(x), k, Fraction(epsilon), source)
         counts[places[tuple(path.tolist())]] += 1
     for rate, fine in ((epsilon / 2, True), (epsilon * 0.75, False)):
         law = np.array([float(p) for p in enumerated(x, k, mp.mpf(rate)).values()])

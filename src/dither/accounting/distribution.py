@@ -150,8 +150,8 @@ def _transformed(
         for start, mass, count in zip(first, masses, times, strict=True):
             some = np.flatnonzero(mass)
             exponents = s * h * (start + some) + np.log(mass[some])
-            far = float(exponents.max())
-            logs += count * (far + math.log(float(np.exp(exponents - far).sum())))
+            excess = float(exponents.max())
+            logs += count * (excess + math.log(float(np.exp(exponents - excess).sum())))
         ends.append((logs + _FAR) / s)
     least = sum(start * count for start, count in zip(first, times, strict=True))
     most = least + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))

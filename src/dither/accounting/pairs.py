@@ -160,8 +160,8 @@ class GaussianPair(Pair):
 
     def loss_range(self, tail: float) -> tuple[float, float]:
         """Deviations by ``P(N > z) <= exp(-z^2 / 2)``."""
-        far = self.deviation * (math.sqrt(-2 * math.log(tail)) + self.deviation / 2)
-        return -far, far
+        width = self.deviation * (math.sqrt(-2 * math.log(tail)) + self.deviation / 2)
+        return -width, width
 
 
 class SampledPair(Pair):

@@ -83,13 +83,13 @@ class PoissonSampled(Event):
             return self.event.renyi(orders)
         result = np.full(orders.size, np.inf)
         for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MOST_ORDER)):
-            result[place] = self._gaussian(int(orders[place]))
+            result[place] = self._gaussian(float(self.event.ratio), int(orders[place]))
         return result
 
-    def _gaussian(self, order: int) -> float:
+    def _gaussian(self, ratio: float, order: int) -> float:
         k = np.arange(order + 1)
         logs = np.cumsum(np.log(np.concatenate([[1.0], np.arange(1, order + 1)])))
-        q, ratio = float(self.rate), float(self.event.ratio)  # type: ignore[attr-defined]
+        q = float(self.rate)
         terms = logs[-1] - logs - logs[::-1] + (order - k) * math.log1p(-q) + k * math.log(q)
         terms += k * (k - 1) / (2 * ratio * ratio)
         top = float(terms.max())

@@ -200,7 +200,9 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
         if max(gains) <= 1e-3:
             break
         i = int(np.argmax(gains))
-        start, end = result[i].start, result[i].inner.threshold  # type: ignore[union-attr]
+        start, inner = result[i].start, result[i].inner
+        assert inner is not None, "only blocks with an inner threshold gain from being halved"
+        end = inner.threshold
         middle = (start + end) // 2
         result[i : i + 1] = [make(start, middle), make(middle, end)]
     return [block for block in result if block.upper > -math.inf]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def release(
         theta = histograms.smallest_theta(number, n, k, exact_epsilon)
         counts = histograms.smoothed_draws(cells, number, k, theta, resolved)
         return Density((counts / k).reshape(shape), *facts)
-    mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), exact_epsilon)  # type: ignore[arg-type]
+    mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), cast(float, exact_epsilon))
     noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, resolved)
     if method == "perturbed":
         return Density(histograms.perturbed(noisy), *facts)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -256,7 +256,8 @@ def variance(
     if method == "bounded":
         if delta is not None:
             raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
-        inside = BoundedLaplace(sensitivity, epsilon, 0.0, max(top, float(sensitivity) * (1 + 2.0**-50)))  # type: ignore[arg-type]
+        widest = max(top, float(sensitivity) * (1 + 2.0**-50))
+        inside = BoundedLaplace(cast(float, sensitivity), cast(float, epsilon), 0.0, widest)
         released = covered(inside.release)(exact, source=resolved)
         return EstimateFloat.of(
             released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), resolved.private

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted:
     middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
     window = math.ceil((math.log(grid.width + 1) + _RARE) / float(wanted.rate)) + 2
     first, last = builtins.max(middle - window, 0), builtins.min(middle + window, n)
-    near: Values = values if last - first == n else np.partition(values, [first, last - 1])[first:last]  # type: ignore[assignment]
+    near = values if last - first == n else cast(Values, np.partition(values, [first, last - 1])[first:last])
     starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.width)
     misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
@@ -317,7 +317,7 @@ def mode(
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
-    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
+    mechanism = PermuteAndFlip.for_counts(cast(float, epsilon), relation(neighbors))  # which refuses None
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in as_values(x, "label").values.tolist():

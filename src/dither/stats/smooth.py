@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def smooth_quantile(
             message("neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'")
         )
     resolved = resolve(source)
-    mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)  # type: ignore[arg-type]
+    mechanism = SmoothNoise("student" if delta is None else "laplace", cast(float, epsilon), delta)
     values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), lower, upper)
     known_size(values.size)
     rank = rank_of(q, values.size)

@@ -1,4 +1,4 @@
-"""Packages that only a part of dither needs: imported where they are used, and named where they are missing."""
+"""Optional packages: imported where they are used, and named in the error where they are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was promised: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
+"""Privacy guarantees: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
 
 Parameters are kept as exact rationals (a float means the decimal it prints as), so ten releases at 0.1 cost
 exactly 1. Where a conversion needs a logarithm, the result is rounded up.

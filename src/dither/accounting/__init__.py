@@ -1,4 +1,4 @@
-"""How much noise a guarantee needs, and what noise guarantees.
+"""Privacy accounting: the guarantee of a workload, and the noise that a guarantee needs.
 
 A mechanism describes itself by an event, events make a workload, accountants add it up:
 

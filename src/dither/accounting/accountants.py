@@ -1,4 +1,4 @@
-"""Accountants: from what was done to what is promised. Each one's answer is valid, so the smallest may be taken.
+"""Accountants: from the events of a workload to its guarantee. Every answer is valid, so the smallest may be taken.
 
 *basic*, *advanced*, *zcdp* and *renyi* add up numbers that are fixed before each release; *pld* needs the whole
 workload in advance. Every answer is rounded up. An event of which an accountant knows too little is refused.

@@ -1,4 +1,4 @@
-"""What happens to a guarantee on its way: nothing by post-processing, and less loss by sampling."""
+"""Post-processing, which leaves a guarantee as it is, and sampling, which lowers its epsilon."""
 
 from __future__ import annotations
 

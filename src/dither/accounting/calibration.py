@@ -1,4 +1,4 @@
-"""Both ways round: noise from a guarantee, and epsilon from the error that can be accepted."""
+"""Calibration: the noise that a guarantee needs, and the epsilon that an acceptable error needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The privacy curve of a whole workload, from the distribution of its loss, and always from above.
+"""The privacy curve of a whole workload, from its privacy loss distribution, and always from above.
 
 **Not a filter.** The curve is that of a workload whose noise was fixed in advance. The questions may depend on the
 answers before them, the amounts of noise may not: a ledger that decides as it goes must add epsilons or rhos.

@@ -1,4 +1,4 @@
-"""What a mechanism did, as a frozen value that accountants read. Events know nothing of mechanisms, nor of accountants.
+"""Events: frozen descriptions of releases that accountants read. They know nothing of mechanisms, nor of accountants.
 
 A leaf (:mod:`dither.accounting.noises`) says what is known of it: its pure epsilon, its rho, its Renyi divergence, its
 epsilon at a delta, its dominating pair. What is not known is None, and an accountant that needs it refuses. Leaves

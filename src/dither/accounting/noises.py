@@ -1,4 +1,4 @@
-"""The leaves of a workload: what is known of each kind of release, in the words of :mod:`dither.accounting.events`."""
+"""The leaves of a workload: the events of single releases, one class for each kind of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dominating pairs: the two laws between which a release can be worst told apart, seen through their loss.
+"""Dominating pairs: two laws at least as easy to tell apart as the releases of any neighbors, by their privacy loss.
 
 A pair (P, Q) dominates a release if its privacy curve ``E_P[(1 - exp(epsilon - L))_+]``, L = ln(dP/dQ), is nowhere
 below the release's; the product of dominating pairs dominates the composition, adaptive or not (Zhu, Dong and Wang

@@ -1,4 +1,4 @@
-"""What pure privacy alone implies."""
+"""The privacy curve that pure differential privacy implies."""
 
 from __future__ import annotations
 

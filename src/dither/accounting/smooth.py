@@ -1,4 +1,4 @@
-"""What noise of a data-dependent scale guarantees, exactly, and how much of it is needed.
+"""Noise whose scale depends on the data: the exact guarantee, and the scale that a guarantee needs.
 
 A release ``f(x) + s S(x) Z``, S a beta-smooth bound on the local sensitivity, shifts by at most the smaller of
 S(x) and S(y) between neighbors x, y, and their scales differ by a factor within exp(+-beta). It is (epsilon,

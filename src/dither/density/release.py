@@ -1,4 +1,4 @@
-"""``dp.density.release``: a whole distribution, four ways."""
+"""``dp.density.release``: release a whole distribution by one of four methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A released distribution: what may be asked of it costs nothing more."""
+"""A released distribution, and the questions that can be answered from it at no further cost."""
 
 from __future__ import annotations
 

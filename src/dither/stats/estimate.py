@@ -1,4 +1,4 @@
-"""What a statistic returns: a number that knows its error and its cost."""
+"""The result of a statistic: a number with its guarantee, its neighboring relation and its interval."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     return exact
 
 
-def loss(value: object, name: str = "epsilon") -> Fraction:
+def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
     """An epsilon to ask about: as :func:`epsilon`, or 0.
 
-    >>> loss(0)
+    >>> epsilon_or_zero(0)
     Fraction(0, 1)
     """
     return Fraction(0) if value == 0 else epsilon(value, name)

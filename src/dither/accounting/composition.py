@@ -61,7 +61,7 @@ def privacy_curve(event: Event, epsilon: float) -> float:
     >>> privacy_curve(20 * LaplaceNoise(10) + 10 * GaussianNoise(20), 2) < privacy_curve(20 * LaplaceNoise(10), 1)
     True
     """
-    at, tree = arguments.loss(epsilon), check(event)
+    at, tree = arguments.epsilon_or_zero(epsilon), check(event)
     return in_floats(tree, lambda: _curve_at(tree, at))
 
 

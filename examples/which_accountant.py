@@ -41,7 +41,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     print(f"{'days':>5} " + " ".join(f"{name:>8}" for name in NAMES) + "   smallest")
     for days in spans:
         smallest = best_of(workload(days), DELTA)
-        told = dict(smallest.said)
+        told = dict(smallest.answers)
         for name in NAMES:
             result[name].append(told[name].to_approx(DELTA).epsilon)
         best.append((smallest.guarantee.to_approx(DELTA).epsilon, smallest.accountant))

@@ -125,12 +125,12 @@ UNTYPED = {"list": list, "tuple": tuple, "object": lambda x: pd.Series(x, dtype=
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.parametrize("container", UNTYPED)
 def test_a_statistic_moves_by_its_sensitivity_and_keeps_its_type(name, container):
-    call, reach = STATISTICS[name]
+    call, largest = STATISTICS[name]
     before = call(UNTYPED[container](COLUMN), nan="lower")
     for odd in ODD:
         after = call(UNTYPED[container](swapped(odd)), nan="lower")
         assert type(after) is type(before)
-        assert np.all(np.abs(np.asarray(after, dtype=float) - np.asarray(before, dtype=float)) <= reach + 1e-3), odd
+        assert np.all(np.abs(np.asarray(after, dtype=float) - np.asarray(before, dtype=float)) <= largest + 1e-3), odd
     if name != "density.release":
         call(UNTYPED[container](swapped("?")), nan="drop", neighbors=AddRemove)
 
@@ -138,19 +138,19 @@ def test_a_statistic_moves_by_its_sensitivity_and_keeps_its_type(name, container
 @pytest.mark.parametrize("name", STATISTICS)
 def test_what_pandas_infers_moves_no_other_record(name):
     """Whole numbers become floats, or objects, by one cell: the result is as close as its sensitivity says."""
-    call, reach = STATISTICS[name]
+    call, largest = STATISTICS[name]
     before = call(pd.Series(COLUMN), nan="lower")
     for odd in ODD:
         after = call(pd.Series(swapped(odd)), nan="lower")
-        assert np.all(np.abs(np.asarray(after, dtype=float) - np.asarray(before, dtype=float)) <= reach + 1e-3), odd
+        assert np.all(np.abs(np.asarray(after, dtype=float) - np.asarray(before, dtype=float)) <= largest + 1e-3), odd
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_missing_values_are_refused_alike_by_default(name):
     call, _ = STATISTICS[name]
-    said = {outcome(lambda odd=odd: call(swapped(odd))) for odd in (None, math.nan, "?", [1], object())}
-    assert len(said) == 1
-    assert next(iter(said))[0] is InvalidData
+    refusals = {outcome(lambda odd=odd: call(swapped(odd))) for odd in (None, math.nan, "?", [1], object())}
+    assert len(refusals) == 1
+    assert next(iter(refusals))[0] is InvalidData
 
 
 @pytest.mark.parametrize("name", LABELS)
@@ -166,9 +166,9 @@ def test_sensitivities_refuse_missing_values_alike_and_nothing_else(name):
     assert outcome(lambda: SENSITIVITIES[name](COLUMN)) >= 0
     for odd in (1.5, 2**70, True):
         assert outcome(lambda odd=odd: SENSITIVITIES[name](swapped(odd))) >= 0
-    said = {outcome(lambda odd=odd: SENSITIVITIES[name](swapped(odd))) for odd in (None, math.nan, "?", [1])}
-    assert len(said) == 1
-    assert next(iter(said))[0] is InvalidData
+    refusals = {outcome(lambda odd=odd: SENSITIVITIES[name](swapped(odd))) for odd in (None, math.nan, "?", [1])}
+    assert len(refusals) == 1
+    assert next(iter(refusals))[0] is InvalidData
 
 
 @pytest.mark.parametrize("name", RECORDS)

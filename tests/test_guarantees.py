@@ -167,10 +167,10 @@ def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.01, 0.3])
 def test_approx_to_approx_is_the_curve_of_leak_or_randomized_response(delta: float) -> None:
     with mp.workdps(DIGITS):
-        own, epsilon = exact(1e-6), mp.mpf(2)
+        leak, epsilon = exact(1e-6), mp.mpf(2)
         result = binary(ApproxDP(2, 1e-6).to_approx(delta).exact[0])
         p = 1 / (1 + mp.exp(-epsilon))
-        curve = own + (1 - own) * (p - mp.exp(result) * (1 - p))
+        curve = leak + (1 - leak) * (p - mp.exp(result) * (1 - p))
         assert curve <= exact(delta) + mp.mpf(10) ** -50
         assert result == 2 if delta == 1e-6 else curve > exact(delta) - mp.mpf(10) ** -12
 

@@ -21,7 +21,7 @@ MAX_WHOLE = (1 << 63) - 1
 
 
 def epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """A privacy loss: above 0, from 1e-100 to a million.
+    """An epsilon: above 0, from 1e-100 to a million.
 
     >>> epsilon(1)
     Fraction(1, 1)
@@ -39,10 +39,10 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     return exact
 
 
-def loss(value: object, name: str = "epsilon") -> Fraction:
-    """A privacy loss to ask about: as :func:`epsilon`, or 0.
+def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
+    """An epsilon to ask about: as :func:`epsilon`, or 0.
 
-    >>> loss(0)
+    >>> epsilon_or_zero(0)
     Fraction(0, 1)
     """
     return Fraction(0) if value == 0 else epsilon(value, name)

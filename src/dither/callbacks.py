@@ -1,4 +1,4 @@
-"""Functions of the user's that see private records: nothing but what they return may be seen.
+"""Calling functions of the user on private records: nothing but what they return becomes visible.
 
 An error or a warning would tell that a record of some kind is there, at no cost. So warnings are not shown, and an
 error of any type counts as no result, also one that is made to pass through ``except Exception``, as SystemExit is.

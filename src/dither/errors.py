@@ -1,4 +1,4 @@
-"""Everything dither refuses, as one tree.
+"""The errors that dither raises, as one tree.
 
 ::
 

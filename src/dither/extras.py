@@ -1,4 +1,4 @@
-"""Packages that only a part of dither needs: imported where they are used, and named where they are missing."""
+"""Optional packages: imported where they are used, and named in the error where they are missing."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def need(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as missing:
         top = module.partition(".")[0]
-        said = message(
+        text = message(
             _PACKAGES.get(top, top), "the package to be installed", "none", f"run pip install 'dither[{extra}]'"
         )
-        raise MissingPackage(said, name=top) from missing
+        raise MissingPackage(text, name=top) from missing
 
 
 __all__ = ["need"]

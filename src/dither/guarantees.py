@@ -1,4 +1,4 @@
-"""What was promised: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
+"""Privacy guarantees: PureDP, ApproxDP and ZCDP, as frozen values that add up exactly.
 
 Parameters are kept as exact rationals (a float means the decimal it prints as), so ten releases at 0.1 cost
 exactly 1. Where a conversion needs a logarithm, the result is rounded up.
@@ -113,7 +113,7 @@ class Guarantee:
         Steinke 2016, proposition 1.9).
 
         *Statement.* ``size * epsilon`` for pure privacy, ``size^2 * rho`` for zCDP, and ``(size * epsilon, delta
-        (e^(size epsilon) - 1) / (e^epsilon - 1))`` for (epsilon, delta): each person in turn is a neighbour, and
+        (e^(size epsilon) - 1) / (e^epsilon - 1))`` for (epsilon, delta): each person in turn is a neighbor, and
         the deltas of the earlier ones are multiplied by the losses of the later ones.
 
         >>> PureDP(0.5).group(3), ZCDP(0.5).group(3), ApproxDP(0.5, 1e-6).group(2)
@@ -123,7 +123,7 @@ class Guarantee:
 
 
 class PureDP(Guarantee):
-    """epsilon-differential privacy: ``P(A) <= exp(epsilon) * P'(A)`` for all events and neighbours.
+    """epsilon-differential privacy: ``P(A) <= exp(epsilon) * P'(A)`` for all events and neighbors.
 
     >>> PureDP(1) + PureDP(0.5)
     PureDP(1.5)
@@ -138,12 +138,12 @@ class PureDP(Guarantee):
 
     @property
     def epsilon(self) -> float:
-        """The privacy loss, rounded up to a float."""
+        """Epsilon, rounded up to a float."""
         return up(self.exact[0])
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """The privacy loss, exactly."""
+        """Epsilon, exactly."""
         return self.exact[0]
 
     def __str__(self) -> str:
@@ -174,10 +174,10 @@ class PureDP(Guarantee):
         >>> PureDP(1).to_zcdp()
         ZCDP(0.462117157261)
         """
-        own = self.exact[0]
-        bits = _BITS + 2 * max(0, own.denominator.bit_length() - own.numerator.bit_length() + 1)
-        low = exp_neg(own, bits)[0]
-        return ZCDP(min(own * own / 2, Fraction(up(own * Fraction((1 << bits) - low, (1 << bits) + low)))))
+        epsilon = self.exact[0]
+        bits = _BITS + 2 * max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length() + 1)
+        low = exp_neg(epsilon, bits)[0]
+        return ZCDP(min(epsilon * epsilon / 2, Fraction(up(epsilon * Fraction((1 << bits) - low, (1 << bits) + low)))))
 
     def group(self, size: int) -> PureDP:
         """``size * epsilon``; see :meth:`Guarantee.group`."""
@@ -203,17 +203,17 @@ class ApproxDP(Guarantee):
     __slots__ = ()
 
     def __init__(self, epsilon: float | Fraction, delta: float | Fraction) -> None:
-        loss = decimal(epsilon, "epsilon")
-        self._set(loss if loss == 0 else arguments.epsilon(epsilon), arguments.delta(delta))
+        exact = decimal(epsilon, "epsilon")
+        self._set(exact if exact == 0 else arguments.epsilon(epsilon), arguments.delta(delta))
 
     @property
     def epsilon(self) -> float:
-        """The privacy loss, rounded up to a float."""
+        """Epsilon, rounded up to a float."""
         return up(self.exact[0])
 
     @property
     def delta(self) -> float:
-        """The failure probability, rounded up to a float."""
+        """Delta, rounded up to a float."""
         return up(self.exact[1])
 
     def __str__(self) -> str:
@@ -243,12 +243,12 @@ class ApproxDP(Guarantee):
 
     def group(self, size: int) -> ApproxDP:
         """``(size * epsilon, delta (e^(size epsilon) - 1) / (e^epsilon - 1))``; see :meth:`Guarantee.group`."""
-        count, (loss, failure) = arguments.whole(size, "size"), self.exact
-        if count == 1 or loss == 0:
+        count, (epsilon, delta) = arguments.whole(size, "size"), self.exact
+        if count == 1 or epsilon == 0:
             return self * count
         # the quotient is the sum of e^(i epsilon) over i below size: above 10^6 in the exponent delta is above 1
-        growth = _geometric(loss, count) if (count - 1) * loss < 1000 else None
-        if growth is None or failure * growth >= 1:
+        growth = _geometric(epsilon, count) if (count - 1) * epsilon < 1000 else None
+        if growth is None or delta * growth >= 1:
             raise NotPrivate(
                 message(
                     "size",
@@ -257,7 +257,7 @@ class ApproxDP(Guarantee):
                     "protect groups with a smaller epsilon and delta, or with pure privacy",
                 )
             )
-        return ApproxDP(count * loss, Fraction(up(failure * growth)))
+        return ApproxDP(count * epsilon, Fraction(up(delta * growth)))
 
     def _implies(self, other: Guarantee) -> bool:
         if not isinstance(other, ApproxDP) or other.exact[1] < self.exact[1]:
@@ -287,7 +287,7 @@ class ZCDP(Guarantee):
 
     @property
     def rho(self) -> float:
-        """The concentrated privacy loss, rounded up to a float."""
+        """Rho, rounded up to a float."""
         return up(self.exact[0])
 
     def __str__(self) -> str:
@@ -371,8 +371,8 @@ def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
             )
         )
     if ZCDP in kinds:
-        return tuple(g.to_zcdp() if isinstance(g, PureDP) else g for g in (left, right))  # type: ignore[return-value]
-    return tuple(_as_approx(g) for g in (left, right))  # type: ignore[return-value]
+        return _as_zcdp(left), _as_zcdp(right)
+    return _as_approx(left), _as_approx(right)
 
 
 class _NoDelta(ApproxDP):
@@ -382,6 +382,10 @@ class _NoDelta(ApproxDP):
 
     def __init__(self, epsilon: Fraction) -> None:
         self._set(epsilon, Fraction(0))
+
+
+def _as_zcdp(guarantee: Guarantee) -> Guarantee:
+    return guarantee.to_zcdp() if isinstance(guarantee, PureDP) else guarantee
 
 
 def _as_approx(guarantee: Guarantee) -> Guarantee:
@@ -395,7 +399,7 @@ def _kind(guarantee: Guarantee) -> type[Guarantee]:
 def sequential(*guarantees: Guarantee) -> Guarantee:
     """Releases about the same people, each chosen in the light of those before: the costs add up.
 
-    *Statement.* Losses, deltas and rhos add, whatever the releases are and however they depend on each other
+    *Statement.* Epsilons, deltas and rhos add, whatever the releases are and however they depend on each other
     (Dwork and Roth 2014, theorem B.1; Bun and Steinke 2016, lemma 2.3).
 
     >>> sequential(PureDP(1), PureDP(0.5))
@@ -410,7 +414,7 @@ def sequential(*guarantees: Guarantee) -> Guarantee:
 def parallel(*guarantees: Guarantee) -> Guarantee:
     """Releases about disjoint groups of people: each person is in one of them, so the cost is the largest.
 
-    Between neighbours one group changes: a record is added or removed, or replaced by one of the same group. A
+    Between neighbors one group changes: a record is added or removed, or replaced by one of the same group. A
     replacement that moves a person from one group to another changes two of them, and costs their sum.
 
     >>> parallel(PureDP(1) + PureDP(0.5), PureDP(0.7))

@@ -1,9 +1,9 @@
-"""Where data enter: one gate that turns any column or table into plain NumPy arrays, value by value.
+"""Reading input data: any column or table is converted to plain NumPy arrays here, value by value.
 
 The type of a column is what the caller declares, by the ``dtype`` of an array or Series, by the type of an Arrow
 column, or by ``kind``; it is never worked out from the records. A list and a column of dtype ``object`` declare
 nothing. Each value is converted by itself, so that one record cannot change how another is represented; a value
-that does not fit the declared type is *missing*, which is not an error here. Behind this gate there is no pandas.
+that does not fit the declared type is *missing*, which is not an error here. Beyond this module there is no pandas.
 
 >>> as_values([7, None, "?", 1.5, True]).values
 array([7. , nan, nan, 1.5, 1. ])

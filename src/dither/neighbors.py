@@ -1,4 +1,4 @@
-"""The two neighbouring relations. Every sensitivity is a function of one of them.
+"""The two neighboring relations. Every sensitivity is a function of one of them.
 
 >>> AddRemove, ReplaceOne
 (AddRemove, ReplaceOne)

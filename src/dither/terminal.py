@@ -1,4 +1,4 @@
-"""Text from data on a terminal: nothing in it is a command."""
+"""Escaping text from data before it is printed on a terminal, so that nothing in it acts as a command."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ def too_small(accountant: Accountant, event: Event, curve: Any, factor: Fraction
     with mp.workdps(40):
         for delta in DELTAS:
             if accountant.supports(event):
-                said = accountant.guarantee(event, delta).epsilon_at(Fraction(repr(delta)))
-                if curve(real(said * factor)) > real(delta):
+                answers = accountant.guarantee(event, delta).epsilon_at(Fraction(repr(delta)))
+                if curve(real(answers * factor)) > real(delta):
                     return True
     return False
 
@@ -331,10 +331,10 @@ leaves = st.one_of(
 def test_the_best_is_no_worse_than_anybody(parts: Any, delta: float) -> None:
     workload = Sequential(*(event * count for event, count in parts))
     best = best_of(workload, delta)
-    said = dict(best.said)
-    assert set(said) == {accountant.name for accountant in ACCOUNTANTS}
-    assert best.accountant in said
-    for answer in said.values():
+    answers = dict(best.answers)
+    assert set(answers) == {accountant.name for accountant in ACCOUNTANTS}
+    assert best.accountant in answers
+    for answer in answers.values():
         if not isinstance(answer, str):
             assert best.guarantee.to_approx(delta).epsilon <= answer.to_approx(delta).epsilon
     # the distribution is the tightest, up to what its lattice adds; but of a choice only the envelope of its curves

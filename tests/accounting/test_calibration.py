@@ -41,8 +41,8 @@ def test_the_noise_is_enough_and_a_little_less_is_not(events: Any, total: Approx
     assert result.guarantee <= total
     assert best_of(Sequential(*result.events), total.exact[1]).guarantee <= total
     assert result.events == tuple(event.scaled(result.factor) for event in events)
-    less = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
-    assert not best_of(less, total.exact[1]).guarantee <= total
+    smaller = Sequential(*(event.scaled(Fraction(999, 1000)) for event in result.events))
+    assert not best_of(smaller, total.exact[1]).guarantee <= total
 
 
 def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:
@@ -54,7 +54,7 @@ def test_one_gaussian_is_calibrated_as_the_mechanism_is() -> None:
 def test_pure_totals_are_met_exactly() -> None:
     result = calibrate([Pure(1), LaplaceNoise(1)], PureDP(0.3), weights=[1, 2])
     assert result.guarantee == PureDP(0.3)
-    assert [event.pure_loss for event in result.events] == [Fraction(1, 10), Fraction(1, 5)]
+    assert [event.pure_epsilon for event in result.events] == [Fraction(1, 10), Fraction(1, 5)]
     sampled = calibrate(PoissonSampled(LaplaceNoise(1), 0.1), PureDP(0.3))
     assert PureDP(Fraction(2999, 10000)) <= sampled.guarantee <= PureDP(0.3)
 

@@ -98,7 +98,7 @@ def test_one_accountant_that_fails_leaves_the_others(monkeypatch, error):
     monkeypatch.setattr("dither.accounting.accountants.privacy_loss", fail)
     best = best_of(50 * Pure(0.1), 1e-6)
     assert best.accountant != "pld"
-    assert "floats can hold" in str(dict(best.said)["pld"])
+    assert "floats can hold" in str(dict(best.answers)["pld"])
 
 
 def test_a_loss_that_does_not_fit_the_lattice_is_refused(monkeypatch):

@@ -126,8 +126,8 @@ def test_a_person_may_be_in_another_group_the_second_time() -> None:
     """In the group of rare large losses once and in the other once: more than twice in either."""
     needed = pld.guarantee(RARE + LARGE, 1e-3).epsilon
     assert needed == pytest.approx(5.311, abs=1e-3)
-    both = Parallel(RARE, LARGE)
-    for tree in (both + both, 2 * both, PostProcessed(both) + Parallel(LARGE, RARE)):
+    directions = Parallel(RARE, LARGE)
+    for tree in (directions + directions, 2 * directions, PostProcessed(directions) + Parallel(LARGE, RARE)):
         claimed = pld.guarantee(tree, 1e-3).epsilon
         assert needed <= claimed <= 1.02 * needed
         assert worst_delta(tree, claimed) <= 1e-3 < worst_delta(tree, 3.999)
@@ -138,9 +138,9 @@ def test_a_person_may_be_in_another_group_the_second_time() -> None:
 
 
 def test_many_repetitions_stay_cheap_and_between_the_groups_and_their_sum() -> None:
-    many = 10_000 * Parallel(PoissonSampled(GaussianNoise(1), 0.01), LaplaceNoise(50), Pure(0.015))
-    claimed = pld.guarantee(many, 1e-6).epsilon
-    item = [pld.guarantee(10_000 * group, 1e-6).epsilon for group in many.parts[0][0].groups]  # type: ignore[attr-defined]
+    count = 10_000 * Parallel(PoissonSampled(GaussianNoise(1), 0.01), LaplaceNoise(50), Pure(0.015))
+    claimed = pld.guarantee(count, 1e-6).epsilon
+    item = [pld.guarantee(10_000 * group, 1e-6).epsilon for group in count.parts[0][0].groups]  # type: ignore[attr-defined]
     assert max(item) <= claimed <= sum(item)
 
 

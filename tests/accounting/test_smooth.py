@@ -58,19 +58,19 @@ def quadrature(kind: str, epsilon: Any, wide: Any, narrow: Any, d: Any, *, q_wid
     def excess(x: Any) -> Any:
         return mp.exp(log_density(kind, x, 0, sp)) - mp.exp(epsilon + log_density(kind, x, d, sq))
 
-    reach = float(wide) * (80 if kind == "laplace" else 30)
-    grid = sorted({*np.linspace(-reach, reach, 401).tolist(), 0.0, float(d)})
+    farthest = float(wide) * (80 if kind == "laplace" else 30)
+    grid = sorted({*np.linspace(-farthest, farthest, 401).tolist(), 0.0, float(d)})
     signs = [ratio(mp.mpf(x)) > 0 for x in grid]
     ends = []
     for i in range(len(grid) - 1):
         if signs[i] != signs[i + 1]:
-            here, there = mp.mpf(grid[i]), mp.mpf(grid[i + 1])
-            inside, outside = (here, there) if signs[i] else (there, here)
+            left, right = mp.mpf(grid[i]), mp.mpf(grid[i + 1])
+            inside, outside = (left, right) if signs[i] else (right, left)
             for _ in range(100):
                 middle = (inside + outside) / 2
                 inside, outside = (middle, outside) if ratio(middle) > 0 else (inside, middle)
             ends.append(inside)
-    total, places = mp.mpf(0), [-reach, *ends, reach]
+    total, places = mp.mpf(0), [-farthest, *ends, farthest]
     for left, right in itertools.pairwise(places):
         if ratio((mp.mpf(left) + right) / 2) > 0:
             cuts = {left, right, *(x for x in (0, d) if left < x < right)}

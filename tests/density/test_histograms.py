@@ -28,7 +28,7 @@ def test_the_smallest_theta(m: int, n: int, k: int, epsilon: Fraction) -> None:
     theta = histograms.smallest_theta(m, n, k, epsilon)
 
     def worst(t: Fraction) -> Fraction:
-        """The largest ratio of a cell's chances over all pairs of neighbouring tables."""
+        """The largest ratio of a cell's chances over all pairs of neighboring tables."""
         counts = range(min(n, 4))
         return max(((1 - t) * Fraction(c + 1, n) + t / m) / ((1 - t) * Fraction(c, n) + t / m) for c in counts)
 
@@ -45,9 +45,9 @@ def test_smoothed_draws_are_private_by_enumeration() -> None:
     assert theta <= 1
     laws = {}
     for records in itertools.product(range(m), repeat=n):
-        chance = [(1 - theta) * Fraction(records.count(c), n) + theta / m for c in range(m)]
+        probability = [(1 - theta) * Fraction(records.count(c), n) + theta / m for c in range(m)]
         laws[records] = {
-            z: math.prod((chance[c] for c in z), start=Fraction(1)) for z in itertools.product(range(m), repeat=k)
+            z: math.prod((probability[c] for c in z), start=Fraction(1)) for z in itertools.product(range(m), repeat=k)
         }
     worst = Fraction(0)
     for x, y in itertools.permutations(laws, 2):

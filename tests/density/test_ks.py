@@ -27,7 +27,7 @@ def tables(records: int, cells: int) -> list[tuple[int, ...]]:
     return [(*p, records) for p in itertools.combinations_with_replacement(range(records + 1), cells - 1)]
 
 
-def neighbours(x: tuple[int, ...]) -> set[tuple[int, ...]]:
+def neighbors(x: tuple[int, ...]) -> set[tuple[int, ...]]:
     """One record moves from cell a to cell b."""
     counts, result = np.diff(x, prepend=0).tolist(), set()
     for a, b in itertools.permutations(range(len(x)), 2):
@@ -76,26 +76,26 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
         if block.inner is None:
             scale = mp.mpf(1 / rate)
             for z in law:
-                chance = real(multinomial(z) * math.factorial(k)) / mp.mpf(cells) ** k
+                probability = real(multinomial(z) * math.factorial(k)) / mp.mpf(cells) ** k
                 late = max(0, problem.score(np.array(z)) - block.start - 1)
-                law[z] += mass * chance * mp.exp(-late / scale)
+                law[z] += mass * probability * mp.exp(-late / scale)
             continue
         inner = block.inner
         ends = mp.exp(-mp.mpf(rate) * (inner.threshold - block.start))
         for z in law:
             if any(not low <= at <= high for at, (low, high) in zip(z, inner.band, strict=True)):
                 continue
-            chance = mp.mpf(1)
+            probability = mp.mpf(1)
             for j in range(cells - 1, 0, -1):
                 low, high = inner.band[j - 1]
                 terms = [
                     mp.exp(mp.mpf(float(inner.logs[j - 1][at - low] + weights[z[j] - at])))
                     for at in range(low, min(high, z[j]) + 1)
                 ]
-                chance *= terms[z[j - 1] - low] / mp.fsum(terms)
+                probability *= terms[z[j - 1] - low] / mp.fsum(terms)
             t = problem.score(np.array(z))
-            kept = (mp.exp(-mp.mpf(rate) * max(0, t - block.start - 1)) - ends) / (1 - ends)
-            law[z] += mass * chance * max(kept, 0)
+            remaining = (mp.exp(-mp.mpf(rate) * max(0, t - block.start - 1)) - ends) / (1 - ends)
+            law[z] += mass * probability * max(remaining, 0)
     total = mp.fsum(law.values())
     return {z: w / total for z, w in law.items()}
 
@@ -114,10 +114,10 @@ def test_the_law_that_is_sampled_is_the_enumerated_one(x: Any, k: int, epsilon: 
 
 
 @pytest.mark.parametrize(("n", "cells", "k"), [(1, 2, 1), (2, 2, 3), (3, 3, 2), (4, 3, 3), (5, 2, 4), (3, 4, 2)])
-def test_the_worst_loss_over_all_neighbours(n: int, cells: int, k: int) -> None:
+def test_the_worst_loss_over_all_neighbors(n: int, cells: int, k: int) -> None:
     epsilon = Fraction(1)
     laws = {x: sampled(x, k, rate_of(x, k, epsilon)[0]) for x in tables(n, cells)}
-    worst = max(abs(mp.log(laws[x][z] / laws[y][z])) for x in laws for y in neighbours(x) for z in laws[x])
+    worst = max(abs(mp.log(laws[x][z] / laws[y][z])) for x in laws for y in neighbors(x) for z in laws[x])
     assert 0.3 < worst <= 1
 
 
@@ -136,7 +136,7 @@ def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
         problem = ks.Problem(x, k)
         for z in paths(cells, k):
             assert problem.score(np.array(z)) == true_score(x, z)
-            for y in neighbours(x):
+            for y in neighbors(x):
                 assert abs(true_score(x, z) - true_score(y, z)) <= 1
 
 
@@ -192,8 +192,8 @@ def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     upper = max(block.upper for block in result)
     total = math.fsum(math.exp(block.upper - upper) for block in result)
     singles = [b for b in result if b.inner is not None and b.inner.threshold - b.start == 1]
-    kept = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in result)
-    return kept / total
+    remaining = math.fsum(math.exp(max(b.lower, b.upper if b in singles else -math.inf) - upper) for b in result)
+    return remaining / total
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 10, 1000])
@@ -213,11 +213,11 @@ def test_no_data_make_it_hang(n: int, epsilon: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("x", "k", "epsilon"), [((3, 3, 7), 4, 2), ((0, 5, 9, 10), 3, 1)])
 def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int) -> None:
-    words = SeededSource(11)
+    source = SeededSource(11)
     places = {z: i for i, z in enumerate(paths(len(x), k))}
     counts = np.zeros(len(places), dtype=np.int64)
     for _ in range(20_000):
-        path, _ = ks.release(np.array(x), k, Fraction(epsilon), words)
+        path, _ = ks.release(np.array(x), k, Fraction(epsilon), source)
         counts[places[tuple(path.tolist())]] += 1
     for rate, fine in ((epsilon / 2, True), (epsilon * 0.75, False)):
         law = np.array([float(p) for p in enumerated(x, k, mp.mpf(rate)).values()])

@@ -114,8 +114,8 @@ def test_plots() -> None:
 
     line = release([0.5] * 20, (0, 1), 1)
     assert isinstance(line.plot(), Axes)
-    own = Figure().add_subplot()
-    assert line.plot(own, color="red") is own
+    axes = Figure().add_subplot()
+    assert line.plot(axes, color="red") is axes
     plane = release(np.random.default_rng(1).random((50, 2)), [(0, 1)] * 2, 1)
     assert isinstance(plane.plot(), Axes)
 

@@ -1,4 +1,4 @@
-"""Searches, by enumeration and by hypothesis, for neighbours that exceed a stated sensitivity; none may exist.
+"""Searches, by enumeration and by hypothesis, for neighbors that exceed a stated sensitivity; none may exist.
 
 The oracle is exact: statistics are computed in Fractions from their definitions, not by the library.
 """
@@ -41,7 +41,7 @@ def tables(bounds: tuple[float, float], size: int) -> Iterator[Table]:
     return itertools.combinations_with_replacement(domain(bounds), size)
 
 
-def neighbours(bounds: tuple[float, float], size: int, relation: Neighbors) -> Iterator[tuple[Table, Table]]:
+def neighbors(bounds: tuple[float, float], size: int, relation: Neighbors) -> Iterator[tuple[Table, Table]]:
     """All pairs, up to the order of the rows; under add/remove ``size`` is that of the smaller table."""
     for x in tables(bounds, size if relation is AddRemove else size - 1):
         for extra in domain(bounds):
@@ -53,7 +53,7 @@ def neighbours(bounds: tuple[float, float], size: int, relation: Neighbors) -> I
 
 
 def largest_move(f: Callable[[Table], Any], bounds: tuple[float, float], size: int, relation: Neighbors) -> Any:
-    return max(abs(f(x) - f(y)) for x, y in neighbours(bounds, size, relation))
+    return max(abs(f(x) - f(y)) for x, y in neighbors(bounds, size, relation))
 
 
 @pytest.mark.parametrize("relation", BOTH)
@@ -108,7 +108,7 @@ class TestEveryPairOfSmallTables:
             return sum(abs(m) for m in moves) if norm == 1 else math.sqrt(sum(m * m for m in moves))
 
         stated = sensitivity.histogram(neighbors=relation, norm=norm)
-        result = max(distance(x, y) for x, y in neighbours(bounds, n, relation))
+        result = max(distance(x, y) for x, y in neighbors(bounds, n, relation))
         assert result <= stated
         assert result == pytest.approx(stated, rel=1e-9)
 
@@ -130,7 +130,7 @@ def pairs(draw: st.DrawFn) -> tuple[tuple[float, float], list[float], list[float
 
 
 @given(pairs())
-def test_hypothesis_finds_no_neighbours_that_exceed_any_sensitivity(pair):
+def test_hypothesis_finds_no_neighbors_that_exceed_any_sensitivity(pair):
     bounds, x, y, relation = pair
     one, two = tuple(map(Fraction, x)), tuple(map(Fraction, y))
     n = len(x)

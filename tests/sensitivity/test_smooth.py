@@ -102,13 +102,13 @@ def iqr(x: Table) -> float:
     return order(x, rank_of(0.75, len(x))) - order(x, rank_of(0.25, len(x)))
 
 
-def neighbours(x: Table) -> set[Table]:
+def neighbors(x: Table) -> set[Table]:
     """Sorted tables that differ in one record."""
     return {tuple(sorted((*x[:i], v, *x[i + 1 :]))) for i in range(len(x)) for v in DOMAIN}
 
 
 def local(f: Callable[[Table], Any], x: Table) -> Any:
-    return max(abs(f(x) - f(y)) for y in neighbours(x))
+    return max(abs(f(x) - f(y)) for y in neighbors(x))
 
 
 def functions(n: int) -> dict[str, tuple[Callable[[Table], Any], Callable[[Table, float], float]]]:
@@ -135,14 +135,14 @@ def test_bounds_the_local_sensitivity_and_is_smooth_over_all_pairs(n: int, beta:
         logs = {x: mp.log(mp.mpf(size)) for x, size in sizes.items()}
         for x in tables:
             assert Fraction(sizes[x]) >= Fraction(local(f, x)), (name, x)
-            assert all(logs[x] <= logs[y] + beta for y in neighbours(x)), (name, x)
+            assert all(logs[x] <= logs[y] + beta for y in neighbors(x)), (name, x)
 
 
 @cache
 def within(x: Table, k: int) -> frozenset[Table]:
     result = {x}
     for _ in range(k):
-        result = set().union(*(neighbours(y) for y in result))
+        result = set().union(*(neighbors(y) for y in result))
     return frozenset(result)
 
 

@@ -22,7 +22,7 @@ finite = st.one_of(
 @given(
     x=st.lists(finite, min_size=1, max_size=8), other=finite, bins=st.integers(1, 7), delta=st.sampled_from([None, 0.1])
 )
-def test_no_neighbours_move_the_counts_by_more_than_is_paid_for(x, other, bins, delta, paid):
+def test_no_neighbors_move_the_counts_by_more_than_is_paid_for(x, other, bins, delta, paid):
     for relation, y in ((AddRemove, x[1:]), (ReplaceOne, [other, *x[1:]])):
         one, two = (
             paid(lambda z=z, r=relation: stats.histogram(np.array(z, float), (0, 10), 1, delta, bins=bins, neighbors=r))

@@ -45,18 +45,18 @@ def hits(ask: Any, truth: float, runs: int = RUNS) -> int:
 @pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "mean, delta"])
 def test_an_interval_holds_as_often_as_it_says(name, relation, whole, n):
-    ask, truth, more = CASES[name]
+    ask, truth, options = CASES[name]
     x = data(whole, n)
-    assert hits(lambda: ask(x, neighbors=relation, **more), float(truth(x))) >= FEWEST
+    assert hits(lambda: ask(x, neighbors=relation, **options), float(truth(x))) >= FEWEST
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
 def test_an_interval_of_a_mean_with_gaussian_noise_holds_as_often_as_it_says(relation):
-    ask, truth, more = CASES["mean, delta"]
+    ask, truth, options = CASES["mean, delta"]
     x = data(True, 50)
     assert ask(x, neighbors=relation).mechanism == "Gaussian"
-    assert hits(lambda: ask(x, neighbors=relation, **more), float(truth(x))) >= FEWEST
+    assert hits(lambda: ask(x, neighbors=relation, **options), float(truth(x))) >= FEWEST
 
 
 @pytest.mark.slow
@@ -85,18 +85,18 @@ def test_the_error_of_a_histogram_holds_for_all_bins_together(relation, delta):
 @pytest.mark.parametrize("name", CASES)
 def test_an_interval_is_not_wider_than_it_must_be(name, relation):
     """Half the width of one that always holds would fail: no interval hides behind the bounds at a good size."""
-    ask, _, more = CASES[name]
+    ask, _, options = CASES[name]
     x = data(False, 20_000)
-    low, high = ask(x, neighbors=relation, **more).interval(CONFIDENCE)
+    low, high = ask(x, neighbors=relation, **options).interval(CONFIDENCE)
     assert high - low < {"count": 20, "sum": 20 * TOP}.get(name, 0.02 * TOP)
 
 
 @pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
 @pytest.mark.parametrize("x", [[], [0], [TOP], [0, TOP], [TOP] * 3])
 def test_an_interval_of_hardly_any_records_still_orders_its_ends(relation, x):
-    for name, (ask, _, more) in CASES.items():
+    for name, (ask, _, options) in CASES.items():
         if relation is ReplaceOne and (len(x) < 2 and name not in ("count", "sum")):
             continue
         for _ in range(20):
-            low, high = ask(np.array(x, dtype=float), neighbors=relation, **more).interval(0.999)
+            low, high = ask(np.array(x, dtype=float), neighbors=relation, **options).interval(0.999)
             assert low <= high

@@ -1,4 +1,4 @@
-"""Neighbours never move what is released by more than is paid for, exactly; answers stay in their domain."""
+"""Neighbors never move what is released by more than is paid for, exactly; answers stay in their domain."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def int_bounds(draw: st.DrawFn) -> tuple[int, int]:
 
 
 @st.composite
-def neighbours(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, tuple[float, float], Any]:
+def neighbors(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, tuple[float, float], Any]:
     whole, relation = draw(st.booleans()), draw(st.sampled_from(BOTH))
     bounds = draw(int_bounds() if whole else float_bounds())
     near = st.integers(int(bounds[0]), int(bounds[1])) if whole else st.floats(float(bounds[0]), float(bounds[1]))
@@ -62,22 +62,22 @@ def neighbours(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, tuple[float, fl
 
 
 @pytest.mark.parametrize("statistic", NUMBERS)
-@given(pair=neighbours())
-def test_no_neighbours_move_the_exact_value_by_more_than_is_paid_for(statistic, pair, paid):
+@given(pair=neighbors())
+def test_no_neighbors_move_the_exact_value_by_more_than_is_paid_for(statistic, pair, paid):
     x, y, bounds, relation = pair
     one, two = (paid(lambda z=z: statistic(z, bounds=bounds, epsilon=1, neighbors=relation)) for z in (x, y))
     assert one.covers(two)
 
 
 @pytest.mark.parametrize("statistic", NUMBERS)
-@given(pair=neighbours())
+@given(pair=neighbors())
 def test_the_same_with_a_delta_in_the_norm_of_the_noise_that_is_chosen(statistic, pair, paid):
     x, y, bounds, relation = pair
     one, two = (paid(lambda z=z: statistic(z, bounds, 1, 1e-3, neighbors=relation)) for z in (x, y))
     assert one.covers(two)
 
 
-@given(pair=neighbours())
+@given(pair=neighbors())
 def test_the_bounded_method_is_paid_for_and_its_limits_do_not_follow_the_data(pair, paid):
     x, y, bounds, relation = pair
     if relation is ReplaceOne:
@@ -87,7 +87,7 @@ def test_the_bounded_method_is_paid_for_and_its_limits_do_not_follow_the_data(pa
         assert all(item.vector[0] <= Fraction(item.mechanism.upper) for item in (one, two))
 
 
-@given(pair=neighbours())
+@given(pair=neighbors())
 def test_a_bernstein_vector_moves_by_exactly_its_sensitivity_when_a_record_leaves(pair, paid):
     x, _, bounds, _ = pair
     for statistic in (stats.mean, stats.variance):

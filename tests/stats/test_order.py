@@ -1,4 +1,4 @@
-"""The law of median, minimum and maximum by brute force, its privacy loss over all neighbours, and draws from it."""
+"""The law of median, minimum and maximum by brute force, its privacy loss over all neighbors, and draws from it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_the_window_of_ranks_leaves_the_law_alone(name, relation):
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("relation", BOTH)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0, 20.0])
-def test_the_worst_loss_over_all_neighbours_is_at_most_epsilon(name, relation, epsilon):
+def test_the_worst_loss_over_all_neighbors_is_at_most_epsilon(name, relation, epsilon):
     target, worst, laws = TARGETS[name], 0.0, {}
     for size in range(5):
         for data in tables(size, 4) if size or relation is AddRemove else ():

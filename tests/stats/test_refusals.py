@@ -33,8 +33,8 @@ BOUNDED: dict[str, Any] = {
 }
 
 
-def count(x: Any, bounds: Any = None, epsilon: Any = None, **more: Any) -> Any:
-    return stats.count(x, epsilon, **more)
+def count(x: Any, bounds: Any = None, epsilon: Any = None, **options: Any) -> Any:
+    return stats.count(x, epsilon, **options)
 
 
 ALL = BOUNDED | {"count": count}

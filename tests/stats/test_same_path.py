@@ -1,4 +1,4 @@
-"""Neighbours take the same path: nothing but the value of an answer may follow from one record."""
+"""Neighbors take the same path: nothing but the value of an answer may follow from one record."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def shape(answer: Any) -> Any:
     if isinstance(answer, list):
         return [shape(item) for item in answer]
     if isinstance(answer, stats.Histogram):
-        more: Any = (answer.counts.dtype, answer.counts.shape, answer.edges.tolist(), answer.error())
+        facts: Any = (answer.counts.dtype, answer.counts.shape, answer.edges.tolist(), answer.error())
     else:
-        more = (answer.mechanism, type(answer.uncertainty), type(answer.interval()[0]))
-    return type(answer), answer.guarantee, answer.neighbors, answer.seeded, more
+        facts = (answer.mechanism, type(answer.uncertainty), type(answer.interval()[0]))
+    return type(answer), answer.guarantee, answer.neighbors, answer.seeded, facts
 
 
 @pytest.mark.parametrize("name", STATISTICS)

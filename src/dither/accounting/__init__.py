@@ -1,12 +1,12 @@
-"""How much noise a guarantee needs, and what noise guarantees.
+"""Privacy accounting: the guarantee of a workload, and the noise that a guarantee needs.
 
 A mechanism describes itself by an event, events make a workload, accountants add it up:
 
 >>> import dither as dp
 >>> from dither.accounting import best_of
 >>> workload = 10 * dp.Gaussian(sensitivity=1, rho=0.01).event + dp.Exponential(sensitivity=1, epsilon=0.2).event
->>> found = best_of(workload, delta=1e-6)
->>> found.accountant, round(found.guarantee.epsilon, 4)
+>>> result = best_of(workload, delta=1e-6)
+>>> result.accountant, round(result.guarantee.epsilon, 4)
 ('renyi', 2.1962)
 """
 

@@ -1,12 +1,12 @@
-"""Accountants: from what was done to what is promised. Each one's answer is valid, so the smallest may be taken.
+"""Accountants: from the events of a workload to its guarantee. Every answer is valid, so the smallest may be taken.
 
 *basic*, *advanced*, *zcdp* and *renyi* add up numbers that are fixed before each release; *pld* needs the whole
 workload in advance. Every answer is rounded up. An event of which an accountant knows too little is refused.
 
 >>> from dither.accounting import GaussianNoise, LaplaceNoise
 >>> workload = 20 * LaplaceNoise(10) + 10 * GaussianNoise(20)
->>> found = best_of(workload, delta=1e-6)
->>> found.accountant, found.guarantee <= zcdp.guarantee(workload, 1e-6)
+>>> result = best_of(workload, delta=1e-6)
+>>> result.accountant, result.guarantee <= zcdp.guarantee(workload, 1e-6)
 ('pld', True)
 """
 
@@ -84,8 +84,8 @@ class Basic(Accountant):
     needs = "an epsilon at a delta"
 
     def knows(self, leaf: Event) -> bool:
-        """A pure loss, or an epsilon at some delta."""
-        return leaf.pure_loss is not None or leaf.epsilon_at(max(leaf.own_delta, Fraction(1, 2))) is not None
+        """A pure epsilon, or an epsilon at some delta."""
+        return leaf.pure_epsilon is not None or leaf.epsilon_at(max(leaf.own_delta, Fraction(1, 2))) is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
         """epsilon-DP, if every event is; otherwise (epsilon, delta)-DP."""
@@ -96,29 +96,29 @@ class Basic(Accountant):
     def _losses(
         self, event: Event, delta: float | Fraction | None, part: Fraction
     ) -> tuple[Event, Callable[[Event], Fraction], Fraction | None]:
-        """The tree, the loss of each leaf, and delta: ``part`` of what the leaves' own leave is shared out."""
+        """The tree, the epsilon of each leaf, and delta: ``part`` of what the leaves' own leave is shared out."""
         tree = self._checked(event)
-        own = tree.fold(lambda leaf: leaf.own_delta, _sum, max)
-        needy = tree.fold(lambda leaf: Fraction(leaf.pure_loss is None and leaf.own_delta == 0), _sum, max)
-        if needy == own == 0:
+        own_delta = tree.fold(lambda leaf: leaf.own_delta, _sum, max)
+        needy = tree.fold(lambda leaf: Fraction(leaf.pure_epsilon is None and leaf.own_delta == 0), _sum, max)
+        if needy == own_delta == 0:
             return tree, _pure_loss, None
-        total = own if delta is None and needy == 0 else _delta(delta)
-        if total < own or (needy and total == own):
+        total = own_delta if delta is None and needy == 0 else _delta(delta)
+        if total < own_delta or (needy and total == own_delta):
             raise NotPrivate(
                 message(
                     "delta",
-                    f"more than {up(own):g}, the sum of the events' own deltas",
+                    f"more than {up(own_delta):g}, the sum of the events' own deltas",
                     f"{up(total):g}",
                     "pass a larger delta, or give each event a smaller one",
                 )
             )
-        share = part * (total - own) / needy if needy else Fraction(0)
+        share = part * (total - own_delta) / needy if needy else Fraction(0)
 
         def leaf(one: Event) -> Fraction:
-            loss = one.pure_loss if one.pure_loss is not None else one.epsilon_at(one.own_delta or share)
-            if loss is None:
+            epsilon = one.pure_epsilon if one.pure_epsilon is not None else one.epsilon_at(one.own_delta or share)
+            if epsilon is None:
                 raise unknown(one, self.needs)
-            return loss
+            return epsilon
 
         return tree, leaf, total
 
@@ -142,9 +142,9 @@ class Advanced(Basic):
         plain = super().guarantee(event, delta)
         whole = _delta(delta)
         tree, leaf, total = self._losses(event, delta, Fraction(1, 2))
-        own = tree.fold(lambda one: one.own_delta, _sum, max)
-        needy = total is not None and tree.fold(lambda one: one.pure_loss is None and one.own_delta == 0, _any, any)
-        rest = (whole - own) / (2 if needy else 1)
+        own_delta = tree.fold(lambda one: one.own_delta, _sum, max)
+        needy = total is not None and tree.fold(lambda one: one.pure_epsilon is None and one.own_delta == 0, _any, any)
+        rest = (whole - own_delta) / (2 if needy else 1)
         first = tree.fold(lambda one: _drift(leaf(one)), _sum, max)
         second = tree.fold(lambda one: leaf(one) ** 2, _sum, max)
         epsilon = plain.exact[0]
@@ -260,13 +260,13 @@ class Best:
 
     guarantee: Guarantee
     accountant: str
-    said: tuple[tuple[str, Guarantee | str], ...]
+    answers: tuple[tuple[str, Guarantee | str], ...]
 
 
 def best_of(
     event: Event, delta: float | Fraction | None = None, accountants: Iterable[Accountant] = ACCOUNTANTS
 ) -> Best:
-    """The smallest epsilon at this delta over all accountants; without a delta, the smallest pure loss.
+    """The smallest epsilon at this delta over all accountants; without a delta, the smallest pure epsilon.
 
     Which is the smallest depends on nothing but the workload, which is public, so choosing costs nothing. The answer
     of *pld* holds for a workload fixed in advance only; pass the others for one that is not.
@@ -278,7 +278,7 @@ def best_of(
     'pld'
     """
     tree = check(event)
-    said: list[tuple[str, Guarantee | str]] = []
+    answers: list[tuple[str, Guarantee | str]] = []
     best: tuple[Fraction, str, Guarantee] | None = None
     if delta is None:
         result = basic.guarantee(tree)
@@ -288,23 +288,23 @@ def best_of(
         try:
             answer = accountant.guarantee(tree, delta)
         except DitherError as refusal:
-            said.append((accountant.name, str(refusal)))
+            answers.append((accountant.name, str(refusal)))
             continue
-        said.append((accountant.name, answer))
-        loss = answer.epsilon_at(wanted)
-        if best is None or loss < best[0]:
-            best = loss, accountant.name, answer
+        answers.append((accountant.name, answer))
+        epsilon = answer.epsilon_at(wanted)
+        if best is None or epsilon < best[0]:
+            best = epsilon, accountant.name, answer
     if best is None:
         raise NotPrivate(
             message(
                 "event",
                 "an event that some accountant can add up",
-                "; ".join(f"{name}: {text}" for name, text in said) or "no accountant",
+                "; ".join(f"{name}: {text}" for name, text in answers) or "no accountant",
                 "describe it by Approximate(epsilon, delta), or pass a larger delta",
             )
         )
     shown = best[2] if isinstance(best[2], PureDP) and best[0] == best[2].exact[0] else ApproxDP(best[0], wanted)
-    return Best(shown, best[1], tuple(said))
+    return Best(shown, best[1], tuple(answers))
 
 
 def _orders() -> Floats:
@@ -329,11 +329,11 @@ def _nothing(_: object) -> None:
 
 
 def _pure_loss(leaf: Event) -> Fraction:
-    return leaf.pure_loss or Fraction(0)
+    return leaf.pure_epsilon or Fraction(0)
 
 
-def _drift(loss: Fraction) -> Fraction:
-    return pure_rho(loss) if loss else Fraction(0)
+def _drift(epsilon: Fraction) -> Fraction:
+    return pure_rho(epsilon) if epsilon else Fraction(0)
 
 
 def _any(parts: list[tuple[bool, int]]) -> bool:

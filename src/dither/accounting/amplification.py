@@ -1,4 +1,4 @@
-"""What happens to a guarantee on its way: nothing by post-processing, and less loss by sampling."""
+"""Post-processing, which leaves a guarantee as it is, and sampling, which lowers its epsilon."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
     >>> amplify(ApproxDP(1, 1e-6), 0.01)
     ApproxDP(0.0170368632362, 1e-08)
     """
-    chance, one = arguments.rate(rate), _guarantee(guarantee)
+    exact_rate, one = arguments.rate(rate), _guarantee(guarantee)
     if isinstance(one, ZCDP):
         raise WrongType(
             message(
                 "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
             )
         )
-    less = amplified(one.exact[0], chance)
-    return PureDP(less) if isinstance(one, PureDP) else ApproxDP(less, chance * one.exact[1])
+    epsilon = amplified(one.exact[0], exact_rate)
+    return PureDP(epsilon) if isinstance(one, PureDP) else ApproxDP(epsilon, exact_rate * one.exact[1])
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
@@ -60,8 +60,8 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
     else:
         bits = _BITS + 2 * max(0, (rate * epsilon).denominator.bit_length() - (rate * epsilon).numerator.bit_length())
         inner, start = 1 + rate * (Fraction(exp(epsilon, bits)[1], 1 << bits) - 1), Fraction(0)
-    more = _BITS + 2 * max(0, inner.denominator.bit_length() // 2)
-    return min(epsilon, Fraction(up(start + Fraction(log(inner, more)[1], 1 << more))))
+    bits = _BITS + 2 * max(0, inner.denominator.bit_length() // 2)
+    return min(epsilon, Fraction(up(start + Fraction(log(inner, bits)[1], 1 << bits))))
 
 
 def _guarantee(value: object) -> Guarantee:

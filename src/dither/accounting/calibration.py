@@ -1,4 +1,4 @@
-"""Both ways round: noise from a guarantee, and epsilon from the error that can be accepted."""
+"""Calibration: the noise that a guarantee needs, and the epsilon that an acceptable error needs."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
 
     The events say how much noise each gets relative to the others; all of it is multiplied by one factor, and by
     1/weight for each event: one of weight 2 gets half the noise. The smallest factor, to a millionth, for which
-    some accountant proves the guarantee; for a :class:`~dither.PureDP` total the losses add up to it exactly. The
+    some accountant proves the guarantee; for a :class:`~dither.PureDP` total the epsilons add up to it exactly. The
     workload counts as fixed in advance.
 
     >>> import dither as dp
     >>> from dither.accounting import GaussianNoise, LaplaceNoise
-    >>> found = calibrate([LaplaceNoise(1), GaussianNoise(1)], dp.ApproxDP(1, 1e-6), weights=[1, 2])
-    >>> found.guarantee <= dp.ApproxDP(1, 1e-6), found.accountant
+    >>> result = calibrate([LaplaceNoise(1), GaussianNoise(1)], dp.ApproxDP(1, 1e-6), weights=[1, 2])
+    >>> result.guarantee <= dp.ApproxDP(1, 1e-6), result.accountant
     (True, 'pld')
     >>> calibrate([LaplaceNoise(1), LaplaceNoise(1)], dp.PureDP(1), weights=[1, 3]).events
     (LaplaceNoise(4), LaplaceNoise(Fraction(4, 3)))
@@ -129,29 +129,29 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
             result = best_of(event, whole.exact[1], useful)
-            loss, promised, who = result.guarantee.epsilon_at(whole.exact[1]), result.guarantee, result.accountant
+            epsilon, promised, name = result.guarantee.epsilon_at(whole.exact[1]), result.guarantee, result.accountant
         else:
             accountant = zcdp if isinstance(whole, ZCDP) else basic
-            promised, who = accountant.guarantee(event), accountant.name
+            promised, name = accountant.guarantee(event), accountant.name
             if type(promised) is not type(whole):
                 raise NotPrivate(
                     message(
                         "total",
                         "a guarantee that these events can have",
                         type(whole).__name__,
-                        "ask for ApproxDP(epsilon, delta), or choose events with a pure loss",
+                        "ask for ApproxDP(epsilon, delta), or choose events with a pure epsilon",
                     )
                 )
-            loss = promised.exact[0]
+            epsilon = promised.exact[0]
         # below and above the total must not be confused, so that is decided exactly
-        excess = math.log(loss / wanted) if loss else -700.0
-        return max(excess, 1e-300) if loss > wanted else min(excess, -1e-300), promised, who
+        excess = math.log(epsilon / wanted) if epsilon else -700.0
+        return max(excess, 1e-300) if epsilon > wanted else min(excess, -1e-300), promised, name
 
     return judge
 
 
 def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
-    """For pure losses in proportion to 1/noise: their sum over epsilon."""
+    """For pure epsilons in proportion to 1/noise: their sum over epsilon."""
     if not isinstance(total, PureDP):
         return None
     whole, twice = (basic.guarantee(Sequential(*(part.scaled(Fraction(n)) for part in parts))) for n in (1, 2))

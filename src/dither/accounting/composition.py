@@ -61,7 +61,7 @@ def privacy_curve(event: Event, epsilon: float) -> float:
     >>> privacy_curve(20 * LaplaceNoise(10) + 10 * GaussianNoise(20), 2) < privacy_curve(20 * LaplaceNoise(10), 1)
     True
     """
-    at, tree = arguments.loss(epsilon), check(event)
+    at, tree = arguments.epsilon_or_zero(epsilon), check(event)
     return in_floats(tree, lambda: _curve_at(tree, at))
 
 
@@ -129,18 +129,18 @@ def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
     for way in _ways(event):
         pairs = []
         for leaf, count in way.items():
-            both = leaf.pairs
-            if both is None:
+            pair = leaf.pairs
+            if pair is None:
                 raise unknown(leaf, "a dominating pair")
-            pairs.append((both, count))
+            pairs.append((pair, count))
         square = sum(
-            (Fraction(both[0].deviation) ** 2 * n for both, n in pairs if isinstance(both[0], GaussianPair)),
+            (Fraction(pair[0].deviation) ** 2 * n for pair, n in pairs if isinstance(pair[0], GaussianPair)),
             Fraction(0),
         )
-        others = [(both, n) for both, n in pairs if not isinstance(both[0], GaussianPair)]
-        yield [(both[0], n) for both, n in others], square
-        if any(both[0] is not both[1] for both, _ in others):
-            yield [(both[1], n) for both, n in others], square
+        others = [(pair, n) for pair, n in pairs if not isinstance(pair[0], GaussianPair)]
+        yield [(pair[0], n) for pair, n in others], square
+        if any(pair[0] is not pair[1] for pair, _ in others):
+            yield [(pair[1], n) for pair, n in others], square
 
 
 def _ways(event: Event) -> list[Way]:

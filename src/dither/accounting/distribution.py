@@ -1,4 +1,4 @@
-"""The privacy curve of a whole workload, from the distribution of its loss, and always from above.
+"""The privacy curve of a whole workload, from its privacy loss distribution, and always from above.
 
 **Not a filter.** The curve is that of a workload whose noise was fixed in advance. The questions may depend on the
 answers before them, the amounts of noise may not: a ledger that decides as it goes must add epsilons or rhos.
@@ -116,7 +116,7 @@ def compose(losses: Losses, deviation: float, *, delta: float | None = None, eps
         tilt = _STEEPEST / h  # beyond it the tilt would weigh what the lattice splits, not the losses
     first, masses, infinite, moments = [], [], 0.0, 0.0
     for pair, times in losses:
-        low, high = pair.reach(tail)
+        low, high = pair.loss_range(tail)
         start, end = math.floor(low / h) - 1, math.ceil(high / h) + 1
         grid = np.arange(start, end + 1, dtype=np.float64) * h
         mass, beyond = pair.on(grid)
@@ -150,8 +150,8 @@ def _transformed(
         for start, mass, count in zip(first, masses, times, strict=True):
             some = np.flatnonzero(mass)
             exponents = s * h * (start + some) + np.log(mass[some])
-            far = float(exponents.max())
-            logs += count * (far + math.log(float(np.exp(exponents - far).sum())))
+            excess = float(exponents.max())
+            logs += count * (excess + math.log(float(np.exp(exponents - excess).sum())))
         ends.append((logs + _FAR) / s)
     least = sum(start * count for start, count in zip(first, times, strict=True))
     most = least + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))
@@ -252,7 +252,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
         guess = (log_moment - math.log(delta)) / tilt
     allowed = _SHARE * min(1.0, (sketch.count + 10) / 1000) ** 1.5 * max(guess, 1e-9)
     h = max(allowed / sketch.count, math.sqrt(12 * allowed / ((tilt + 1) * sketch.count)))
-    widest = max(high - low for low, high in (pair.reach(tail) for pair, _ in losses))
+    widest = max(high - low for low, high in (pair.loss_range(tail) for pair, _ in losses))
     h = min(h, widest / 8)
     common = _common_unit(losses)
     if common is not None and common >= h / 8:

@@ -1,6 +1,6 @@
-"""What a mechanism did, as a frozen value that accountants read. Events know nothing of mechanisms, nor of accountants.
+"""Events: frozen descriptions of releases that accountants read. They know nothing of mechanisms, nor of accountants.
 
-A leaf (:mod:`dither.accounting.noises`) says what is known of it: its pure loss, its rho, its Renyi divergence, its
+A leaf (:mod:`dither.accounting.noises`) says what is known of it: its pure epsilon, its rho, its Renyi divergence, its
 epsilon at a delta, its dominating pair. What is not known is None, and an accountant that needs it refuses. Leaves
 make trees: ``a + b`` and ``3 * a`` for releases about the same people, :class:`Parallel` for disjoint groups.
 
@@ -59,15 +59,15 @@ class Event:
     @property
     def guarantee(self) -> Guarantee:
         """The promise in one kind of guarantee, as the leaves have it, added up."""
-        if self.pure_loss is not None:
-            return PureDP(self.pure_loss)
+        if self.pure_epsilon is not None:
+            return PureDP(self.pure_epsilon)
         if self.zcdp is not None:
             return ZCDP(self.zcdp)
         raise unknown(self, "a guarantee")
 
     @property
-    def pure_loss(self) -> Fraction | None:
-        """The largest loss."""
+    def pure_epsilon(self) -> Fraction | None:
+        """The epsilon of its pure guarantee: the largest privacy loss."""
         return None
 
     @property
@@ -78,7 +78,7 @@ class Event:
     @property
     def zcdp(self) -> Fraction | None:
         """The smallest rho for which this is rho-zCDP, rounded up."""
-        return None if self.pure_loss is None else concentrated.pure_rho(self.pure_loss)
+        return None if self.pure_epsilon is None else concentrated.pure_rho(self.pure_epsilon)
 
     @property
     def pair(self) -> Pair | None:
@@ -97,7 +97,7 @@ class Event:
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
         """The smallest epsilon at this delta, rounded up."""
-        return self.pure_loss
+        return self.pure_epsilon
 
     def scaled(self, factor: Fraction) -> Event:
         """The same with so many times the noise."""
@@ -147,7 +147,7 @@ class Sequential(Event):
     """The events, none of them itself a sequence, and how often each happens."""
 
     def __init__(self, *events: Event) -> None:
-        self._freeze(parts=tuple(_gathered((check(event), 1) for event in _some(events)).items()))
+        self._freeze(parts=tuple(_merged_counts((check(event), 1) for event in _at_least_one(events)).items()))
 
     @classmethod
     def repeated(cls, counts: Mapping[Event, int]) -> Sequential:
@@ -158,7 +158,7 @@ class Sequential(Event):
         3 * Pure(1)
         """
         result = cls.__new__(cls)
-        object.__setattr__(result, "parts", tuple(_gathered(counts.items()).items()))
+        object.__setattr__(result, "parts", tuple(_merged_counts(counts.items()).items()))
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -188,7 +188,7 @@ class Sequential(Event):
 class Parallel(Event):
     """Releases about disjoint groups of people, the groups being fixed by public rules: each person is in one.
 
-    Between neighbours one group changes: a record is added or removed, or replaced by one of the same group.
+    Between neighbors one group changes: a record is added or removed, or replaced by one of the same group.
     Nothing is said of how the groups of one ``Parallel`` and those of another overlap: a person may be in any group of
     each, also where both are written alike, and ``Parallel(a, b) + Parallel(a, b)`` is counted for somebody who is in
     the first group of one and the second group of the other. People who are in the same group every time are
@@ -203,7 +203,7 @@ class Parallel(Event):
     """The events that differ."""
 
     def __init__(self, *events: Event) -> None:
-        self._freeze(groups=tuple(dict.fromkeys(check(event) for event in _some(events))))
+        self._freeze(groups=tuple(dict.fromkeys(check(event) for event in _at_least_one(events))))
 
     def __repr__(self) -> str:
         return f"Parallel({', '.join(map(repr, self.groups))})"
@@ -221,11 +221,11 @@ class Parallel(Event):
     @property
     def pairs(self) -> tuple[Pair, Pair] | None:
         """The same for either direction."""
-        both = [event.pairs for event in self.groups]
-        if all(pairs is not None and pairs[0] is pairs[1] for pairs in both):
-            result = _envelope([pairs and pairs[0] for pairs in both])
+        dominating = [event.pairs for event in self.groups]
+        if all(pairs is not None and pairs[0] is pairs[1] for pairs in dominating):
+            result = _envelope([pairs and pairs[0] for pairs in dominating])
             return None if result is None else (result, result)
-        removed, added = (_envelope([pairs and pairs[side] for pairs in both]) for side in (0, 1))
+        removed, added = (_envelope([pairs and pairs[side] for pairs in dominating]) for side in (0, 1))
         return None if removed is None or added is None else (removed, added)
 
     def scaled(self, factor: Fraction) -> Event:
@@ -281,13 +281,13 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-def _some(events: Sequence[Event]) -> Sequence[Event]:
+def _at_least_one(events: Sequence[Event]) -> Sequence[Event]:
     if not events:
         raise InvalidArgument(message("events", "at least one", "none", "pass the event of each release"))
     return events
 
 
-def _gathered(parts: Iterable[tuple[Event, int]]) -> dict[Event, int]:
+def _merged_counts(parts: Iterable[tuple[Event, int]]) -> dict[Event, int]:
     """Sequences within sequences opened, equal events counted together."""
     result: dict[Event, int] = {}
     for event, count in parts:

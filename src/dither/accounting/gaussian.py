@@ -57,8 +57,8 @@ def gaussian_delta(epsilon: Fraction, r: Fraction) -> float:
     first = _phi(near, bits)[1]
     if epsilon > _LARGE_LOSS:
         return up(first)
-    more = bits + int(epsilon * 3 / 2) + 8
-    second = _phi(far, more)[0] * Fraction(exp(epsilon, more)[0], 1 << more)
+    work_bits = bits + int(epsilon * 3 / 2) + 8
+    second = _phi(far, work_bits)[0] * Fraction(exp(epsilon, work_bits)[0], 1 << work_bits)
     return up(max(Fraction(0), first - second))
 
 

@@ -1,4 +1,4 @@
-"""The leaves of a workload: what is known of each kind of release, in the words of :mod:`dither.accounting.events`."""
+"""The leaves of a workload: the events of single releases, one class for each kind of noise."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class LaplaceNoise(Event):
         self._freeze(ratio=_ratio(ratio, "ratio"))
 
     @property
-    def pure_loss(self) -> Fraction:
+    def pure_epsilon(self) -> Fraction:
         """1 / ratio."""
         return 1 / self.ratio
 
     @property
     def zcdp(self) -> Fraction:
         """``e + exp(-e) - 1``, e the loss; see :mod:`dither.accounting.concentrated`."""
-        return concentrated.laplace_rho(self.pure_loss)
+        return concentrated.laplace_rho(self.pure_epsilon)
 
     @property
     def pair(self) -> Pair:
         """That of a shift by the whole sensitivity."""
-        return LaplacePair(up(self.pure_loss))
+        return LaplacePair(up(self.pure_epsilon))
 
     def renyi(self, orders: Floats) -> Floats:
         """``ln(a/(2a-1) e^((a-1) e) + (a-1)/(2a-1) e^(-a e)) / (a - 1)`` (Mironov 2017, proposition 6)."""
-        e = float(self.pure_loss)
+        e = float(self.pure_epsilon)
         first = np.log(orders / (2 * orders - 1)) + (orders - 1) * e
         second = np.log((orders - 1) / (2 * orders - 1)) - orders * e
         return _least(np.logaddexp(first, second), orders, e, self.zcdp)
@@ -76,7 +76,7 @@ class DiscreteLaplaceNoise(Event):
         self._freeze(scale=_ratio(Fraction(decimal(scale, "scale")) / size, "scale") * size, sensitivity=size)
 
     @property
-    def pure_loss(self) -> Fraction:
+    def pure_epsilon(self) -> Fraction:
         """sensitivity / scale."""
         return self.sensitivity / self.scale
 
@@ -90,14 +90,14 @@ class DiscreteLaplaceNoise(Event):
         """Losses ``(D - 2k) / scale``, k = 0 to D; for D above 16384 that of its pure loss."""
         size, t = self.sensitivity, math.exp(-1 / float(self.scale))
         if size > _MOST_ATOMS:
-            return response_pair(self.pure_loss, 2)
+            return response_pair(self.pure_epsilon, 2)
         powers = np.exp(-np.arange(size, -1, -1) / float(self.scale)) / (1 + t)
         powers[1:-1] *= -math.expm1(-1 / float(self.scale))
         return AtomsPair([(2 * j - size) / self.scale for j in range(size + 1)], powers.tolist())
 
     def renyi(self, orders: Floats) -> Floats:
         """The sum over all integers, a geometric series."""
-        b, size, e = float(self.scale), self.sensitivity, float(self.pure_loss)
+        b, size, e = float(self.scale), self.sensitivity, float(self.pure_epsilon)
         t, r = math.exp(-1 / b), -(2 * orders - 1) / b
         middle = -math.expm1(-1 / b) * np.exp(r) * np.expm1((size - 1) * r) / np.expm1(r)
         total = np.logaddexp((orders - 1) * e + np.log1p(middle), -orders * e) - math.log1p(t)
@@ -150,7 +150,7 @@ class _Bounded(Event):
         self._freeze(epsilon=arguments.epsilon(epsilon))
 
     @property
-    def pure_loss(self) -> Fraction:
+    def pure_epsilon(self) -> Fraction:
         """epsilon."""
         return self.epsilon
 
@@ -324,9 +324,9 @@ def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> 
     return AtomsPair([-epsilon, Fraction(0), epsilon], [rest * small, (categories - 2) * rest * small, rest], infinite)
 
 
-def _least(total: Floats, orders: Floats, loss: float, rho: Fraction) -> Floats:
+def _least(total: Floats, orders: Floats, epsilon: float, rho: Fraction) -> Floats:
     """``total / (orders - 1)``, rounding covered, or ``rho * orders`` if that is less."""
-    error = ERROR * (1 + np.abs(total) + loss * orders)
+    error = ERROR * (1 + np.abs(total) + epsilon * orders)
     return np.minimum((np.maximum(total, 0.0) + error) / (orders - 1), float(rho) * orders * (1 + ERROR))
 
 

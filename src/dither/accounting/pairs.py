@@ -1,4 +1,4 @@
-"""Dominating pairs: the two laws between which a release can be worst told apart, seen through their loss.
+"""Dominating pairs: two laws at least as easy to tell apart as the releases of any neighbors, by their privacy loss.
 
 A pair (P, Q) dominates a release if its privacy curve ``E_P[(1 - exp(epsilon - L))_+]``, L = ln(dP/dQ), is nowhere
 below the release's; the product of dominating pairs dominates the composition, adaptive or not (Zhu, Dong and Wang
@@ -51,13 +51,13 @@ class Pair:
         """``P(L > at)`` and ``Q(L > at)``, for finite places."""
         raise AssertionError("each pair knows its laws")
 
-    def reach(self, tail: float) -> tuple[float, float]:
+    def loss_range(self, tail: float) -> tuple[float, float]:
         """An interval that all but ``tail`` of the losses lie in, above and below."""
         return self.low, self.high
 
     def grid(self, tail: float) -> Floats:
         """33 places that show the shape of the law, the denser the nearer to the largest loss."""
-        low, high = self.reach(tail)
+        low, high = self.loss_range(tail)
         low, high = low - 1e-9 * (high - low), high + 1e-9 * (high - low)  # no loss beyond by a rounding
         return np.concatenate([np.linspace(low, high, 17)[:-1], high - (high - low) * _DENSER, [high]])
 
@@ -158,10 +158,10 @@ class GaussianPair(Pair):
             at / self.deviation + self.deviation / 2
         )
 
-    def reach(self, tail: float) -> tuple[float, float]:
+    def loss_range(self, tail: float) -> tuple[float, float]:
         """Deviations by ``P(N > z) <= exp(-z^2 / 2)``."""
-        far = self.deviation * (math.sqrt(-2 * math.log(tail)) + self.deviation / 2)
-        return -far, far
+        width = self.deviation * (math.sqrt(-2 * math.log(tail)) + self.deviation / 2)
+        return -width, width
 
 
 class SampledPair(Pair):
@@ -181,12 +181,12 @@ class SampledPair(Pair):
         self.slack = 2 * base.slack + 64 * UNIT
         self.infinite = 0.0 if adding else rate * base.infinite
         self._least = math.log1p(-rate)
-        self.low, self.high = self._turned(base.low, base.high)
+        self.low, self.high = self._mixed_range(base.low, base.high)
 
     def _mixed(self, loss: Floats) -> Floats:
         return np.logaddexp(self._least, math.log(self._rate) + loss)
 
-    def _turned(self, low: float, high: float) -> tuple[float, float]:
+    def _mixed_range(self, low: float, high: float) -> tuple[float, float]:
         first = self._least if self._base.infinite else float(self._mixed(np.array(low)))
         last = float(self._mixed(np.array(high)))
         return (-last, -first) if self._adding else (first, last)
@@ -206,9 +206,9 @@ class SampledPair(Pair):
         mixture = (1 - self._rate) * q + self._rate * p
         return np.where(beyond, 1 - self.infinite, mixture), np.where(beyond, 1.0, q)
 
-    def reach(self, tail: float) -> tuple[float, float]:
+    def loss_range(self, tail: float) -> tuple[float, float]:
         """The base's, mixed."""
-        return self._turned(*self._base.reach(tail))
+        return self._mixed_range(*self._base.loss_range(tail))
 
     def grid(self, tail: float) -> Floats:
         """The base's, mixed."""
@@ -248,9 +248,9 @@ class EnvelopePair(Pair):
         raised = p + self._lost * np.max([p for p, _ in tails], axis=0)
         return np.clip(raised, self.infinite, 1.0) - self.infinite, q
 
-    def reach(self, tail: float) -> tuple[float, float]:
+    def loss_range(self, tail: float) -> tuple[float, float]:
         """The widest."""
-        lows, highs = zip(*(pair.reach(tail) for pair in self._pairs), strict=True)
+        lows, highs = zip(*(pair.loss_range(tail) for pair in self._pairs), strict=True)
         return min(lows), max(highs)
 
     def grid(self, tail: float) -> Floats:

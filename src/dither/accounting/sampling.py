@@ -26,7 +26,7 @@ class PoissonSampled(Event):
 
     *Statement.* ``(ln(1 + rate (e^epsilon - 1)), rate * delta)``-DP if the release is (epsilon, delta)-DP, when one
     person is added or removed. When one is replaced by another this does not hold, so it is refused; two
-    neighbours by addition and removal are one replacement (:meth:`dither.Guarantee.group`).
+    neighbors by addition and removal are one replacement (:meth:`dither.Guarantee.group`).
 
     >>> from dither.accounting import Pure
     >>> PoissonSampled(Pure(1), 0.01).guarantee
@@ -54,9 +54,9 @@ class PoissonSampled(Event):
         return amplify(self.event.guarantee, self.rate)
 
     @property
-    def pure_loss(self) -> Fraction | None:
+    def pure_epsilon(self) -> Fraction | None:
         """``ln(1 + rate (e^epsilon - 1))``."""
-        whole = self.event.fold(lambda leaf: leaf.pure_loss, _sum, _most)
+        whole = self.event.fold(lambda leaf: leaf.pure_epsilon, _sum, _most)
         return None if whole is None else amplified(whole, self.rate)
 
     @property
@@ -75,21 +75,21 @@ class PoissonSampled(Event):
 
     def renyi(self, orders: Floats) -> Floats | None:
         """Gaussian noise: ``ln(sum over k of C(a, k) (1 - q)^(a-k) q^k exp(k (k - 1) / (2 ratio^2))) / (a - 1)`` at
-        whole orders (Mironov, Talwar and Zhang 2019). Other noise: that of the pure loss.
+        whole orders (Mironov, Talwar and Zhang 2019). Other noise: that of the pure epsilon.
         """
         if not isinstance(self.event, GaussianNoise):
-            return None if self.pure_loss is None else super().renyi(orders)
+            return None if self.pure_epsilon is None else super().renyi(orders)
         if self.rate == 1:
             return self.event.renyi(orders)
         result = np.full(orders.size, np.inf)
         for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MOST_ORDER)):
-            result[place] = self._gaussian(int(orders[place]))
+            result[place] = self._gaussian(float(self.event.ratio), int(orders[place]))
         return result
 
-    def _gaussian(self, order: int) -> float:
+    def _gaussian(self, ratio: float, order: int) -> float:
         k = np.arange(order + 1)
         logs = np.cumsum(np.log(np.concatenate([[1.0], np.arange(1, order + 1)])))
-        q, ratio = float(self.rate), float(self.event.ratio)  # type: ignore[attr-defined]
+        q = float(self.rate)
         terms = logs[-1] - logs - logs[::-1] + (order - k) * math.log1p(-q) + k * math.log(q)
         terms += k * (k - 1) / (2 * ratio * ratio)
         top = float(terms.max())
@@ -98,11 +98,11 @@ class PoissonSampled(Event):
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
         """That of the release at delta / rate, amplified."""
-        if self.pure_loss is not None:
-            return self.pure_loss
+        if self.pure_epsilon is not None:
+            return self.pure_epsilon
         inner = min(delta / self.rate, Fraction(999_999, 1_000_000))
-        loss = self.event.epsilon_at(inner)
-        return None if loss is None else amplified(loss, self.rate)
+        epsilon = self.event.epsilon_at(inner)
+        return None if epsilon is None else amplified(epsilon, self.rate)
 
     def scaled(self, factor: Fraction) -> Event:
         """The release with more noise, the sample as it was."""
@@ -114,10 +114,10 @@ def _total(parts: list[tuple[Fraction, int]]) -> Fraction:
 
 
 def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
-    known = [loss * count for loss, count in parts if loss is not None]
+    known = [epsilon * count for epsilon, count in parts if epsilon is not None]
     return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
 def _most(result: list[Fraction | None]) -> Fraction | None:
-    known = [loss for loss in result if loss is not None]
+    known = [epsilon for epsilon in result if epsilon is not None]
     return max(known) if len(known) == len(result) else None

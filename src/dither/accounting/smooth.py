@@ -1,7 +1,7 @@
-"""What noise of a data-dependent scale guarantees, exactly, and how much of it is needed.
+"""Noise whose scale depends on the data: the exact guarantee, and the scale that a guarantee needs.
 
 A release ``f(x) + s S(x) Z``, S a beta-smooth bound on the local sensitivity, shifts by at most the smaller of
-S(x) and S(y) between neighbours x, y, and their scales differ by a factor within exp(+-beta). It is (epsilon,
+S(x) and S(y) between neighbors x, y, and their scales differ by a factor within exp(+-beta). It is (epsilon,
 delta)-DP if the hockey-stick divergence ``E = integral of (p - e^epsilon q)_+`` of all such pairs P (at x), Q
 (at y) is at most delta.
 
@@ -71,8 +71,8 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
     >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
     True
     """
-    wide = _exp_ends(beta)
-    if not wide[1] / s + 1 / (2 * s * s) + beta < epsilon:
+    widened = _exp_ends(beta)
+    if not widened[1] / s + 1 / (2 * s * s) + beta < epsilon:
         return 1.0
     ends = []
     for shrink in _exp_ends(
@@ -83,7 +83,7 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
         ends.append(((1 - root[1]) / h, (1 - root[0]) / h, (1 + root[0]) / h, (1 + root[1]) / h))
     first = min(e[0] for e in ends), max(e[1] for e in ends)
     second = min(e[2] for e in ends), max(e[3] for e in ends)
-    p = _half_tail(-first[1] / (s * wide[1]), True) + _half_tail(second[0] / (s * wide[1]), True)
+    p = _half_tail(-first[1] / (s * widened[1]), True) + _half_tail(second[0] / (s * widened[1]), True)
     q = _half_tail((1 - first[0]) / s, False) + _half_tail((second[1] - 1) / s, False)
     return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
 
@@ -97,7 +97,7 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
     """
     if not 1 / s + beta < epsilon:
         return 1.0
-    wide = _exp_ends(beta)[1]
+    widened = _exp_ends(beta)[1]
     gaps = [1 - shrink for shrink in _exp_ends(-beta)]
     t = s * (epsilon + beta)  # above 1, by the condition
     first = min((1 - t) / gap for gap in gaps), max((1 - t) / gap for gap in gaps)
@@ -107,7 +107,7 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
         """P(Lap > x) for x >= 0, from below (end=0) or above (end=1)."""
         return Fraction(exp_neg(x, _BITS)[end], 2 * _ONE)
 
-    p = tail(-first[1] / (s * wide), 1) + tail(second[0] / (s * wide), 1)
+    p = tail(-first[1] / (s * widened), 1) + tail(second[0] / (s * widened), 1)
     q = tail((1 - first[0]) / s, 0) + tail((second[1] - 1) / s, 0)
     return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
 
@@ -219,11 +219,11 @@ def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], f
 
 
 def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
-    t, wide = s * (epsilon + beta), s * math.exp(beta)
+    t, widened = s * (epsilon + beta), s * math.exp(beta)
     if kind == "laplace":
         gap = -math.expm1(-beta)
         first, second = (1 - t) / gap, (1 + t) / gap
-        p = math.exp(first / wide) + math.exp(-second / wide)
+        p = math.exp(first / widened) + math.exp(-second / widened)
         return 0.5 * (p - math.exp(epsilon) * (math.exp((first - 1) / s) + math.exp((1 - second) / s)))
     h = -math.expm1(-2 * beta)
     root = math.sqrt(1 - h * (1 - 2 * s * t))
@@ -233,7 +233,7 @@ def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
         return 0.5 * math.erfc(x / math.sqrt(2))
 
     return (
-        above(-first / wide)
-        + above(second / wide)
+        above(-first / widened)
+        + above(second / widened)
         - math.exp(epsilon) * (above((1 - first) / s) + above((second - 1) / s))
     )

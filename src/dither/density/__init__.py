@@ -1,8 +1,8 @@
 """Releasing a whole distribution: histograms with noise, a smoothed histogram, and the Kolmogorov-Smirnov mechanism.
 
 >>> import dither as dp
->>> found = dp.density.release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1)
->>> found.guarantee
+>>> result = dp.density.release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1)
+>>> result.guarantee
 PureDP(1)
 """
 

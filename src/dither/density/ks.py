@@ -98,8 +98,8 @@ def forward(problem: Problem, threshold: int, weights: Floats) -> Forward:
     """Sum over all paths inside the band, edge by edge.
 
     >>> problem = Problem((1, 2), 2)
-    >>> found = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
-    >>> abs(found.total - problem.everything()) < 1e-12
+    >>> result = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
+    >>> abs(result.total - problem.everything()) < 1e-12
     True
     """
     band = problem.band(threshold)
@@ -200,7 +200,9 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
         if max(gains) <= 1e-3:
             break
         i = int(np.argmax(gains))
-        start, end = result[i].start, result[i].inner.threshold  # type: ignore[union-attr]
+        start, inner = result[i].start, result[i].inner
+        assert inner is not None, "only blocks with an inner threshold gain from being halved"
+        end = inner.threshold
         middle = (start + end) // 2
         result[i : i + 1] = [make(start, middle), make(middle, end)]
     return [block for block in result if block.upper > -math.inf]
@@ -249,8 +251,8 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     problem = Problem(tuple(int(x) for x in cumulative), points)
     weights = problem.log_weights()
     spare = set_aside(problem, epsilon)
-    loss = epsilon - Fraction(spare)
-    if loss <= 0:
+    selection_epsilon = epsilon - Fraction(spare)
+    if selection_epsilon <= 0:
         raise InvalidArgument(
             message(
                 "epsilon",
@@ -259,7 +261,7 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
                 "pass a larger epsilon or fewer points",
             )
         )
-    rate = float(loss) / 2 * (1 - 2.0**-50)
+    rate = float(selection_epsilon) / 2 * (1 - 2.0**-50)
     result = blocks(problem, rate, weights)
     uppers = np.array([block.upper for block in result])
     while True:

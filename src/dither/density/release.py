@@ -1,10 +1,10 @@
-"""``dp.density.release``: a whole distribution, four ways."""
+"""``dp.density.release``: release a whole distribution by one of four methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ def release(
         raise InvalidArgument(
             message("method", "'histogram', 'perturbed', 'smoothed' or 'ks'", repr(method), "choose one of them")
         )
-    loss, words = arguments.epsilon(epsilon), resolve(source)
+    exact_epsilon, resolved = arguments.epsilon(epsilon), resolve(source)
     if method in ("smoothed", "ks") and relation(neighbors) is AddRemove:
         raise NotPrivate(
             message(
@@ -93,25 +93,25 @@ def release(
         known_size(n)
     if any(abs(end) > _LARGEST for pair in limits for end in pair):
         raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
-    shape, k = _sizes(method, bins, points, n, float(loss), len(columns), neighbors)
+    shape, k = _sizes(method, bins, points, n, float(exact_epsilon), len(columns), neighbors)
     edges = tuple(
         np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
     )
     if any(np.any(np.diff(line) <= 0) for line in edges):
         raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)
-    facts = (edges, PureDP(loss), neighbors, method, not words.private)
+    facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
     if method == "ks":
         cumulative = np.cumsum(np.bincount(cells, minlength=shape[0]))
-        path, _ = ks.release(cumulative, k, loss, words)
+        path, _ = ks.release(cumulative, k, exact_epsilon, resolved)
         return Density(np.diff(path, prepend=0) / k, *facts)
     number = math.prod(shape)
     if method == "smoothed":
-        theta = histograms.smallest_theta(number, n, k, loss)
-        counts = histograms.smoothed_draws(cells, number, k, theta, words)
+        theta = histograms.smallest_theta(number, n, k, exact_epsilon)
+        counts = histograms.smoothed_draws(cells, number, k, theta, resolved)
         return Density((counts / k).reshape(shape), *facts)
-    mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), loss)  # type: ignore[arg-type]
-    noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, words)
+    mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), cast(float, exact_epsilon))
+    noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, resolved)
     if method == "perturbed":
         return Density(histograms.perturbed(noisy), *facts)
     size = n if neighbors is ReplaceOne else max(int(noisy.sum()), 1)

@@ -1,4 +1,4 @@
-"""A released distribution: what may be asked of it costs nothing more."""
+"""A released distribution, and the questions that can be answered from it at no further cost."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Density:
     """Probabilities of the bins of a grid, uniform inside each bin; a function of one private release.
 
     >>> import dither as dp
-    >>> found = dp.density.release([0.2, 0.25, 0.3] * 100, bounds=(0, 1), epsilon=1, bins=10)
-    >>> 0 <= found.cdf(0.5) <= 1 and 0 <= found.quantile(0.5) <= 1 and found.sample(7).shape == (7,)
+    >>> result = dp.density.release([0.2, 0.25, 0.3] * 100, bounds=(0, 1), epsilon=1, bins=10)
+    >>> 0 <= result.cdf(0.5) <= 1 and 0 <= result.quantile(0.5) <= 1 and result.sample(7).shape == (7,)
     True
     """
 
@@ -99,12 +99,12 @@ class Density:
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).sample(3).shape
         (3,)
         """
-        size, words = arguments.whole(count, "count", 0), resolve(source)
+        size, resolved = arguments.whole(count, "count", 0), resolve(source)
         total = np.cumsum(self.weights.ravel())
-        chosen = np.searchsorted(total, _unit(size, words) * total[-1], side="right").clip(max=total.size - 1)
+        chosen = np.searchsorted(total, _unit(size, resolved) * total[-1], side="right").clip(max=total.size - 1)
         columns = []
         for edges, cell in zip(self.edges, np.unravel_index(chosen, self.weights.shape), strict=True):
-            places = edges[cell] + _unit(size, words) * (edges[cell + 1] - edges[cell])
+            places = edges[cell] + _unit(size, resolved) * (edges[cell + 1] - edges[cell])
             columns.append(np.minimum(places, edges[cell + 1]))
         return columns[0] if self.dimensions == 1 else np.column_stack(columns)
 

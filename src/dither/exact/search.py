@@ -69,19 +69,22 @@ def bisect_floats(
     >>> bisect_floats(lambda x: False, 0.0, 2.0).holds
     2.0
     """
+    rising = holds > fails
+    low, high = (fails, holds) if rising else (holds, fails)
+    relaxed = tolerance > 0 or negligible > 0
     for _ in range(steps):
-        low, high = min(fails, holds), max(fails, holds)
-        size = max(abs(low), abs(high))
-        if size < negligible or (tolerance and high - low <= tolerance * size):
-            break
+        if relaxed:
+            size = max(abs(low), abs(high))
+            if size < negligible or high - low <= tolerance * size:
+                break
         middle = _geometric_mean(low, high) if geometric else (low + high) / 2
         if not low < middle < high:
             break
-        if condition(middle):
-            holds = middle
+        if bool(condition(middle)) is rising:
+            high = middle
         else:
-            fails = middle
-    return Bracket(fails, holds)
+            low = middle
+    return Bracket(low, high) if rising else Bracket(high, low)
 
 
 def _geometric_mean(low: float, high: float) -> float:

@@ -38,10 +38,6 @@ class NoisySum(NamedTuple):
         """The smallest and the largest true sum."""
         return self.value - self.error, self.value + self.error
 
-    def scaled(self, factor: float) -> NoisySum:
-        """In other units: so many of the new ones to an old one."""
-        return NoisySum(self.value * factor, self.error * factor)
-
 
 class IntervalEstimate(NamedTuple):
     """A value and the limits of the true answer.
@@ -143,8 +139,8 @@ def variance_limits(first: Range, second: Range, count: Range, largest: float) -
 
 def _quotients(numerator: Range, denominator: Range) -> Range:
     """The extremes of a quotient whose denominator is positive."""
-    corners = [a / b for a, b in itertools.product(numerator, denominator)]
-    return min(corners), max(corners)
+    (low, high), (least, most) = numerator, denominator
+    return low / (least if low < 0 else most), high / (most if high < 0 else least)
 
 
 def _clip(value: float, low: float, high: float) -> float:

@@ -36,7 +36,8 @@ class RatioInterval(Interval):
         inner = self.noise.mechanism if isinstance(self.noise, MixedNoise) else self.noise
         needed = abs(self.high * (1 - a) - self.low * a) - inner.integer_step(0) / 2
         if isinstance(inner, Laplace):
-            return tail_of_two(1 - a, a, max(needed, 0.0) / float(inner.scale)) >= tail  # type: ignore[arg-type]
+            assert not isinstance(inner.scale, tuple), "the two sums have noise of one scale"
+            return tail_of_two(1 - a, a, max(needed, 0.0) / inner.scale) >= tail
         return needed <= math.hypot(1 - a, a) * float(inner.error(1 - tail, integer=False))
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:

@@ -200,7 +200,7 @@ class BoundedLaplace:
         >>> m.privacy_curve(1)
         0.0
         """
-        at = arguments.loss(epsilon)
+        at = arguments.epsilon_or_zero(epsilon)
         own = _loss(
             arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale)
         )

@@ -142,7 +142,7 @@ class Exponential(Selection):
         >>> round(Exponential(sensitivity=1, epsilon=1).privacy_curve(0), 6)
         0.244919
         """
-        at, own = arguments.loss(epsilon), arguments.epsilon(self.epsilon)
+        at, own = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
         if at >= own:
             return 0.0
         # divided by exp(e): (1 - exp((epsilon - e)/2))^2 / (1 - exp(-e))

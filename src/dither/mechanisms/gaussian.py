@@ -177,7 +177,7 @@ class Gaussian(Additive):
         >>> Gaussian(sensitivity=1, epsilon=1, delta=1e-6).privacy_curve(1) <= 1e-6
         True
         """
-        return gaussian_delta(arguments.loss(epsilon), self._exact_ratio())
+        return gaussian_delta(arguments.epsilon_or_zero(epsilon), self._exact_ratio())
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
         if self.rho is None or self._scales[i] > MAX_SCALE:

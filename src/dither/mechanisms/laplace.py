@@ -152,7 +152,7 @@ class Laplace(Additive):
         >>> round(m.privacy_curve(0, integer=False), 6), round(m.privacy_curve(0), 6), m.privacy_curve(1)
         (0.393469, 0.462117, 0.0)
         """
-        at = arguments.loss(epsilon)
+        at = arguments.epsilon_or_zero(epsilon)
         losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
         own = sum(losses, Fraction(0))
         if at >= own:

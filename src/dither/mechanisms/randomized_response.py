@@ -193,7 +193,7 @@ class RandomizedResponse:
         >>> RandomizedResponse(epsilon=1).privacy_curve(1)
         0.0
         """
-        at, own = arguments.loss(epsilon), arguments.epsilon(self.epsilon)
+        at, own = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
         if at >= own:
             return 0.0
         one = 1 << _BITS

@@ -120,7 +120,7 @@ class Staircase(Additive):
         >>> Staircase(sensitivity=1, epsilon=1).privacy_curve(1)
         0.0
         """
-        at = arguments.loss(epsilon)
+        at = arguments.epsilon_or_zero(epsilon)
         own = arguments.epsilon(self.epsilon)
         if at >= own:
             return 0.0

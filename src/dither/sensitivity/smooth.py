@@ -6,7 +6,7 @@ The local sensitivity of f at x, how far f moves when one record of x is replace
     S(x) = max over k of exp(-k beta) A_k(x)
 
 is at least the local sensitivity and changes by a factor of at most exp(beta) when a record is replaced, since
-``A_k(x) <= A_{k+1}(y)`` for neighbours x, y (Nissim, Raskhodnikova and Smith 2007). All of this is about
+``A_k(x) <= A_{k+1}(y)`` for neighbors x, y (Nissim, Raskhodnikova and Smith 2007). All of this is about
 :data:`~dither.ReplaceOne`.
 
 For an order statistic of rank m, ``A_k = max over t = 0..k+1 of x_(m+t) - x_(m+t-k-1)``, records beyond the
@@ -15,7 +15,7 @@ ends being the bounds. For others a bound with the same two properties will do, 
 Rounding: floats are off by less than a relative 2^-44. S is computed for a beta that is 2^-42 smaller and
 raised by 2^-43, so what is returned is an upper bound, and smooth for the beta that was asked for. It is never
 below 2^-500 of the width of the bounds, where exp(-k beta) would lose its digits and vanish for x but not for
-its neighbour: the maximum with a constant is smooth too.
+its neighbor: the maximum with a constant is smooth too.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
     """
     ordered, low, high = _sorted(x, bounds)
     m, k = _checked_rank(rank, ordered.size), arguments.whole(distance, "distance", 0)
-    reach = min(k + 1, ordered.size + 1)
-    padded = np.concatenate([np.full(reach + 1, low), ordered, np.full(reach + 1, high)])
-    center = reach + m  # the place of x_(m) in `padded`
-    if k + 1 > reach:
+    window = min(k + 1, ordered.size + 1)
+    padded = np.concatenate([np.full(window + 1, low), ordered, np.full(window + 1, high)])
+    center = window + m  # the place of x_(m) in `padded`
+    if k + 1 > window:
         return high - low
     t = np.arange(k + 2)
     return float(_difference(padded[center + t], padded[center + t - k - 1]).max())
@@ -145,10 +145,10 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
     some = [1 << i for i in range(n.bit_length())]
     pairs = [(max(m - k, 0), min(m + k, n + 1)) for k in some] + [(m - 1, m), (m, m + 1)]
     floor = max(float(padded[j] - padded[i]) * math.exp(-beta * (j - i - 1)) for i, j in pairs)
-    # beyond `reach` even the whole range is worth less than one of these pairs; records beyond the ends are the
+    # beyond `window` even the whole range is worth less than one of these pairs; records beyond the ends are the
     # bounds, and the nearest is the best
-    reach = min(n + 1, int(math.log(whole / floor) / beta) + 2) if floor > whole * 1e-300 else n + 1
-    first, last = max(0, m - reach), min(n + 1, m + reach)
+    window = min(n + 1, int(math.log(whole / floor) / beta) + 2) if floor > whole * 1e-300 else n + 1
+    first, last = max(0, m - window), min(n + 1, m + window)
     left, right = np.arange(first, m + 1), np.arange(m, last + 1)
     return max(_best_pair(padded, left, right, beta), whole * _LEAST)
 
@@ -161,15 +161,15 @@ def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64]
     lows, highs = np.array([0]), np.array([right.size - 1])
     while starts.size:
         middle = (starts + ends) // 2
-        lengths = highs - lows + 1
-        offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        columns = np.arange(int(lengths.sum())) - np.repeat(offsets - lows, lengths)
-        rows = np.repeat(middle, lengths)
+        widths = highs - lows + 1
+        offsets = np.concatenate([[0], np.cumsum(widths)[:-1]])
+        columns = np.arange(int(widths.sum())) - np.repeat(offsets - lows, widths)
+        rows = np.repeat(middle, widths)
         i, j = left[rows], right[columns]
         values = (padded[j] - padded[i]) * np.exp(-beta * np.maximum(j - i - 1, 0))
         tops = np.maximum.reduceat(values, offsets)
         best = max(best, float(tops.max()))
-        hits = np.flatnonzero(values == np.repeat(tops, lengths))
+        hits = np.flatnonzero(values == np.repeat(tops, widths))
         owner = np.searchsorted(offsets, hits, side="right") - 1
         _, first_hit = np.unique(owner, return_index=True)
         chosen = columns[hits[first_hit]]
@@ -278,12 +278,12 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
                 "pass trim=0.1 and enough records",
             )
         )
-    padded, less = np.concatenate([[low], ordered, [high]]), _beta(beta)
+    padded, rate = np.concatenate([[low], ordered, [high]]), _beta(beta)
     result = []
     for cut in cuts:
         k = np.arange(cut + 1)
         spread = padded[n - cut + 1 + k] - padded[cut - k]
-        result.append(max(float((spread * np.exp(-less * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
+        result.append(max(float((spread * np.exp(-rate * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
     return max(result) * _MORE
 
 
@@ -294,9 +294,9 @@ def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
     True
     """
     ordered, low, high = _sorted(x, bounds)
-    n, less = ordered.size, _beta(beta)
-    both = [_smooth(ordered, rank_of(q, n), low, high, less) for q in (0.25, 0.75)]
-    return (both[0] + both[1]) * _MORE
+    n, rate = ordered.size, _beta(beta)
+    quartiles = [_smooth(ordered, rank_of(q, n), low, high, rate) for q in (0.25, 0.75)]
+    return (quartiles[0] + quartiles[1]) * _MORE
 
 
 def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:

@@ -37,13 +37,13 @@ def histogram(
     The l1 sensitivity is 1 under add/remove and 2 under replace-one, however many bins there are. ``bins`` is
     their number, or their edges, from lower to upper.
 
-    >>> found = histogram([1, 2, 2, 3], bounds=(0, 4), bins=4, epsilon=1)
-    >>> found.guarantee, found.counts.dtype
+    >>> result = histogram([1, 2, 2, 3], bounds=(0, 4), bins=4, epsilon=1)
+    >>> result.guarantee, result.counts.dtype
     (PureDP(1), dtype('int64'))
     """
     lower, upper = arguments.bounds(bounds)
     edges = _edges(bins, lower, upper)
-    words = resolve(source)
+    resolved = resolve(source)
     mechanism = noise(
         sensitivity.histogram(neighbors=relation(neighbors)),
         epsilon,
@@ -53,8 +53,8 @@ def histogram(
     )
     values = read(x, neighbors, nan, lower).astype(np.float64)
     counts = np.bincount(bin_numbers(values, edges), minlength=edges.size - 1).astype(np.int64)
-    released = mark(covered(mechanism.release)(counts, source=words), words)
-    return Histogram(released, edges, mechanism.guarantee, neighbors, mechanism, not words.private)
+    released = mark(covered(mechanism.release)(counts, source=resolved), resolved)
+    return Histogram(released, edges, mechanism.guarantee, neighbors, mechanism, not resolved.private)
 
 
 def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:

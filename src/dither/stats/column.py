@@ -1,6 +1,6 @@
 """Reading one column of data: any one-dimensional container, and a stated policy for missing values.
 
-Everything here works on one record at a time (clip, round, replace), so it cannot make neighbours differ in
+Everything here works on one record at a time (clip, round, replace), so it cannot make neighbors differ in
 more than one record; and every check that could fail on the data fails before anything is released.
 """
 

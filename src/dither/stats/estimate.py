@@ -1,9 +1,9 @@
-"""What a statistic returns: a number that knows its error and its cost."""
+"""The result of a statistic: a number with its guarantee, its neighboring relation and its interval."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,17 @@ class Estimate:
     uncertainty: Interval
     """The kind of interval, of which :meth:`interval` and :meth:`error` are the limits and the half-width."""
 
+    if TYPE_CHECKING:  # given by int or float, the other base of every subclass
+
+        def __float__(self) -> float: ...
+
     @classmethod
     def of(
         cls, value: Any, guarantee: Guarantee, neighbors: Neighbors, mechanism: str, interval: Interval, private: bool
     ) -> Self:
         """A number of the right kind with all that belongs to it."""
-        result = cls.__new__(cls, value)  # type: ignore[call-arg]
+        number: Any = cls  # its other base is int or float, which is made from a value
+        result: Self = number.__new__(cls, value)
         result.__dict__.update(
             guarantee=guarantee, neighbors=neighbors, mechanism=mechanism, seeded=not private, uncertainty=interval
         )
@@ -50,11 +55,11 @@ class Estimate:
         """Limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
         and, unless they are integers, rounded to 2^-30 of their width (2^-21 for a variance).
         """
-        return self.uncertainty(float(self), arguments.confidence(confidence))  # type: ignore[arg-type]
+        return self.uncertainty(float(self), arguments.confidence(confidence))
 
     def error(self, confidence: float = 0.95) -> float:
         """The larger distance from this number to the ends of :meth:`interval`."""
-        return self.uncertainty.half_width(float(self), arguments.confidence(confidence))  # type: ignore[arg-type]
+        return self.uncertainty.half_width(float(self), arguments.confidence(confidence))
 
     def rank_error(self, confidence: float = 0.95) -> float:
         """For a median, minimum or maximum: how many records its rank is off at most, with this confidence.
@@ -69,8 +74,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""
-        sure = self.uncertainty.text(float(self))  # type: ignore[arg-type]
-        return f"{self} {sure} (95 %; {self.guarantee}, {self.neighbors!r}{notice})"
+        interval = self.uncertainty.text(float(self))
+        return f"{self} {interval} (95 %; {self.guarantee}, {self.neighbors!r}{notice})"
 
 
 class EstimateFloat(Estimate, float):
@@ -123,5 +128,5 @@ class Histogram:
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""
-        sure = f"each ± {self.error():.4g} (95 % for all bins; {self.guarantee}, {self.neighbors!r}{notice})"
-        return f"Histogram(counts={self.counts.tolist()}, {sure})"
+        interval = f"each ± {self.error():.4g} (95 % for all bins; {self.guarantee}, {self.neighbors!r}{notice})"
+        return f"Histogram(counts={self.counts.tolist()}, {interval})"

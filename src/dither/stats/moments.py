@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -46,17 +46,20 @@ def noise(
     >>> noise(1, 1)
     Laplace(sensitivity=1, epsilon=1, split=None)
     """
-    _payable(sensitivity)
+    _check_sensitivity(sensitivity)
     if delta is None:
         return Laplace(sensitivity, epsilon)
     return MixedNoise(sensitivity, epsilon, delta, sensitivity if l2 is None else l2, coordinates)
 
 
-def _payable(reach: Any) -> None:
-    if not Fraction(1, 1 << 399) < reach < 1 << 399:
+def _check_sensitivity(sensitivity: Any) -> None:
+    if not Fraction(1, 1 << 399) < sensitivity < 1 << 399:
         raise InvalidArgument(
             message(
-                "bounds", "bounds whose reach is from 1e-120 to 1e+120", "others", "measure the data in other units"
+                "bounds",
+                "bounds whose sensitivity is from 1e-120 to 1e+120",
+                "others",
+                "measure the data in other units",
             )
         )
 
@@ -84,18 +87,18 @@ def count(
     >>> isinstance(answer, int), answer.error(0.95)
     (True, 3.0)
     """
-    mechanism, words = noise(1, epsilon, delta), resolve(source)
+    mechanism, resolved = noise(1, epsilon, delta), resolve(source)
     column = listed(x)
     values = read(column, relation(neighbors), nan)
     result = int(np.count_nonzero(values)) if _boolean(column) else values.size - _false(column)
     interval = Around(mechanism, integer=True)
     return EstimateInt.of(
-        covered(mechanism.release)(result, source=words),
+        covered(mechanism.release)(result, source=resolved),
         mechanism.guarantee,
         neighbors,
         _name(mechanism),
         interval,
-        words.private,
+        resolved.private,
     )
 
 
@@ -135,17 +138,17 @@ def sum(
     True
     """
     lower, upper = arguments.bounds(bounds)
-    words = resolve(source)
+    resolved = resolve(source)
     arguments.epsilon(epsilon)
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
     mechanism = noise(grid.sensitivity(neighbors) * grid.step, epsilon, delta)
     exact = (_total(values, grid, lower, upper) + values.size * grid.low) * grid.step
     whole = grid.step == 1 and values.dtype.kind == "i"
-    released = covered(mechanism.release)(int(exact) if whole else exact, source=words)
+    released = covered(mechanism.release)(int(exact) if whole else exact, source=resolved)
     kind: type[EstimateInt] | type[EstimateFloat] = EstimateInt if whole else EstimateFloat
     return kind.of(
-        released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism, integer=whole), words.private
+        released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism, integer=whole), resolved.private
     )
 
 
@@ -177,7 +180,7 @@ def mean(
     True
     """
     lower, upper = arguments.bounds(bounds)
-    words = resolve(source)
+    resolved = resolve(source)
     arguments.epsilon(epsilon)
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
@@ -185,18 +188,18 @@ def mean(
         known_size(values.size, 1)
         mechanism = noise(grid.width * grid.step / values.size, epsilon, delta)
         exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.low) * grid.step
-        released = covered(mechanism.release)(exact, source=words)
+        released = covered(mechanism.release)(exact, source=resolved)
         return EstimateFloat.of(
-            released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism), words.private
+            released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism), resolved.private
         )
     mechanism = noise(grid.width, epsilon, delta, coordinates=2)
     above = _total(values, grid, lower, upper)
-    high, low = covered(mechanism.release)([above, values.size * grid.width - above], source=words)
+    high, low = covered(mechanism.release)([above, values.size * grid.width - above], source=resolved)
     share = min(max(high / (high + low), 0.0), 1.0) if high + low > 0 else 0.5
     first, width = float(grid.low * grid.step), float(grid.width * grid.step)
     interval = RatioInterval(int(high), int(low), mechanism, first, width)
     inside = min(max(first + width * share, float(lower)), float(upper))
-    return EstimateFloat.of(inside, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private)
+    return EstimateFloat.of(inside, mechanism.guarantee, neighbors, _name(mechanism), interval, resolved.private)
 
 
 @spends_arguments
@@ -221,13 +224,13 @@ def variance(
     True
     """
     lower, upper = arguments.bounds(bounds)
-    words = resolve(source)
+    resolved = resolve(source)
     arguments.epsilon(epsilon)
     if method not in ("clamped", "bounded"):
         raise InvalidArgument(message("method", "'clamped' or 'bounded'", repr(method), "choose one of them"))
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
-    _payable((grid.width * grid.step) ** 2)
+    _check_sensitivity((grid.width * grid.step) ** 2)
     n, first, second = values.size, 0, 0
     for places in grid.places(values, lower, upper):
         first += total(places)
@@ -243,26 +246,27 @@ def variance(
                 )
             )
         return _variance_of_private_size(
-            n, first, second, grid, noise(grid.width**2, epsilon, delta, coordinates=3), words
+            n, first, second, grid, noise(grid.width**2, epsilon, delta, coordinates=3), resolved
         )
     known_size(n, 2)
     exact = Fraction(n * second - first * first, n * (n - 1)) * grid.step**2
-    reach = grid.width**2 * grid.step**2 / n
+    sensitivity = grid.width**2 * grid.step**2 / n
     largest = grid.width**2 * Fraction((n // 2) * (n - n // 2), n * (n - 1)) * grid.step**2
     top = float(largest) * (1 + 2.0**-50)
     if method == "bounded":
         if delta is not None:
             raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
-        inside = BoundedLaplace(reach, epsilon, 0.0, max(top, float(reach) * (1 + 2.0**-50)))  # type: ignore[arg-type]
-        released = covered(inside.release)(exact, source=words)
+        widest = max(top, float(sensitivity) * (1 + 2.0**-50))
+        inside = BoundedLaplace(cast(float, sensitivity), cast(float, epsilon), 0.0, widest)
+        released = covered(inside.release)(exact, source=resolved)
         return EstimateFloat.of(
-            released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), words.private
+            released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), resolved.private
         )
-    mechanism = noise(reach, epsilon, delta)
-    free = covered(mechanism.release)(exact, source=words)
+    mechanism = noise(sensitivity, epsilon, delta)
+    free = covered(mechanism.release)(exact, source=resolved)
     interval = Around(mechanism, low=0.0, high=top, free=float(free))
     return EstimateFloat.of(
-        min(max(free, 0.0), top), mechanism.guarantee, neighbors, _name(mechanism), interval, words.private
+        min(max(free, 0.0), top), mechanism.guarantee, neighbors, _name(mechanism), interval, resolved.private
     )
 
 

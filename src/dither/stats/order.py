@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +73,9 @@ def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted:
     """
     n = values.size
     middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
-    reach = math.ceil((math.log(grid.width + 1) + _RARE) / float(wanted.rate)) + 2
-    first, last = builtins.max(middle - reach, 0), builtins.min(middle + reach, n)
-    near: Values = values if last - first == n else np.partition(values, [first, last - 1])[first:last]  # type: ignore[assignment]
+    window = math.ceil((math.log(grid.width + 1) + _RARE) / float(wanted.rate)) + 2
+    first, last = builtins.max(middle - window, 0), builtins.min(middle + window, n)
+    near = values if last - first == n else cast(Values, np.partition(values, [first, last - 1])[first:last])
     starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.width)
     misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
@@ -136,12 +136,12 @@ class _Column:
         cls, x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None
     ) -> _Column:
         lower, upper = arguments.bounds(bounds)
-        loss, words = arguments.epsilon(epsilon), resolve(source)
+        exact_epsilon, resolved = arguments.epsilon(epsilon), resolve(source)
         values = read(x, relation(neighbors), nan, lower)
         if neighbors is ReplaceOne:
             known_size(values.size)
         grid = Grid.between(lower, upper, _BITS, integers=values.dtype.kind == "i" and upper - lower < 1 << 62)
-        return cls(values, grid, lower, upper, neighbors, loss, words)
+        return cls(values, grid, lower, upper, neighbors, exact_epsilon, resolved)
 
     def estimate(self, place: int, rate: Fraction) -> Selected:
         value = self.grid.value(place)
@@ -161,8 +161,8 @@ def _share(q: object) -> Fraction:
 
 
 def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wanted:
-    reach = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
-    return Wanted(q.numerator * n, q.denominator, epsilon / (2 * reach))
+    sensitivity = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
+    return Wanted(q.numerator * n, q.denominator, epsilon / (2 * sensitivity))
 
 
 @spends_arguments
@@ -317,7 +317,7 @@ def mode(
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
-    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
+    mechanism = PermuteAndFlip.for_counts(cast(float, epsilon), relation(neighbors))  # which refuses None
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in as_values(x, "label").values.tolist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,16 +41,16 @@ def smooth_quantile(
         raise InvalidArgument(
             message("neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'")
         )
-    words = resolve(source)
-    mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)  # type: ignore[arg-type]
+    resolved = resolve(source)
+    mechanism = SmoothNoise("student" if delta is None else "laplace", cast(float, epsilon), delta)
     values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), lower, upper)
     known_size(values.size)
     rank = rank_of(q, values.size)
     middle = float(np.partition(values, rank - 1)[rank - 1])
     size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
-    noisy = covered(mechanism.release)(Fraction(middle), size, width=upper - lower, source=words)
+    noisy = covered(mechanism.release)(Fraction(middle), size, width=upper - lower, source=resolved)
     inside = min(max(float(noisy), lower), upper)
     interval = WithinBounds(lower, upper)
     return EstimateFloat.of(
-        inside, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, words.private
+        inside, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, resolved.private
     )

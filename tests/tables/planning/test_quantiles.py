@@ -1,4 +1,4 @@
-"""Quantiles by halving: the law of all of them together, computed to the last place, on neighbours."""
+"""Quantiles by halving: the law of all of them together, computed to the last place, on neighbors."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def law(rank, counts):
     result: dict[tuple, float] = {}
 
     def follow(path, delta):
-        asked = iter(path)
+        aggregates = iter(path)
 
         def select(self, scores, **_):
-            place = next(asked, None)
+            place = next(aggregates, None)
             if place is None:
                 raise Ask(np.exp(self.epsilon * np.asarray(scores, float) / (2 * self.sensitivity)))
             return place
 
         try:
             with patch.object(Exponential, "select_index", select):
-                told = tuple(sorted(quantiles.choose(rank, np.array(counts, dtype=np.int64)).items()))
+                chosen = tuple(sorted(quantiles.choose(rank, np.array(counts, dtype=np.int64)).items()))
         except Ask as ask:
             weights = ask.args[0] / ask.args[0].sum()
             for place, weight in enumerate(weights):
                 follow([*path, place], delta * weight)
         else:
-            result[told] = result.get(told, 0.0) + delta
+            result[chosen] = result.get(chosen, 0.0) + delta
 
     follow([], 1.0)
     return result
 
 
 def loss(rank, one, other):
-    here, there = law(rank, one), law(rank, other)
-    assert {*here} == {*there}
-    return max(abs(math.log(here[told] / there[told])) for told in here)
+    one_law, other_law = law(rank, one), law(rank, other)
+    assert {*one_law} == {*other_law}
+    return max(abs(math.log(one_law[chosen] / other_law[chosen])) for chosen in one_law)
 
 
 @settings(max_examples=12)
@@ -78,7 +78,7 @@ def test_a_person_with_two_values(split):
 
 
 def moved(choose, rank, one, other, place):
-    """By how much neighbours move the scores of all choices together, in sensitivities, if they choose alike."""
+    """By how much neighbors move the scores of all choices together, in sensitivities, if they choose alike."""
     scored = []
     for counts in (one, other):
         seen = []
@@ -90,7 +90,10 @@ def moved(choose, rank, one, other, place):
         with patch.object(Exponential, "select_index", select):
             choose(rank, np.array(counts, dtype=np.int64))
         scored.append(seen)
-    return sum(np.abs(here - there).max() / by.sensitivity for (by, here), (_, there) in zip(*scored, strict=True))
+    return sum(
+        np.abs(one_scores - other_scores).max() / by.sensitivity
+        for (by, one_scores), (_, other_scores) in zip(*scored, strict=True)
+    )
 
 
 def on_both_sides(rank, counts, first=0):
@@ -103,7 +106,7 @@ def on_both_sides(rank, counts, first=0):
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.integers(1, 7), st.floats(0, 0.999), st.data())
-def test_parting_keeps_neighbours_neighbours(counts, many, place, data):
+def test_splitting_keeps_neighbors_neighbors(counts, many, place, data):
     shares = [Fraction(i, many + 1) for i in range(1, many + 1)]
     person = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=3))
     other = [n + person.count(i) for i, n in enumerate(counts)]
@@ -139,12 +142,12 @@ def test_one_value_for_all():
 
 
 def test_quartiles_of_a_table_are_in_order_and_cost_two_levels():
-    asked = {f"q{i}": Aggregate("quantile", Column("amount"), at=i / 4) for i in (3, 1, 2)}
-    made = plan.make(Query(asked), card(), epsilon=1)
-    (ranked,) = made.quantiles
+    aggregates = {f"q{i}": Aggregate("quantile", Column("amount"), at=i / 4) for i in (3, 1, 2)}
+    planned = plan.make(Query(aggregates), card(), epsilon=1)
+    (ranked,) = planned.quantiles
     assert ranked.rank.mechanism.epsilon == 0.5
     data = table([{"person": i, "amount": float(i % 101)} for i in range(1010)])
-    answer = bounded(made, data).answer.answers
+    answer = bounded(planned, data).answer.answers
     assert [answer[f"q{i}"][0] for i in (1, 2, 3)] == [pytest.approx(25 * i, abs=1) for i in (1, 2, 3)]
     with dp.open(data, name="visits", unit="person", bounds={"amount": (0, 100)}, budget=dp.PureDP(1)) as visits:
         q = visits.agg(a=dp.quantile("amount", 0.25), b=dp.median("amount"), c=dp.quantile("amount", 0.75))
@@ -159,6 +162,6 @@ def test_how_far_ranks_may_be_off_holds():
     rank, counts = quantiles.ranks(QUARTILES, 0.2, 1), np.ones(2000, dtype=np.int64)
     drawn = [quantiles.choose(rank, counts) for _ in range(4000)]
     for share, error in quantiles.errors(rank, 2000).items():
-        off = np.array([abs(told[share] - float(share) * 2000) for told in drawn])
+        off = np.array([abs(chosen[share] - float(share) * 2000) for chosen in drawn])
         assert np.mean(off <= error + 1) >= 0.95
         assert np.mean(off <= error / 10) < 0.9

@@ -203,7 +203,7 @@ def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None,
         return float(claim.epsilon), float(claimed_delta)
     if isinstance(claim, Guarantee):
         raise WrongType(message("claim", "a PureDP or ApproxDP", type(claim).__name__, "pass claim.to_approx(1e-6)"))
-    return None if claim is None else float(arguments.loss(claim, "claim")), allowed
+    return None if claim is None else float(arguments.epsilon_or_zero(claim, "claim")), allowed
 
 
 def _looks(trials: int, early: bool) -> list[int]:

@@ -95,7 +95,7 @@ class Certificate:
         >>> 0.99e-6 < low <= high <= 1e-6
         True
         """
-        low, high = self._evidence.at(arguments.loss(epsilon))
+        low, high = self._evidence.at(arguments.epsilon_or_zero(epsilon))
         return down(low), up(high)
 
     def to_dict(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate
     (2.0, True)
     """
     prove = _proof_of(mechanism)
-    epsilon = None if at is None else arguments.loss(at, "at")
+    epsilon = None if at is None else arguments.epsilon_or_zero(at, "at")
     claim: Guarantee = mechanism.guarantee
     return Certificate.of(_name(mechanism), claim, prove(mechanism), epsilon)
 

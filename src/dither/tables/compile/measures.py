@@ -1,4 +1,4 @@
-"""What is measured: whole numbers for each group, on public grids, to which each person adds at most so much."""
+"""Measures: the integers that are counted for each group, on public grids, and what one person adds to them at most."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ formulas and the reasons for their intervals are in :mod:`dither.inference.momen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -37,27 +37,31 @@ def estimate(
     if aggregate.kind == "sum":
         scale = parts[-1].scale
         return [total / scale for total in values[0]], [errors[0] / scale] * len(values[0])
+    units = [1 / measure.scale for measure in parts]
+    scaled = [error * unit for error, unit in zip(errors, units, strict=True)]
+    moment = _moment(aggregate.kind, parts)
     estimates = [
-        _moment(aggregate.kind, parts, [NoisySum(*pair) for pair in zip(sums, errors, strict=True)])
+        moment(*map(NoisySum, [number * unit for number, unit in zip(sums, units, strict=True)], scaled))
         for sums in zip(*values, strict=True)
     ]
     return [item.value for item in estimates], [item.error for item in estimates]
 
 
-def _moment(kind: str, parts: tuple[Measure, ...], sums: list[NoisySum]) -> IntervalEstimate:
-    """A mean, variance or standard deviation of one group, from the number of its values and their sums about the
-    middle of the bounds.
+def _moment(kind: str, parts: tuple[Measure, ...]) -> Callable[..., IntervalEstimate]:
+    """The mean, variance or standard deviation of one group as a function of the number of its values and their sums
+    about the middle of the bounds.
     """
-    count, total, *squares = (part.scaled(1 / measure.scale) for part, measure in zip(sums, parts, strict=True))
     grid = parts[1].grid
     assert grid is not None
-    largest = grid.width / (2 * grid.scale)
+    largest, middle = grid.width / (2 * grid.scale), (grid.low + grid.high) / (2 * grid.scale)
     if kind == "mean":
-        return mean(count, total, largest).shifted((grid.low + grid.high) / (2 * grid.scale))
+        return lambda count, total: mean(count, total, largest).shifted(middle)
     coarse = parts[2].grid
     assert coarse is not None
-    square = variance(count, total, squares[0], largest, (coarse.width / (2 * coarse.scale)) ** 2)
-    return square if kind == "var" else standard_deviation(square)
+    largest_square = (coarse.width / (2 * coarse.scale)) ** 2
+    if kind == "var":
+        return lambda count, total, squares: variance(count, total, squares, largest, largest_square)
+    return lambda count, total, squares: standard_deviation(variance(count, total, squares, largest, largest_square))
 
 
 __all__ = ["estimate"]

@@ -425,7 +425,7 @@ def less_noise() -> Found:
     "The global one needs no data, only the query and the public range.",
 )
 def global_is_known() -> Found:
-    ours = dp.sensitivity.variance(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
+    ours = dp.sensitivity.var(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
     brute = max(_local(lambda x: float(np.var(x, ddof=1)), x) for x in _all(4))
     return Found(
         f"variance of 4 records in 0…4: Λ²/n = {ours:g}, enumeration {brute:g}.",

@@ -116,8 +116,8 @@ def _false(x: Any) -> int:
 @spends_arguments
 def sum(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -159,8 +159,8 @@ def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
 @spends_arguments
 def mean(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -202,8 +202,8 @@ def mean(
 @spends_arguments
 def variance(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -282,8 +282,8 @@ def _variance_of_private_size(
 @spends_arguments
 def std(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,

@@ -194,8 +194,8 @@ def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wan
 def quantile(
     x: Any,
     q: float,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -226,8 +226,8 @@ def quantile(
 @spends_arguments
 def median(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -246,15 +246,15 @@ def median(
 @spends_arguments
 def quantiles(
     x: Any,
-    qs: Sequence[float],
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    q: Sequence[float],
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> list[Selected]:
-    """Several quantiles for one epsilon, in the order of ``qs``; larger q never gives a smaller value.
+    """Several quantiles for one epsilon, in the order of ``q``; a larger one never gives a smaller value.
 
     The middle one is released first, the records are split there and each half is asked for its own (Kaplan,
     Schnapp and Stemmer 2022). A record is in one half, so a level costs what one quantile costs, and m
@@ -265,12 +265,12 @@ def quantiles(
     >>> low <= high
     True
     """
-    shares = sorted({_share(q) for q in qs}) if isinstance(qs, (Sequence, np.ndarray)) else []
+    shares = sorted({_share(one) for one in q}) if isinstance(q, (Sequence, np.ndarray)) else []
     if not shares:
-        raise InvalidArgument(message("qs", "at least one number from 0 to 1", "none", "pass qs=[0.25, 0.5, 0.75]"))
+        raise InvalidArgument(message("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]"))
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
-        return _pair(column, shares, qs)
+        return _pair(column, shares, q)
     levels = (len(shares)).bit_length()
     loss = column.epsilon / (levels * (1 if neighbors is AddRemove or len(shares) == 1 else 2))
     result: dict[Fraction, Selected] = {}
@@ -292,7 +292,7 @@ def quantiles(
         split(inner[len(inner) // 2 + 1 :], values[~cut], place, last, q, above)
 
     split(shares, column.values, 0, column.grid.span, Fraction(0), Fraction(1))
-    return [result[_share(q)] for q in qs]
+    return [result[_share(one)] for one in q]
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
@@ -308,8 +308,8 @@ def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[
 @spends_arguments
 def iqr(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
@@ -330,7 +330,7 @@ def iqr(
 def mode(
     x: Any,
     categories: Sequence[Any],
-    epsilon: float | None = None,
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
@@ -349,7 +349,7 @@ def mode(
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
-    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))  # type: ignore[arg-type]
+    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in as_values(x, "label").values.tolist():
@@ -391,8 +391,8 @@ def _extreme(
 @spends_arguments
 def min(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
@@ -413,8 +413,8 @@ def min(
 @spends_arguments
 def max(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",

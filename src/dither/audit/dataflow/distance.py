@@ -35,7 +35,7 @@ from dither.mechanisms.selection import Selection
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
-from dither.tables.planning.key_selection import Keys
+from dither.tables.planning.key_selection import KeySelection
 from dither.tables.planning.measures import Measure
 
 Given = Mapping[str, Any]
@@ -187,7 +187,7 @@ def one_way(what: SparseVectorSession, asked: Sequence[tuple[Given, Given]]) -> 
 
 
 @moved.register
-def _(what: Keys, one: Given, other: Given) -> Moved:
+def _(what: KeySelection, one: Given, other: Given) -> Moved:
     """Keys that all have are compared; a key of one person only is shown with probability delta / groups at most."""
     here, there, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))

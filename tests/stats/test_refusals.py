@@ -99,7 +99,7 @@ def test_wrong_epsilon(name, epsilon):
 @pytest.mark.parametrize("name", BOUNDED)
 def test_missing_epsilon(name):
     refused(lambda: BOUNDED[name](DATA, bounds=(0, 9), epsilon=None))
-    with pytest.raises(TypeError, match="epsilon|bounds"):
+    with pytest.raises(TypeError, match=r"epsilon|bounds"):
         getattr(stats, {"variance": "var"}.get(name, name))(DATA)
 
 

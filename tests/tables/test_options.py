@@ -1,4 +1,4 @@
-"""The options of a release: each stated once, checked when they are made, the same in Python and on the command line."""
+"""The options of a release: stated once, checked when they are made, the same in Python and on the command line."""
 
 from __future__ import annotations
 

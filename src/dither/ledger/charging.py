@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.comparison import ComparedByValue
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
@@ -19,8 +20,8 @@ from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
 
 
-@dataclass(frozen=True)
-class Charge:
+@dataclass(frozen=True, eq=False)
+class Charge(ComparedByValue):
     """What was paid for one release: the right to compute it once and to record one answer.
 
     ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is

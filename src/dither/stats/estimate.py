@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.comparison import ComparedByValue
 from dither.errors import WrongType, message
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
@@ -158,8 +159,8 @@ class Root(Interval):
         return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
 
 
-@dataclass(frozen=True)
-class Histogram:
+@dataclass(frozen=True, eq=False)
+class Histogram(ComparedByValue):
     """Released counts of the bins; unpacks as ``counts, edges``.
 
     >>> import dither as dp

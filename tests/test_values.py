@@ -250,9 +250,8 @@ def test_a_ledger_and_its_scope_exist_once(tmp_path):
 
 @pytest.mark.parametrize("name", errors())
 def test_errors_survive_pickle(name):
-    error = (
-        errors()[name]() if name in ("DataIncident",) else errors()[name]("epsilon: expected 1, got 2. Fix: pass 1.")
-    )
+    kind = errors()[name]
+    error = kind() if kind is dp.DataIncident else kind("epsilon: expected 1, got 2. Fix: pass 1.")
     result = pickle.loads(pickle.dumps(error))
     assert type(result) is type(error)
     assert str(result) == str(error)

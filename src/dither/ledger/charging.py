@@ -27,6 +27,12 @@ class Charge(ComparedByValue):
     ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is
     set if this very request was answered before: there is nothing left to compute. ``units`` are those of the
     accounts it was charged to.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     print(ledger.charge("visits", dp.PureDP(0.25)).cost)
+    PureDP(0.25)
     """
 
     dataset: str

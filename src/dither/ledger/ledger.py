@@ -29,7 +29,14 @@ _SHOWN = 10_000
 
 @dataclass(frozen=True)
 class Released:
-    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same."""
+    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     print(ledger.release("visits", dp.PureDP(1), lambda: dp.Laplace(1, 1).release(120)).replayed)
+    False
+    """
 
     value: Any
     stored: bytes = field(repr=False)
@@ -40,7 +47,14 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts."""
+    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     print(ledger.verify().people)
+    True
+    """
 
     entries: int
     head: Receipt
@@ -48,7 +62,15 @@ class Verified:
 
 
 class Ledger:
-    """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`."""
+    """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     _ = ledger.charge("visits", dp.PureDP(0.25))
+    ...     print(ledger.left("visits"))
+    PureDP(0.75)
+    """
 
     def __init__(
         self,

@@ -113,7 +113,12 @@ class SparseVector:
 
 
 class SparseVectorSession(Stateful):
-    """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process."""
+    """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process.
+
+    >>> session = SparseVector(sensitivity=1, epsilon=1).start(threshold=1000)
+    >>> session.ask(0)
+    False
+    """
 
     def __init__(self, mechanism: SparseVector, threshold: Fraction, source: Source) -> None:
         self._mechanism, self._threshold, self._source = mechanism, threshold, source

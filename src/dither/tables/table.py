@@ -172,6 +172,13 @@ def open(
         They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
         itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
         number makes all of them floats), so declare the types of what came from a list or a file.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, dither as dp
+    >>> with dp.open(pa.table({"age": [30, 40] * 50}), bounds={"age": (0, 120)}, budget=dp.PureDP(1)) as people:
+    ...     print(people.sql("SELECT AVG(age) AS mean FROM data").release(epsilon=1).columns)
+    ('mean',)
     """
     from dither.tables.builder.aggregates import different
     from dither.tables.card import toml

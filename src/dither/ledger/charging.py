@@ -32,7 +32,7 @@ class Charge(ComparedByValue):
     >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
     ...     _ = ledger.create("visits", limit=dp.PureDP(1))
     ...     print(ledger.charge("visits", dp.PureDP(0.25)).cost)
-    PureDP(0.25)
+    ε = 0.25
     """
 
     dataset: str

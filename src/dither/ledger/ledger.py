@@ -69,7 +69,7 @@ class Ledger:
     ...     _ = ledger.create("visits", limit=dp.PureDP(1))
     ...     _ = ledger.charge("visits", dp.PureDP(0.25))
     ...     print(ledger.left("visits"))
-    PureDP(0.75)
+    ε = 0.75
     """
 
     def __init__(

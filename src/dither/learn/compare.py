@@ -25,8 +25,8 @@ _WARNING = "not private: scores of the data themselves"
 class Comparison(ComparedByValue):
     """Scores of all repeats: ``scores[i, j]`` at ``epsilons[i]`` on split j, ``baseline[j]`` without privacy.
 
-    >>> found = Comparison("Ridge", (0.5, 1.0), np.array([[0.5, 0.7], [0.8, 0.8]]), np.array([0.9, 0.9]))
-    >>> print(found)
+    >>> comparison = Comparison("Ridge", (0.5, 1.0), np.array([[0.5, 0.7], [0.8, 0.8]]), np.array([0.9, 0.9]))
+    >>> print(comparison)
     Ridge, 2 repeats (not private: scores of the data themselves)
          epsilon      mean       std    lowest   highest
              0.5    0.6000    0.1414    0.5000    0.7000

@@ -29,14 +29,7 @@ _SHOWN = 10_000
 
 @dataclass(frozen=True)
 class Released:
-    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same.
-
-    >>> import dither as dp, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
-    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
-    ...     print(ledger.release("visits", dp.PureDP(1), lambda: dp.Laplace(1, 1).release(120)).replayed)
-    False
-    """
+    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same."""
 
     value: Any
     stored: bytes = field(repr=False)
@@ -47,14 +40,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts.
-
-    >>> import dither as dp, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
-    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
-    ...     print(ledger.verify().people)
-    True
-    """
+    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts."""
 
     entries: int
     head: Receipt
@@ -62,15 +48,7 @@ class Verified:
 
 
 class Ledger:
-    """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`.
-
-    >>> import dither as dp, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
-    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
-    ...     _ = ledger.charge("visits", dp.PureDP(0.25))
-    ...     print(ledger.left("visits"))
-    ε = 0.75
-    """
+    """A durable ledger of privacy budgets. Open one with :func:`dither.ledger.open`."""
 
     def __init__(
         self,
@@ -229,15 +207,14 @@ class Ledger:
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
-        keys, digests = [named] if key is not None else [], [digest]
-        if recorded_as is not None:
-            keys.append(recorded_as[0])
-            digests.append(charging.digest(name, price, who, _canonical(recorded_as[1]))[1])
+        old_key, old_request = recorded_as or (None, None)
+        digests = [digest, *(charging.digest(name, price, who, _canonical(old_request))[1:] if old_key else ())]
         self._reached("asked")
-        for known in dict.fromkeys(keys):
-            result = charging.earlier(self._store, name, known, guarantee, digests)
-            if result is not None:
-                return result
+        result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
+        if result is None and old_key:
+            result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
+        if result is not None:
+            return result
         contributors, unread = None, False
         if people is not None:
             population = charging.check(self._store, name, price, who, most, people=True)

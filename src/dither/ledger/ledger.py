@@ -207,14 +207,15 @@ class Ledger:
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
-        old_key, old_request = recorded_as or (None, None)
-        digests = [digest, *(charging.digest(name, price, who, _canonical(old_request))[1:] if old_key else ())]
+        keys, digests = [named] if key is not None else [], [digest]
+        if recorded_as is not None:
+            keys.append(recorded_as[0])
+            digests.append(charging.digest(name, price, who, _canonical(recorded_as[1]))[1])
         self._reached("asked")
-        result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
-        if result is None and old_key:
-            result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
-        if result is not None:
-            return result
+        for known in dict.fromkeys(keys):
+            result = charging.earlier(self._store, name, known, guarantee, digests)
+            if result is not None:
+                return result
         contributors, unread = None, False
         if people is not None:
             population = charging.check(self._store, name, price, who, most, people=True)

@@ -18,7 +18,7 @@ import dither as dp
 
 BOUNDS = (18, 90)
 E1, E2, E3 = 0.3, 0.2, 0.4
-STATISTICS = {"mean": dp.stats.mean, "variance": dp.stats.variance, "median": dp.stats.median}
+STATISTICS = {"mean": dp.stats.mean, "variance": dp.stats.var, "median": dp.stats.median}
 
 
 def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:

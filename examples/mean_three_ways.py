@@ -56,9 +56,9 @@ def true_cost(name: str, n: int) -> float:
     """The largest log ratio; in t it is largest at an end of the bounds or at one of the two means."""
     power, _, bounds, _ = WAYS[name]
     worst = 0.0
-    for apart in (k / (4 * n) for k in range(1, 5)):
-        for a in np.linspace(0, 1 - apart, 401).tolist():
-            b = a + apart
+    for distance in (k / (4 * n) for k in range(1, 5)):
+        for a in np.linspace(0, 1 - distance, 401).tolist():
+            b = a + distance
             drift = math.log(normaliser(name, n, b) / normaliser(name, n, a))
             for t in (*bounds, a, b):
                 worst = max(worst, abs(rate_of(name, n) * (abs(t - b) ** power - abs(t - a) ** power) + drift))
@@ -94,8 +94,8 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     noisy = np.abs(np.asarray(laplace.release(np.full(draws, mean))) - mean)
     middle = laplace.scale * math.log(2)
     result = {"Laplace": (math.sqrt(2) * laplace.scale, float(np.mean(noisy <= middle)), EPSILON)}
-    for name, (power, epsilon, bounds, reach) in WAYS.items():
-        mechanism = dp.Exponential.continuous(sensitivity=reach(n), epsilon=epsilon, bounds=bounds)
+    for name, (power, epsilon, bounds, sensitivity) in WAYS.items():
+        mechanism = dp.Exponential.continuous(sensitivity=sensitivity(n), epsilon=epsilon, bounds=bounds)
         pieces = mean_pieces(exact, bounds, power)
         off = np.abs(np.array([mechanism.release(pieces) for _ in range(draws)]) - mean)
         spread, median = errors(name, n, mean)

@@ -60,7 +60,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     loss = float(moved.epsilon)
     delta = moved.privacy_curve(EPSILON, integer=False)
     cut = sds[1] / 2
-    told = [float(np.mean(np.asarray(wrong.release(np.full(draws, sd))) > cut)) for sd in sds]
+    lines = [float(np.mean(np.asarray(wrong.release(np.full(draws, sd))) > cut)) for sd in sds]
     scale = WIDTH**2 / (N * EPSILON)
     inner = dp.BoundedLaplace(scale * EPSILON, EPSILON, 0.0, TOP).scale
     levels = [0.0, 1.0, 2.0, 4.0, 8.0, 15.0]
@@ -81,7 +81,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     print(f"standard deviation of {N} zeros: {sds[0]:g}; with one at the bound: {sds[1]:.6f}")
     print(f"sensitivity: width/n = {WIDTH / N:g} (notes), width/sqrt(n) = {right_size:.6f} (true)")
     print(f"noise Lap(width/(n epsilon)) on this pair: true loss {loss:.3f}, delta at epsilon {delta:.7f};")
-    print(f"  above {cut:.2f}: {told[0]:.3f} of the answers for the zeros, {told[1]:.3f} for the other table")
+    print(f"  above {cut:.2f}: {lines[0]:.3f} of the answers for the zeros, {lines[1]:.3f} for the other table")
     print(f"RMS error with Lap(width/(sqrt(n) epsilon)) on the standard deviation: {direct:.3f}, for all data")
     print(f"{'sd':>6} {'std':>8} {'seen':>8} {'bounded':>8} {'P(noisy variance < 0)':>22} {'seen':>7}")
     for i, sd in enumerate(levels):
@@ -112,7 +112,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     folder = Path("out") if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "noisy_std.png", dpi=150)
-    return {"n": N, "draws": draws, "pair": sds, "loss": loss, "delta": delta, "told": told, "direct": direct, **rows}
+    return {"n": N, "draws": draws, "pair": sds, "loss": loss, "delta": delta, "told": lines, "direct": direct, **rows}
 
 
 if __name__ == "__main__":

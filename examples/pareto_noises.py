@@ -49,7 +49,7 @@ def compare(x: np.ndarray, draws: int) -> dict[str, dict[str, tuple[float, float
     that holds with probability 1/2.
     """
     known = {"n": x.size, "bounds": BOUNDS, "neighbors": dp.ReplaceOne}
-    reach = {
+    sensitivity = {
         "mean": dp.sensitivity.mean(**known),
         "median": dp.sensitivity.median(bounds=BOUNDS, neighbors=dp.ReplaceOne),
     }
@@ -58,7 +58,7 @@ def compare(x: np.ndarray, draws: int) -> dict[str, dict[str, tuple[float, float
     result: dict[str, dict[str, tuple[float, float]]] = {}
     for name, truth in value.items():
         rows = {}
-        for label, m in noises(reach[name]).items():
+        for label, m in noises(sensitivity[name]).items():
             off = np.abs(np.asarray(m.release(np.full(draws, truth))) - truth)
             half = m.error(0.5, coordinates=1, integer=False)
             rows[label] = (math.sqrt(m.variance), float(np.mean(off <= half)))
@@ -84,17 +84,17 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     n, draws = 1001, 300 if quick else 3000
     x = pareto(n)
     result = compare(x, draws)
-    reach = dp.sensitivity.mean(n=n, bounds=BOUNDS, neighbors=dp.ReplaceOne)
+    sensitivity = dp.sensitivity.mean(n=n, bounds=BOUNDS, neighbors=dp.ReplaceOne)
     print(f"{n} Pareto({SHAPE:g}) values in {BOUNDS}, epsilon = {EPSILON:g}, delta = {DELTA:g} where one is needed")
     print(f"mean {x.mean():.4f}, median {np.median(x):.4f}; standard deviation of the noise (share of {draws} draws")
     print(f"within the half-width for 1/2)\n{'':>16} {'mean':>18} {'median':>18}")
     for label in result["mean"]:
         cells = " ".join(f"{result[name][label][0]:>10.4f} ({result[name][label][1]:.3f})" for name in result)
         print(f"{label:>16} {cells}")
-    chosen = dp.MixedNoise(reach, EPSILON, DELTA).chosen
-    units = {"in the unit of the data": reach, "in units a million times as large": reach * 1e-6}
+    chosen = dp.MixedNoise(sensitivity, EPSILON, DELTA).chosen
+    units = {"in the unit of the data": sensitivity, "in units a million times as large": sensitivity * 1e-6}
     says = {unit: refusal(size, DELTA) for unit, size in units.items()}
-    print(f"mixed noise takes {chosen}. Theorem 10 for the mean, sensitivity {reach:.4f}:")
+    print(f"mixed noise takes {chosen}. Theorem 10 for the mean, sensitivity {sensitivity:.4f}:")
     for unit, text in says.items():
         print(f"  {unit}: {text}")
 

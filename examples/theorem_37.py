@@ -23,7 +23,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import dither as dp
-from dither.course.private_descent import TheoremSGD, private_bound
+from dither.course import TheoremSGD, private_bound
 from dither.learn.gd import Schedule
 from dither.learn.losses import Squared
 
@@ -45,8 +45,8 @@ def errors(name: str, x: np.ndarray, steps: int, repeats: int) -> tuple[float, f
     """The root mean squared error of the last iterate and of the average."""
     X, result = np.ones((x.size, 1)), []
     for release in ("last", "average"):
-        made = regime(name, steps, release)
-        off = [float(made.run(Squared(), X, x, start=0.5)[0]) - x.mean() for _ in range(repeats)]
+        created = regime(name, steps, release)
+        off = [float(created.run(Squared(), X, x, start=0.5)[0]) - x.mean() for _ in range(repeats)]
         result.append(float(np.sqrt(np.mean(np.square(off)))))
     return result[0], result[1]
 
@@ -61,11 +61,11 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     for name in REGIMES:
         for steps in counts:
             last, average = errors(name, x, steps, repeats)
-            made = regime(name, steps)
+            created = regime(name, steps)
             cost = {
-                "last": made.guarantee.epsilon,
+                "last": created.guarantee.epsilon,
                 "average": regime(name, steps, "average").guarantee.epsilon,
-                "composed": made.composed_epsilon,
+                "composed": created.composed_epsilon,
             }
             costs[name].append({**cost, "error_last": last, "error_average": average})
             print(
@@ -78,14 +78,14 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     left, right = figure.subplots(1, 2)
     over, terms = np.arange(1, longest + 1), {}
     for name in REGIMES:
-        made = regime(name, longest)
-        terms[name] = [term.tolist() for term in private_bound(0.25, made, coordinates=1)]
+        created = regime(name, longest)
+        terms[name] = [term.tolist() for term in private_bound(0.25, created, coordinates=1)]
         (line,) = left.loglog(over, terms[name][2], label=f"A3: {name}")
         left.loglog(over, np.add(terms[name][0], terms[name][1]), ":", color=line.get_color())
         kappa = REGIMES[name][1]
         right.loglog(over, EPSILON * over**kappa, color=line.get_color(), label=f"last iterate: {name}")
         right.loglog(over, EPSILON * np.cumsum(over**kappa), "--", color=line.get_color())
-        right.loglog(over, np.cumsum(2 * CLIP / made.noise), ":", color=line.get_color())
+        right.loglog(over, np.cumsum(2 * CLIP / created.noise), ":", color=line.get_color())
     left.set(title="The terms of (11): A3, and A1 + A2 dotted", xlabel="steps N")
     right.set(title="Cost: last iterate; Σ dashed, step by step dotted", xlabel="steps N", ylabel="epsilon")
     for axes in (left, right):

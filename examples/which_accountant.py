@@ -41,9 +41,9 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     print(f"{'days':>5} " + " ".join(f"{name:>8}" for name in NAMES) + "   smallest")
     for days in spans:
         smallest = best_of(workload(days), DELTA)
-        told = dict(smallest.answers)
+        lines = dict(smallest.answers)
         for name in NAMES:
-            result[name].append(told[name].to_approx(DELTA).epsilon)
+            result[name].append(lines[name].to_approx(DELTA).epsilon)
         best.append((smallest.guarantee.to_approx(DELTA).epsilon, smallest.accountant))
         print(f"{days:>5} " + " ".join(f"{result[name][-1]:8.4f}" for name in NAMES) + f"   {smallest.accountant}")
 

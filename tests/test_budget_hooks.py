@@ -228,7 +228,7 @@ TAKES_DATA = {
     "count": lambda x: dp.stats.count(x, epsilon=1),
     "sum": lambda x: dp.stats.sum(x, bounds=(0, 1), epsilon=1),
     "mean": lambda x: dp.stats.mean(x, bounds=(0, 1), epsilon=1),
-    "variance": lambda x: dp.stats.variance(x, bounds=(0, 1), epsilon=1),
+    "variance": lambda x: dp.stats.var(x, bounds=(0, 1), epsilon=1),
     "std": lambda x: dp.stats.std(x, bounds=(0, 1), epsilon=1),
     "median": lambda x: dp.stats.median(x, bounds=(0, 1), epsilon=1),
     "iqr": lambda x: dp.stats.iqr(x, bounds=(0, 1), epsilon=1),

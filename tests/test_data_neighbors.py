@@ -27,7 +27,6 @@ STATISTICS: dict[str, tuple[Callable[..., Any], float]] = {
     "stats.count": (lambda x, **o: dp.stats.count(x, SURE, **o), 1),
     "stats.sum": (lambda x, **o: dp.stats.sum(x, BOUNDS, SURE, **o), 10),
     "stats.mean": (lambda x, **o: dp.stats.mean(x, BOUNDS, SURE, **o), 10 / N),
-    "stats.variance": (lambda x, **o: dp.stats.variance(x, BOUNDS, SURE, **o), 100 / N),
     "stats.var": (lambda x, **o: dp.stats.var(x, BOUNDS, SURE, **o), 100 / N),
     "stats.std": (lambda x, **o: dp.stats.std(x, BOUNDS, SURE, **o), 10 / math.sqrt(N)),
     "stats.median": (lambda x, **o: dp.stats.median(x, BOUNDS, SURE, **o), 0.01),
@@ -81,8 +80,8 @@ SCORES: dict[str, Callable[[list[Any]], Any]] = {
 NO_RECORDS = {
     "SmoothNoise", "ProposeTestRelease",  # a number and its sensitivity, or distance
     "stats.Estimate", "stats.EstimateFloat", "stats.EstimateInt", "stats.Histogram", "density.Density",
-    "sensitivity.count", "sensitivity.histogram", "sensitivity.linear", "sensitivity.maximum", "sensitivity.mean",
-    "sensitivity.median", "sensitivity.minimum", "sensitivity.std", "sensitivity.sum", "sensitivity.variance",
+    "sensitivity.count", "sensitivity.histogram", "sensitivity.linear", "sensitivity.max", "sensitivity.mean",
+    "sensitivity.median", "sensitivity.min", "sensitivity.std", "sensitivity.sum", "sensitivity.var",
 }  # fmt: skip
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
 import json
 import subprocess
 import sys
+import traceback
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,86 +17,160 @@ import pytest
 
 import dither
 from dither import errors
+from dither.homes import defining_module
 
-NAMES = [
-    "ZCDP", "AddRemove", "ApproxDP", "BoundedLaplace", "BudgetExceeded", "DataIncident", "DatasetClosed", "DitherError",
-    "Exponential", "Gaussian", "Guarantee", "InvalidArgument", "InvalidData", "Laplace", "LedgerError",
-    "MixedNoise", "Neighbors", "NoisyMax", "NotPrivate", "PermuteAndFlip",
-    "ProposeTestRelease", "PureDP", "RandomizedResponse", "ReplaceOne", "ReusableHoldout", "SampleAndAggregate",
-    "SmoothNoise", "SparseVector", "Staircase", "TopK", "WrongType",
-    "__version__", "accounting", "audit", "col", "count", "density", "histogram", "learn",
-    "ledger", "mean", "median", "mode", "people",
-    "quantile", "report", "std", "var", "parallel", "sensitivity", "sequential", "stats",
-]  # fmt: skip
-STATISTICS = [
-    "Estimate", "EstimateFloat", "EstimateInt", "Histogram", "count", "histogram", "iqr", "max", "mean", "median",
-    "min", "mode", "quantile", "quantiles", "std", "sum", "var", "variance",
-]  # fmt: skip
-SENSITIVITIES = [
-    "count", "distance_to_exceed", "histogram", "linear", "local_median", "local_order", "maximum", "mean", "median",
-    "minimum", "smooth_iqr", "smooth_max", "smooth_mean", "smooth_median", "smooth_min", "smooth_order",
-    "smooth_quantile", "smooth_trimmed_mean", "std", "sum", "variance",
-]  # fmt: skip
-ACCOUNTING = [
-    "ACCOUNTANTS", "POWERS", "Accountant", "Approximate", "Best", "BoundedRange", "Calibration", "Concentrated",
-    "DiscreteLaplaceNoise", "Event", "GaussianNoise", "LaplaceNoise", "Parallel", "PoissonSampled", "PostProcessed",
-    "Pure", "ResponseReport", "Sequential", "advanced", "amplify", "basic", "best_of", "calibrate", "epsilon_for_error",
-    "gaussian_delta", "gaussian_epsilon", "gaussian_ratio", "gaussian_smooth_delta", "heavy_smooth_loss",
-    "laplace_smooth_delta", "pld", "post_process", "privacy_curve", "pure_delta", "renyi", "smooth_calibration",
-    "smooth_scale", "split", "to_dp_event", "zcdp",
-]  # fmt: skip
-AUDIT = [
-    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue",
-    "certify", "measure", "people", "replay", "search",
-]  # fmt: skip
-LEARN = [
-    "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression",
-    "Loss", "Mean", "Multinomial", "NoisyDescent", "NonPrivate", "PCA", "PrivacyWarning", "Ridge", "Schedule",
-    "SmoothHinge", "Squared", "StandardScaler", "TheoremSGD", "Trace", "compare", "descend", "descent_bound",
-    "gradient_descent",
-    "gradient_variance", "noise_for", "noisy_descent", "offline_sgd", "online_sgd", "private_bound", "ridge_line",
-    "select_model", "stochastic_bound", "total_spent", "utility_bound",
-]  # fmt: skip
+DECIDED = {
+    "dither": """
+        __version__ accounting AddRemove Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count course
+        DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
+        InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
+        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip ProposeTestRelease PureDP quantile Question
+        RandomizedResponse ReleaseOptions ReplaceOne report ReusableHoldout SampleAndAggregate sensitivity
+        sequential SmoothNoise SparseVector Staircase stats std Table TopK var WrongType ZCDP
+    """,
+    "accounting": """
+        Accountant ACCOUNTANTS advanced amplify Approximate basic Best best_of BoundedRange calibrate Calibration
+        Concentrated DiscreteLaplaceNoise epsilon_for_error Event gaussian_delta gaussian_epsilon gaussian_ratio
+        gaussian_smooth_delta GaussianNoise heavy_smooth_loss laplace_smooth_delta LaplaceNoise Parallel pld
+        PoissonSampled post_process PostProcessed POWERS privacy_curve Pure pure_delta renyi ResponseReport
+        Sequential smooth_calibration smooth_scale split to_dp_event zcdp
+    """,
+    "audit": """
+        Audit audit catalogue Certificate certify measure Measurement Pair people Release Replay replay Row Search
+        search
+    """,
+    "course": """
+        find private_bound Result Results results theorem_10 TheoremSGD
+    """,
+    "density": """
+        Density release
+    """,
+    "exact": """
+        decimal divide down Enclosure exactly exp exp_neg gumbel_tail heavy_tail log normal_tail outward_max pi
+        power_neg root_up square_root up
+    """,
+    "learn": """
+        Choice compare Comparison descend descent_bound GaussianNB gradient_descent gradient_variance Huber KMeans
+        LinearRegression Logistic LogisticRegression Loss Mean Multinomial noise_for noisy_descent NoisyDescent
+        NonPrivate offline_sgd online_sgd PCA PrivacyWarning Ridge ridge_line Schedule select_model SmoothHinge
+        Squared StandardScaler stochastic_bound total_spent Trace utility_bound
+    """,
+    "ledger": """
+        Account Charge Entry Ledger open Receipt Released Verified
+    """,
+    "mechanisms": """
+        BoundedLaplace ContinuousExponential Exponential Frequencies Gaussian HoldoutAnswer Laplace mean_pieces
+        MixedNoise NoisyMax PermuteAndFlip piecewise_constant ProposeTestRelease RandomizedResponse ReusableHoldout
+        SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
+    """,
+    "randomness": """
+        bernoulli bernoulli_exp BLOCK discrete_gaussian discrete_gaussian_one discrete_laplace discrete_laplace_one
+        draw_one drawn_from Exponential first_to_ring geometric Gumbel HeavyTail integer_steps is_secure is_seeded
+        largest_keys Law LazyUniform mark MAX_SCALE MIN_SCALE Normal resolve round_nearest round_nearest_all
+        SeededSource Source spacing SPLIT_SCALE Staircase Student SYSTEM SystemSource trial trials truncated_tail
+        uniform_integer uniform_integers Variate
+    """,
+    "report": """
+        chart html write_html
+    """,
+    "sensitivity": """
+        count distance_to_exceed histogram linear local_median local_order max mean median min smooth_iqr smooth_max
+        smooth_mean smooth_median smooth_min smooth_order smooth_quantile smooth_trimmed_mean std sum var
+    """,
+    "stats": """
+        count Estimate EstimateFloat EstimateInt Histogram histogram iqr max mean median min mode quantile quantiles
+        std sum var
+    """,
+}
+"""The public names of every package, as they were decided: a new one is added here, and to the docs."""
+
+FLOORS = ("exact", "randomness")
+"""Packages below the public face: their names are asserted, but users get them through mechanisms."""
+
+VALUES = (
+    "__version__",
+    "ACCOUNTANTS",
+    "POWERS",
+    "AddRemove",
+    "ReplaceOne",
+    "basic",
+    "advanced",
+    "zcdp",
+    "renyi",
+    "pld",
+)
+"""Public names that are values, described by their module or their class."""
+
+SHOWN_BY_THE_PACKAGE = ("dither.ledger.Ledger", "dither.ledger.Released", "dither.ledger.Verified")
+"""Classes that users never build themselves: the example of their package shows them."""
+
+SHADOWING = ["max", "min", "open", "sum"]
 HEAVY = ["scipy", "pandas", "polars", "matplotlib", "sklearn", "duckdb", "ibis", "typer", "rich", "mpmath", "torch"]
 
 
+def package(name: str) -> ModuleType:
+    return dither if name == "dither" else importlib.import_module(f"dither.{name}")
+
+
 def public() -> dict[str, Any]:
-    """Every public object by its full name; values such as AddRemove are described by their module."""
-    result = {f"dither.{name}": getattr(dither, name) for name in dither.__all__ if name != "__version__"}
-    for module in (dither.stats, dither.sensitivity, dither.accounting, dither.audit, dither.learn):
-        names = [name for name in module.__all__ if name not in ("ACCOUNTANTS", "POWERS")]  # values
+    """Every public object of the face by its full name."""
+    result = {f"dither.{name}": getattr(dither, name) for name in SHADOWING}
+    for place in DECIDED.keys() - {*FLOORS}:
+        module = package(place)
+        names = [name for name in module.__all__ if name not in VALUES]
         result |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
-    return result
+    return dict(sorted(result.items()))
 
 
 def methods(owner: type) -> dict[str, Any]:
     return {
         f"{owner.__name__}.{name}": inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
         for base in owner.__mro__
-        if base.__module__.startswith("dither")
+        if base.__module__.partition(".")[0] == "dither"
         for name, value in vars(base).items()
         if not name.startswith("_")
         and (inspect.isfunction(getattr(value, "__func__", value)) or isinstance(value, property))
     }
 
 
-@pytest.mark.parametrize(
-    ("module", "names"),
-    [
-        (dither, NAMES),
-        (dither.stats, STATISTICS),
-        (dither.sensitivity, SENSITIVITIES),
-        (dither.accounting, ACCOUNTING),
-        (dither.audit, AUDIT),
-        (dither.learn, LEARN),
-    ],
-    ids=["dither", "stats", "sensitivity", "accounting", "audit", "learn"],
-)
-def test_all_is_what_was_decided(module, names):
-    assert sorted(module.__all__) == sorted(names)
+@pytest.mark.parametrize("place", DECIDED)
+def test_all_is_what_was_decided(place):
+    module = package(place)
+    assert sorted(module.__all__) == sorted(DECIDED[place].split())
     assert len(set(module.__all__)) == len(module.__all__)
-    for name in names:
-        assert hasattr(module, name)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_every_package_has_decided_its_names():
+    folder = Path(dither.__file__).parent
+    inner = {"cli", "tables"}  # commands, and rooms whose public classes are dither's own
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} - inner == DECIDED.keys() - {"dither"}
+
+
+def test_dir_lists_every_public_name_and_no_other():
+    assert dir(dither) == sorted({*dither.__all__, *SHADOWING})
+    for name in dir(dither):
+        assert getattr(dither, name) is not None
+    assert not {*SHADOWING} & {*dither.__all__}  # a star should not hide Python's own
+
+
+@pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])
+def test_classes_are_named_by_their_public_home(name):
+    kind, home = public()[name], name.rpartition(".")[0]
+    shorter = home != "dither" and name.rpartition(".")[2] in dither.__all__
+    assert kind.__module__ == ("dither" if shorter else home)
+    assert kind.__qualname__ == name.rpartition(".")[2]
+    assert getattr(importlib.import_module(kind.__module__), kind.__qualname__) is kind  # so that pickle finds it
+    assert vars(sys.modules[defining_module(kind)])[kind.__qualname__] is kind
+
+
+def test_a_type_and_an_error_are_printed_by_their_public_names():
+    assert repr(dither.Laplace) == "<class 'dither.Laplace'>"
+    assert repr(dither.stats.Histogram) == "<class 'dither.stats.Histogram'>"
+    with pytest.raises(dither.InvalidArgument) as refused:
+        dither.Laplace(1, -1)
+    assert "".join(traceback.format_exception_only(refused.value)).startswith("dither.InvalidArgument: epsilon")
 
 
 def test_nothing_else_looks_public():
@@ -106,6 +183,8 @@ def test_nothing_else_looks_public():
 def test_every_public_name_has_a_docstring_with_an_example(name):
     text = inspect.getdoc(public()[name]) or ""
     assert text
+    if name in SHOWN_BY_THE_PACKAGE:
+        text = inspect.getdoc(importlib.import_module(name.rpartition(".")[0])) or ""
     assert doctest.DocTestParser().get_examples(text), f"{name} has no runnable example"
 
 
@@ -140,7 +219,7 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    kinds = {kind for kind in below(dither.DitherError) if kind.__module__.startswith("dither.")}
+    kinds = {kind for kind in below(dither.DitherError) if defining_module(kind).startswith("dither.")}
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
         state = (
@@ -148,7 +227,7 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
             dither.DataIncident,
             dither.DatasetClosed,
             dither.LedgerError,
-            errors.MissingPackage,
+            dither.MissingPackage,
         )
         if kind not in (dither.DitherError, *state):  # not of an argument's making
             assert issubclass(kind, (ValueError, TypeError))
@@ -163,7 +242,7 @@ def test_relations_and_version_are_what_they_say():
     assert dither.__version__.count(".") == 2
 
 
-@pytest.mark.parametrize("name", ["count", "sum", "mean", "variance", "std", "median", "min", "max", "histogram"])
+@pytest.mark.parametrize("name", ["count", "sum", "mean", "var", "std", "median", "min", "max", "histogram"])
 def test_every_statistic_takes_the_same_arguments_in_the_same_order(name):
     parameters = list(inspect.signature(getattr(dither.stats, name)).parameters.values())
     order = ["x", "bounds", "epsilon", "delta", "bins", "neighbors", "nan", "method", "source"]

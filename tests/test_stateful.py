@@ -44,6 +44,7 @@ ELSEWHERE = {
     "_Coins": "the auditor's coins",
     "_Player": "the auditor's coins",
     "Sampler": "the auditor's processes",
+    "TableAccounts": "it remembers what it opened; the budget is in the ledger",
     "PrivateEstimator": "fit pays every time; what it keeps was released",
     "NonPrivate": "makes no promise",
     "PrivateClassifier": "fit pays every time; what it keeps was released",

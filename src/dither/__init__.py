@@ -52,6 +52,7 @@ if _typing.TYPE_CHECKING:
     from dither.tables.builder.steps import min_ as min  # noqa: F401
     from dither.tables.builder.steps import sum_ as sum  # noqa: F401
     from dither.tables.card.model import Card
+    from dither.tables.options import ReleaseOptions
     from dither.tables.planning.explain import Explanation
     from dither.tables.question import Question
     from dither.tables.table import Table, open  # noqa: F401
@@ -87,6 +88,7 @@ __all__ = [
     "PureDP",
     "Question",
     "RandomizedResponse",
+    "ReleaseOptions",
     "ReplaceOne",
     "ReusableHoldout",
     "SampleAndAggregate",
@@ -127,6 +129,7 @@ _LATER = {
     "Card": ("dither.tables.card.model", "Card"),
     "Explanation": ("dither.tables.planning.explain", "Explanation"),
     "Question": ("dither.tables.question", "Question"),
+    "ReleaseOptions": ("dither.tables.options", "ReleaseOptions"),
     "Table": ("dither.tables.table", "Table"),
     "open": ("dither.tables.table", "open"),
     **{name: ("dither.tables.builder.steps", name) for name in ("col", "count", "people", "mean", "var", "std")},

@@ -106,6 +106,9 @@ class DataIncident(DitherError):
             )
         )
 
+    def __reduce__(self) -> tuple[type[DataIncident], tuple[()]]:
+        return DataIncident, ()
+
 
 class DatasetClosed(DitherError):
     """Too many incidents: the dataset takes no questions until its steward reopens it. Nothing was charged.

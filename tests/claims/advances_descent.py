@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close
 from scipy import optimize
 
 claims = Claims(2)
@@ -32,10 +32,10 @@ def mean_of_average(gamma: np.ndarray, noise: np.ndarray, start: float) -> float
     average is gamma_h times the sum over j > h of gamma_j times the product of (1 - 2 gamma) between.
     """
     n, total = gamma.size, float(gamma.sum())
-    reach = np.zeros(n + 1)  # reach[h] = sum over j >= h of gamma_j prod_(h <= i < j) (1 - 2 gamma_i)
+    sensitivity = np.zeros(n + 1)  # reach[h] = sum over j >= h of gamma_j prod_(h <= i < j) (1 - 2 gamma_i)
     for h in range(n - 1, -1, -1):
-        reach[h] = gamma[h] + (1 - 2 * gamma[h]) * reach[h + 1]
-    return float((reach[0] * start) ** 2 + (gamma**2 * noise * reach[1:] ** 2).sum()) / total**2
+        sensitivity[h] = gamma[h] + (1 - 2 * gamma[h]) * sensitivity[h + 1]
+    return float((sensitivity[0] * start) ** 2 + (gamma**2 * noise * sensitivity[1:] ** 2).sum()) / total**2
 
 
 @claims(
@@ -43,11 +43,11 @@ def mean_of_average(gamma: np.ndarray, noise: np.ndarray, start: float) -> float
     HOLDS,
     "For convex differentiable f, ∇f = 0 is necessary and sufficient for a minimum.",
 )
-def optimality() -> Found:
+def optimality() -> Computed:
     result = optimize.minimize_scalar(lambda b: math.log1p(math.exp(-b)) + 0.05 * b * b)
     b = result.x
     gradient = -1 / (1 + math.exp(b)) + 0.1 * b
-    return Found(
+    return Computed(
         f"ln(1 + e^(−b)) + b²/20: the minimum at {b:.4f} has a zero gradient; b³, not convex, has one at 0 and "
         "no minimum.",
         stated=abs(gradient) < 1e-6 and (-1) ** 3 < 0,
@@ -55,12 +55,12 @@ def optimality() -> Found:
 
 
 @claims("Gradient descent, geometry", HOLDS, "−∇f is the direction of steepest descent.")
-def steepest() -> Found:
+def steepest() -> Computed:
     gradient = np.array([3.0, -1.0])
     angles = np.linspace(0, 2 * math.pi, 36001)
     best = angles[np.argmin(np.cos(angles) * gradient[0] + np.sin(angles) * gradient[1])]
     wanted = math.atan2(1.0, -3.0)
-    return Found(
+    return Computed(
         f"∇f = (3, −1), all directions: the derivative is least at {math.degrees(best):.2f}°, that of −∇f is "
         f"{math.degrees(wanted):.2f}°.",
         stated=abs(best - wanted) < 1e-3,
@@ -68,11 +68,11 @@ def steepest() -> Found:
 
 
 @claims("Example 31", HOLDS, "For f = x²/2 the step is b − γ·b.", "So b_h = b_0·(1 − γ)^h; it diverges for γ > 2.")
-def half_square() -> Found:
+def half_square() -> Computed:
     b = 1.0
     for _ in range(30):
         b -= 0.1 * b
-    return Found(f"γ = 0.1, 30 steps: {b:.6f} = 0.9³⁰ = {0.9**30:.6f}.", stated=close(b, 0.9**30))
+    return Computed(f"γ = 0.1, 30 steps: {b:.6f} = 0.9³⁰ = {0.9**30:.6f}.", stated=close(b, 0.9**30))
 
 
 @claims(
@@ -81,11 +81,11 @@ def half_square() -> Found:
     "The loss (Y − bX)² has gradient −X(Y − bX).",
     "−2X(Y − bX), or ½(Y − bX)². The steps differ by a factor 2.",
 )
-def least_squares() -> Found:
+def least_squares() -> Computed:
     x, y, b, h = 2.0, 3.0, 0.5, 1e-6
     numeric = ((y - (b + h) * x) ** 2 - (y - (b - h) * x) ** 2) / (2 * h)
     printed = -x * (y - b * x)
-    return Found(
+    return Computed(
         f"X = 2, Y = 3, b = ½: numerically {numeric:.4f}, printed {printed:.4f}.",
         stated=close(numeric, printed, 1e-4),
         corrected=close(numeric, 2 * printed, 1e-6),
@@ -104,14 +104,14 @@ def _average_gap(curvature: float, gamma: float, count: int) -> tuple[float, flo
     "Gradient descent: f(average) − f* ≤ ‖b_0 − b*‖²/Σγ.",
     "For convex f with an L-Lipschitz gradient and non-increasing steps γ ≤ 1/L.",
 )
-def descent_bound() -> Found:
+def descent_bound() -> Computed:
     inside = [
         _average_gap(curvature, gamma, n)
         for curvature, gamma, n in itertools.product((0.01, 1.0, 5.0), (0.01, 0.1, 0.2), (1, 3, 10, 100, 1000))
     ]
     worst = max(a / b for a, b in inside)
     bad = _average_gap(1.0, 2.5, 20)
-    return Found(
+    return Computed(
         f"quadratics with γL ≤ 1: at most {worst:.4f} of the bound. L = 1, γ = 2.5, 20 steps: {bad[0]:.3g}, "
         f"bound {bad[1]:.3g}.",
         stated=bad[0] <= bad[1],
@@ -125,12 +125,12 @@ def descent_bound() -> Found:
     "With a constant step, precision 0.001 takes 1000 steps.",
     "If ‖b_0 − b*‖² = γ; in general ‖b_0 − b*‖²/(0.001·γ) suffice, and much fewer where f is strongly convex.",
 )
-def thousand_steps() -> Found:
+def thousand_steps() -> Computed:
     need = {(d, g): d * d / (0.001 * g) for d, g in ((1, 1), (10, 0.1))}
     b, count = 10.0, 0
     while b * b / 2 > 0.001:
         b, count = b - 0.1 * b, count + 1
-    return Found(
+    return Computed(
         f"bound: {need[1, 1]:.0f} steps from distance 1 with γ = 1, {need[10, 0.1]:.0f} from 10 with γ = 0.1; the last "
         f"iterate for x²/2 takes {count}.",
         stated=need[10, 0.1] <= 1000,
@@ -144,7 +144,7 @@ def thousand_steps() -> Found:
     "The mean loss over a sample estimates the expected loss.",
     "Without bias at a fixed b; its minimum is biased downward.",
 )
-def unbiased() -> Found:
+def unbiased() -> Computed:
     n, b, p = 4, Fraction(1, 3), Fraction(3, 10)
     at, least = Fraction(0), Fraction(0)
     for x in itertools.product((0, 1), repeat=n):
@@ -153,7 +153,7 @@ def unbiased() -> Found:
         at += weight * sum((v - b) ** 2 for v in x) / n
         least += weight * sum((v - mean) ** 2 for v in x) / n
     true = p * (1 - b) ** 2 + (1 - p) * b**2
-    return Found(
+    return Computed(
         f"4 yes/no records, p = 0.3, b = ⅓: {float(at):.6f}, expected loss {float(true):.6f}; least loss "
         f"{float(least):.4f} "
         f"on average against {float(p * (1 - p)):.4f}.",
@@ -162,13 +162,13 @@ def unbiased() -> Found:
 
 
 @claims("Example 33", HOLDS, "The loss (x − b)² is least at the mean.")
-def sample_mean() -> Found:
+def sample_mean() -> Computed:
     result = optimize.minimize_scalar(lambda b: float(np.mean((U - b) ** 2)))
-    return Found(f"five records: {result.x:.6f}, mean {U.mean():.6f}.", stated=close(result.x, U.mean(), 1e-6))
+    return Computed(f"five records: {result.x:.6f}, mean {U.mean():.6f}.", stated=close(result.x, U.mean(), 1e-6))
 
 
 @claims("Example 34", HOLDS, "Ridge regression: gradient and closed form (8).", "The intercept is not shrunk.")
-def ridge() -> Found:
+def ridge() -> Computed:
     error = 0.0
     for penalty in (0.0, 0.5, 10.0):
         v, u = V - V.mean(), U - U.mean()
@@ -178,7 +178,7 @@ def ridge() -> Found:
         error = max(error, abs(float(rest.mean())), abs(float(-(V * rest).mean() + penalty * b1)))
         matrix = np.array([[1, V.mean()], [V.mean(), (V * V).mean() + penalty]])
         error = max(error, float(np.abs(np.linalg.solve(matrix, [U.mean(), (U * V).mean()]) - [b0, b1]).max()))
-    return Found(
+    return Computed(
         "five records, λ = 0, ½, 10: the gradient vanishes there and a linear solver agrees, to "
         f"{12 if error < 1e-12 else 0} digits.",
         stated=error < 1e-12,
@@ -191,14 +191,14 @@ def ridge() -> Found:
     "For h = 1, …, N = n/b use the records hb + 1, …, (h + 1)b: each exactly once.",
     "h = 0, …, N − 1. As printed the first batch is never used and the last does not exist.",
 )
-def one_pass() -> Found:
+def one_pass() -> Computed:
     n, b = 12, 3
 
     def used(batches: range) -> list[int]:
         return sorted(i for h in batches for i in range(h * b + 1, (h + 1) * b + 1))
 
     printed, right = used(range(1, n // b + 1)), used(range(n // b))
-    return Found(
+    return Computed(
         f"n = 12, b = 3: records {printed[0]} to {printed[-1]} as printed, {right[0]} to {right[-1]} from h = 0.",
         stated=printed == list(range(1, n + 1)),
         corrected=right == list(range(1, n + 1)),
@@ -211,10 +211,10 @@ def one_pass() -> Found:
     "b records are chosen at random; each is used at most once in an iteration.",
     "If drawn without replacement.",
 )
-def batches() -> Found:
+def batches() -> Computed:
     again = 1 - math.prod(1 - i / 100 for i in range(10))
     sets = list(itertools.combinations(range(5), 3))
-    return Found(
+    return Computed(
         f"10 of 100 with replacement: some record twice with probability {again:.4f}; without, never.",
         stated=again == 0,
         corrected=all(len(set(s)) == 3 for s in sets),
@@ -227,7 +227,7 @@ def batches() -> Found:
     "Stochastic descent: E f(average) − f* ≤ ‖b_0 − b*‖²/Σγ + C·Σγ²/Σγ.",
     "Convex losses, L-Lipschitz gradients, γ small against 1/L. Checked with C = 2·E‖∇L_i(b*)‖² and γ ≤ 1/(4L).",
 )
-def stochastic_bound() -> Found:
+def stochastic_bound() -> Computed:
     # loss (x - b)^2, L = 2, records of variance 1: the noise 2(x_J - mean) has variance 4
     rows = []
     for count, rho, first, start in itertools.product(
@@ -238,7 +238,7 @@ def stochastic_bound() -> Found:
         rows.append(mean_of_average(gamma, np.full(count, 4.0), start) / bound)
     bad = np.full(40, 1.5)
     broken = mean_of_average(bad, np.full(40, 4.0), 1.0), (1 + 8 * float((bad**2).sum())) / float(bad.sum())
-    return Found(
+    return Computed(
         f"loss (x − b)², records of variance 1, exact moments, γ ≤ 1/8: at most {max(rows):.4f} of the bound. γ "
         "= 1.5, 40 "
         f"steps: {broken[0]:.1e}, bound {broken[1]:.1f}.",
@@ -254,11 +254,11 @@ def stochastic_bound() -> Found:
     "True of the last iterate where gradients differ at the optimum. The average of the theorem converges for "
     "quadratic losses.",
 )
-def constant_steps() -> Found:
+def constant_steps() -> Computed:
     gamma = 0.1
     last = 4 * gamma**2 / (1 - (1 - 2 * gamma) ** 2)
     average = [mean_of_average(np.full(n, gamma), np.full(n, 4.0), 1.0) for n in (100, 1000, 10**4)]
-    return Found(
+    return Computed(
         f"loss (x − b)², variance 1, γ = 0.1: variance of the last iterate tends to {last:.4f}; error² of the "
         "average after "
         "100, 1000, 10⁴ steps: " + ", ".join(f"{v:.5f}" for v in average) + ".",
@@ -268,11 +268,11 @@ def constant_steps() -> Found:
 
 
 @claims("After Theorem 35, falling steps", HOLDS, "Steps h^(−ρ), ρ in (0, 1), make both terms vanish.")
-def falling_steps() -> Found:
+def falling_steps() -> Computed:
     shown = []
     for rho in (0.25, 0.5, 0.75):
         shown.append([float((1 + (steps(rho, n) ** 2).sum()) / steps(rho, n).sum()) for n in (10**2, 10**4, 10**6)])
-    return Found(
+    return Computed(
         "(1 + Σγ²)/Σγ at N = 10², 10⁴, 10⁶: "
         + "; ".join(
             f"ρ = {rho:g}: " + ", ".join(f"{v:.4f}" for v in row)
@@ -289,9 +289,9 @@ def falling_steps() -> Found:
     "γ = 0.1, 30 iterations: gradient descent has converged.",
     "To 0.2 % of the distance.",
 )
-def thirty_iterations() -> Found:
+def thirty_iterations() -> Computed:
     left = 0.8**29
-    return Found(f"29 steps of b + 0.2(mean − b): {left:.5f} of the distance is left.", stated=left < 0.002)
+    return Computed(f"29 steps of b + 0.2(mean − b): {left:.5f} of the distance is left.", stated=left < 0.002)
 
 
 @claims(
@@ -300,7 +300,7 @@ def thirty_iterations() -> Found:
     "200 iterations: constant steps do not converge, steps 0.1/√(1 + i) do.",
     "Slowly.",
 )
-def two_hundred() -> Found:
+def two_hundred() -> Computed:
     def deviation(gamma: np.ndarray) -> float:
         bias, variance = 1.0, 0.0
         for g in gamma:
@@ -309,7 +309,7 @@ def two_hundred() -> Found:
 
     constant = [deviation(np.full(n, 0.1)) for n in (199, 20000)]
     falling = [deviation(0.1 / np.sqrt(1 + np.arange(1, n + 1))) for n in (199, 20000)]
-    return Found(
+    return Computed(
         f"exponential data, root mean square error after 199 and 20,000 steps: constant {constant[0]:.4f}, "
         f"{constant[1]:.4f}; "
         f"falling {falling[0]:.4f}, {falling[1]:.4f}.",
@@ -323,9 +323,9 @@ def two_hundred() -> Found:
     "That took N·n = 30,000 and N = 200 gradients.",
     "The loops run to N − 1: 29,000 and 199.",
 )
-def gradients() -> Found:
+def gradients() -> Computed:
     descent, stochastic = len(range(1, 30)) * 1000, len(range(1, 200))
-    return Found(
+    return Computed(
         f"counted: {descent:,} and {stochastic}.",
         stated=(descent, stochastic) == (30000, 200),
         corrected=(descent, stochastic) == (29000, 199),

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 from advances_descent import mean_of_average, slope, steps
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close
 from scipy import stats
 
 claims = Claims(2)
@@ -37,7 +37,7 @@ def last_loss(gamma: np.ndarray, theta: np.ndarray, curvature: float) -> float:
     "With constant steps the algorithm itself protects: the last iterate is the optimum plus noise.",
     "That noise hides nothing: whenever the changed record was drawn, the iterate is one the neighbour cannot give.",
 )
-def own_noise() -> Found:
+def own_noise() -> Computed:
     def outcomes(x: tuple[float, ...]) -> dict[float, float]:
         law: dict[float, float] = {}
         for draws in itertools.product(range(3), repeat=4):
@@ -49,7 +49,7 @@ def own_noise() -> Found:
 
     p, q = outcomes((0.1, 0.5, 0.9)), outcomes((0.1, 0.5, 0.7321))
     delta = sum(v for b, v in p.items() if b not in q)
-    return Found(
+    return Computed(
         f"3 records, 4 steps, all 81 ways to draw: with probability {delta:.4f} = 1 − (2/3)⁴ the iterate tells "
         "them apart, "
         "so δ is that for every ε.",
@@ -64,13 +64,13 @@ def own_noise() -> Found:
     "The first iterate, with θ_1 = Δ/ε, is ε-DP.",
     "The random draw of a record makes it less than ε.",
 )
-def first_step() -> Found:
+def first_step() -> Computed:
     z = np.linspace(-30, 30, 6001)
     result = {}
     for n in (1, 2, 10):
         p, q = ((stats.laplace.pdf(z, loc=last) + (n - 1) * stats.laplace.pdf(z)) / n for last in (0.0, 1.0))
         result[n] = float(np.abs(np.log(p / q)).max())
-    return Found(
+    return Computed(
         "ε = 1, gradients at 0 but one at 0 or 1, n = 1, 2, 10 records: loss "
         + ", ".join(f"{v:.4f}" for v in result.values())
         + f"; ln(1 + (e − 1)/10) = {math.log(1 + (math.e - 1) / 10):.4f}.",
@@ -84,14 +84,14 @@ def first_step() -> Found:
     "The h-th iterate is ε·a_h-DP.",
     "Δ must bound gradients' differences also between different b: convex losses with γ ≤ 2/L, or clipped gradients.",
 )
-def later_steps() -> Found:
+def later_steps() -> Computed:
     flat = np.ones(2)
     concave = last_loss(flat, thetas(flat, flat), -1.0)
     inside = 0.0
     for rho, curvature, count in itertools.product((0.0, 0.3, 0.5, 0.9), (0.01, 0.5, 1.0, 2.0), (2, 5, 50, 300)):
         gamma = steps(rho, count)
         inside = max(inside, last_loss(gamma, thetas(gamma, np.ones(count)), curvature))
-    return Found(
+    return Computed(
         f"one record, a_h = 1, the loss −b²/2 − xb, γ = 1: after two steps {concave:.4f}·ε. Convex quadratics "
         "with γL ≤ 2, "
         f"up to 300 steps: at most {inside:.4f}·ε.",
@@ -113,7 +113,7 @@ def joint(gamma: np.ndarray, a: np.ndarray) -> float:
     "gradient at "
     "one b has sensitivity Δ.",
 )
-def all_iterates() -> Found:
+def all_iterates() -> Computed:
     result = {n: joint(steps(0.5, n), np.ones(n)) for n in (2, 100, 10**4)}
     # two steps, b_1 and b_2 both released: losses add at one output
     gamma = np.ones(2)
@@ -122,7 +122,7 @@ def all_iterates() -> Found:
     for z1, z2 in itertools.product((-50.0, 50.0), repeat=2):
         # given b_1 the second gradient moves by 1 as well
         direct = max(direct, (abs(z1 + 1) - abs(z1)) / theta[0] + (abs(z2 + 1) - abs(z2)) / theta[1])
-    return Found(
+    return Computed(
         "a_h = 1, ρ = ½, all iterates of 2, 100, 10⁴ steps: "
         + ", ".join(f"{v:.3f}·ε" for v in result.values())
         + f"; γ = 1, two steps, at one output: {direct:.2f}·ε.",
@@ -139,7 +139,7 @@ def all_iterates() -> Found:
     "the average, "
     "Theorem 36 about one iterate: an average costs what all iterates cost.",
 )
-def utility() -> Found:
+def utility() -> Computed:
     rows = []
     for count, rho, first in itertools.product((2, 10, 100, 1000), (0.25, 0.5, 0.75), (0.01, 0.125)):
         gamma = first * steps(rho, count)
@@ -152,7 +152,7 @@ def utility() -> Found:
     theta = thetas(bad, np.ones(40))
     broken = mean_of_average(bad, 4.0 + 2 * theta**2, 1.0)
     bound = (1 + 8 * float((bad**2).sum()) + 4 * float((bad**2 * theta**2).sum())) / float(bad.sum())
-    return Found(
+    return Computed(
         f"loss (x − b)², variance 1, Δ/ε = 1, exact moments, γ ≤ 1/8: at most {max(rows):.4f} of the bound. γ = "
         "1.5, 40 steps: "
         f"{broken:.1e}, bound {bound:.1e}.",
@@ -165,9 +165,9 @@ SIZES = [10**5, 10**6]
 
 
 @claims("Utility I, θ", CONDITIONS, "For a_h = 1 and γ = (1 + h)^(−ρ), θ_h ≈ h·Δ/ε.", "Of that order: h/(1 − ρ).")
-def noise_grows() -> Found:
+def noise_grows() -> Computed:
     result = {rho: float(thetas(steps(rho, 10**6), np.ones(10**6))[-1]) / 10**6 for rho in (0.25, 0.5, 0.75)}
-    return Found(
+    return Computed(
         "θ_h·ε/(Δh) at h = 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
         stated=close(result[0.5], 1, 0.01),
         corrected=all(close(v, 1 / (1 - rho), 0.03) for rho, v in result.items()),
@@ -175,9 +175,9 @@ def noise_grows() -> Found:
 
 
 @claims("Utility I, A₁", HOLDS, "A₁ is of order N^(ρ−1).")
-def first_term() -> Found:
+def first_term() -> Computed:
     result = {rho: slope([1 / float(steps(rho, n).sum()) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
-    return Found(
+    return Computed(
         "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
         stated=all(abs(v - (rho - 1)) < 0.03 for rho, v in result.items()),
     )
@@ -189,12 +189,12 @@ def first_term() -> Found:
     "A₂ is of order N^(−ρ).",
     "For ρ < ½. At ½ there is a ln N more, and beyond Σγ² is finite: N^(ρ−1). It vanishes all the same.",
 )
-def second_term() -> Found:
+def second_term() -> Computed:
     result = {
         rho: slope([float((steps(rho, n) ** 2).sum() / steps(rho, n).sum()) for n in SIZES], SIZES)
         for rho in (0.25, 0.5, 0.75)
     }
-    return Found(
+    return Computed(
         "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
         stated=abs(result[0.75] + 0.75) < 0.05,
         corrected=abs(result[0.25] + 0.25) < 0.03 and abs(result[0.75] + 0.25) < 0.03,
@@ -208,9 +208,9 @@ def third(n: int, rho: float, kappa: float) -> float:
 
 
 @claims("Utility I, A₃", HOLDS, "A₃ is of order N^(2−ρ) and grows without limit.")
-def third_term() -> Found:
+def third_term() -> Computed:
     result = {rho: slope([third(n, rho, 0) for n in SIZES], SIZES) for rho in (0.25, 0.5, 0.75)}
-    return Found(
+    return Computed(
         "exponent between N = 10⁵ and 10⁶, ρ = ¼, ½, ¾: " + ", ".join(f"{v:.3f}" for v in result.values()) + ".",
         stated=all(abs(v - (2 - rho)) < 0.06 for rho, v in result.items()),
     )
@@ -222,12 +222,12 @@ def third_term() -> Found:
     "With a constant level of privacy for each iterate the algorithm does not converge.",
     "A bound that grows does not show it; the exact error does.",
 )
-def no_convergence() -> Found:
+def no_convergence() -> Computed:
     result = []
     for n in (100, 1000, 10**4):
         gamma = 0.25 * steps(0.5, n)
         result.append(mean_of_average(gamma, 4.0 + 2 * thetas(gamma, np.ones(n)) ** 2, 1.0))
-    return Found(
+    return Computed(
         "loss (x − b)², ρ = ½, Δ/ε = 1, error² of the average after 100, 1000, 10⁴ steps: "
         + ", ".join(f"{v:.3g}" for v in result)
         + ".",
@@ -236,9 +236,9 @@ def no_convergence() -> Found:
 
 
 @claims("Utility II", HOLDS, "With a_h = h^κ, A₃ is of order N^(2−ρ−2κ) and vanishes if 2κ + ρ > 2; for ρ = ½, κ > ¾.")
-def falling_privacy() -> Found:
+def falling_privacy() -> Computed:
     result = {kappa: slope([third(n, 0.5, kappa) for n in SIZES], SIZES) for kappa in (0.5, 0.75, 0.9)}
-    return Found(
+    return Computed(
         "ρ = ½, exponent between N = 10⁵ and 10⁶ at κ = 0.5, 0.75, 0.9: "
         + ", ".join(f"{v:.3f}" for v in result.values())
         + ".",
@@ -254,11 +254,11 @@ def falling_privacy() -> Found:
     "cost about "
     "(1 − ρ)/κ of that, so for κ > 1 − ρ the theorem's own number is not even the better one.",
 )
-def private_and_converges() -> Found:
+def private_and_converges() -> Computed:
     kappa = 0.76
     last = {n: n**kappa for n in (100, 10**4, 10**6)}
     every = {n: joint(steps(0.5, n), np.arange(1, n + 1) ** kappa) for n in last}
-    return Found(
+    return Computed(
         "ρ = ½, κ = 0.76, N = 100, 10⁴, 10⁶: last iterate "
         + ", ".join(f"{v:.0f}·ε" for v in last.values())
         + "; all iterates by composition "

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close, gaussian_delta, neighbours, sensitivity
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close, gaussian_delta, neighbors, sensitivity
 from scipy import integrate, stats
 
 import dither as dp
@@ -19,7 +19,7 @@ def _density(z: float, center: float, scale: float) -> float:
 
 
 @claims("Theorem 2", HOLDS, "f(x) + Lap(Δ/ε) is ε-DP for any real f.", "Δ must be finite, and arithmetic exact.")
-def laplace() -> Found:
+def laplace() -> Computed:
     worst = max(
         abs(math.log(_density(z, 0, 2 / epsilon) / _density(z, shift, 2 / epsilon))) / epsilon
         for epsilon in (0.1, 1, 3)
@@ -27,26 +27,26 @@ def laplace() -> Found:
         for z in np.linspace(-10, 10, 201)
     )
     curve = dp.Laplace(sensitivity=2, epsilon=1).privacy_curve(1)
-    return Found(
+    return Computed(
         f"Δ = 2, ε = 0.1, 1, 3, all shifts up to Δ: largest loss {worst:.6f}·ε; the library's δ(ε) is {curve:g}.",
         stated=worst <= 1 + 1e-9 and curve == 0,
     )
 
 
 @claims("Example 3", HOLDS, "The mean without noise is not DP.")
-def bare_mean() -> Found:
+def bare_mean() -> Computed:
     x, y = (0.0, 0.5, 1.0), (0.25, 0.5, 1.0)
     inside = [float(np.mean(v) == np.mean(x)) for v in (x, y)]
-    return Found(
+    return Computed(
         f"B = the mean of (0, ½, 1): probability {inside[0]:.0f}, and {inside[1]:.0f} with one record changed to ¼.",
         stated=inside == [1, 0],
     )
 
 
 @claims("After Example 3", HOLDS, "Normal noise does not satisfy pure DP.", "It does not follow from the example.")
-def normal_is_not_pure() -> Found:
+def normal_is_not_pure() -> Computed:
     losses = [abs(stats.norm.logpdf(z) - stats.norm.logpdf(z, 1)) for z in (1, 10, 100)]
-    return Found(
+    return Computed(
         "σ = Δ: loss at 1, 10, 100 is " + ", ".join(f"{v:.1f}" for v in losses) + ".",
         stated=losses[2] > 50 and losses[2] > losses[1] > losses[0],
     )
@@ -55,11 +55,11 @@ def normal_is_not_pure() -> Found:
 @claims(
     "Theorem 5", HOLDS, "For ε < 1, σ ≥ cΔ/ε with c² > 2·ln(1.25/δ) is (ε, δ)-DP.", "False beyond: ε < 1 is needed."
 )
-def classical_gaussian() -> Found:
+def classical_gaussian() -> Computed:
     grid = [(e, d) for e in (0.01, 0.1, 0.5, 0.9, 0.999) for d in (0.5, 0.1, 1e-3, 1e-6, 1e-12)]
     worst = max(gaussian_delta(e, math.sqrt(2 * math.log(1.25 / d)) / e) / d for e, d in grid)
     beyond = gaussian_delta(10, math.sqrt(2 * math.log(1.25 / 1e-5)) / 10)
-    return Found(
+    return Computed(
         f"ε from 0.01 to 0.999, δ from 1e-12 to 0.5: true δ at most {worst:.3f} of the claim. ε = 10, δ = 1e-5: "
         f"true δ {beyond:.2e}.",
         stated=worst <= 1 and beyond > 1e-5,
@@ -67,14 +67,14 @@ def classical_gaussian() -> Found:
 
 
 @claims("Lemma 6", HOLDS, "Releases with independent noise from the same data: the ε's add.", "Equality is reached.")
-def sequential() -> Found:
+def sequential() -> Computed:
     losses = [
         abs(math.log(_density(a, 0, 2) * _density(b, 0, 1) / (_density(a, 1, 2) * _density(b, 1, 1))))
         for a, b in itertools.product(np.linspace(-3, 4, 29), repeat=2)
     ]
     total = dp.sequential(dp.PureDP(0.5), dp.PureDP(1)).epsilon
     shared = max(abs(math.log(_density(a, 0, 2) / _density(a, 1, 2))) for a in np.linspace(-3, 4, 29))
-    return Found(
+    return Computed(
         f"a count twice, ε = 0.5 and 1: largest loss {max(losses):.4f} (one release alone {shared:.4f}).",
         stated=close(max(losses), 1.5) and total == 1.5,
     )
@@ -87,7 +87,7 @@ def sequential() -> Found:
     "The parts must be fixed beforehand. If a record's value decides its part, replacing it changes two of them: the "
     "two largest ε add (when records are added or removed, the largest is right).",
 )
-def parallel() -> Found:
+def parallel() -> Computed:
     def loss(change: tuple[int, int]) -> float:
         return max(
             abs(
@@ -100,7 +100,7 @@ def parallel() -> Found:
 
     fixed = max(loss((1, 0)), loss((0, 1)), loss((-1, 0)), loss((0, -1)))
     moved = loss((1, -1))
-    return Found(
+    return Computed(
         f"two counts with ε = 1 and 0.5: {fixed:.4f} if one count changes, {moved:.4f} if a replaced record moves from "
         "one part to the other.",
         stated=moved <= 1,
@@ -109,14 +109,14 @@ def parallel() -> Found:
 
 
 @claims("Example 8, sensitivities", HOLDS, "Of m records in [0, Λ]: mean Λ/m, sample variance Λ²/m, median Λ.")
-def three_sensitivities() -> Found:
+def three_sensitivities() -> Computed:
     values, width = (0, 1, 2, 3, 4), 4
     result = [
         (sensitivity(np.mean, values, m) * m / width, sensitivity(_variance, values, m) * m / width**2)
         for m in (2, 3, 4, 5)
     ]
     middle = sensitivity(np.median, values, 3) / width
-    return Found(
+    return Computed(
         "enumeration, m = 2 to 5: mean·m/Λ "
         + ", ".join(f"{a:.4f}" for a, _ in result)
         + "; variance·m/Λ² "
@@ -131,17 +131,17 @@ def _variance(x: tuple[float, ...]) -> float:
 
 
 @claims("Example 8, total", HOLDS, "Mean and variance of one part, median of the other: max(ε₁ + ε₂, ε₃).")
-def three_queries() -> Found:
+def three_queries() -> Computed:
     values, parts = (0, 1, 2, 3, 4), (0.25, 0.5, 0.6)
 
     def both(x: tuple[float, ...], y: tuple[float, ...]) -> float:
         means = abs(float(np.mean(x)) - float(np.mean(y))) / (4 / 4)
         return parts[0] * means + parts[1] * abs(_variance(x) - _variance(y)) / (16 / 4)
 
-    first = max(both(x, y) for x, y in neighbours(values, 4))
+    first = max(both(x, y) for x, y in neighbors(values, 4))
     second = parts[2] * sensitivity(np.median, values, 3) / 4
     total = dp.parallel(dp.sequential(dp.PureDP(0.25), dp.PureDP(0.5)), dp.PureDP(0.6)).epsilon
-    return Found(
+    return Computed(
         "4 and 3 records in 0…4, all neighbours, ε = 0.25, 0.5, 0.6: a record of the first part loses "
         f"{first:.4f}, of the "
         f"second {second:.4f}; the library says {total:g}.",
@@ -152,7 +152,7 @@ def three_queries() -> Found:
 @claims(
     "Utility", HOLDS, "Laplace noise adds 2(Δ/ε)² to the mean squared error.", "Since it is centred and independent."
 )
-def mean_squared_error() -> Found:
+def mean_squared_error() -> Computed:
     n, p, b = 5, 0.3, 0.4
     k = np.arange(n + 1)
     weights = stats.binom.pmf(k, n, p)
@@ -162,27 +162,27 @@ def mean_squared_error() -> Found:
         * integrate.quad(lambda z, c=c: (c + z - p) ** 2 * math.exp(-abs(z) / b) / (2 * b), -40, 40, points=[0])[0]
         for w, c in zip(weights, k / n, strict=True)
     )
-    return Found(
+    return Computed(
         f"mean of 5 yes/no records, p = 0.3, scale 0.4: {bare:.6f} before, {noisy:.6f} after, 2b² = {2 * b * b:.6f}.",
         stated=close(noisy, bare + 2 * b * b, 1e-6),
     )
 
 
 @claims("Equation (2)", HOLDS, "For a mean on [0, Λ] the noise has variance 2Λ²/(nε)².")
-def noise_of_the_mean() -> Found:
+def noise_of_the_mean() -> Computed:
     m = dp.Laplace(sensitivity=dp.sensitivity.mean(n=100, bounds=(0, 50), neighbors=dp.ReplaceOne), epsilon=0.5)
-    return Found(
+    return Computed(
         f"Λ = 50, n = 100, ε = 0.5: {float(m.variance):.6f}.",
         stated=close(float(m.variance), 2 * (50 / 50) ** 2, 1e-6),
     )
 
 
 @claims("Issue 1", FAILS, "Pure DP only allows Laplace noise.", "Staircase noise is ε-DP too, with less variance.")
-def only_laplace() -> Found:
+def only_laplace() -> Computed:
     result = {e: (dp.Staircase(sensitivity=1, epsilon=e), dp.Laplace(sensitivity=1, epsilon=e)) for e in (1, 3, 6)}
     ratios = [float(a.variance) / float(b.variance) for a, b in result.values()]
     pure = all(a.privacy_curve(e) == 0 for e, (a, _) in result.items())
-    return Found(
+    return Computed(
         "variance of staircase noise over that of Laplace noise, ε = 1, 3, 6: "
         + ", ".join(f"{r:.4f}" for r in ratios)
         + ".",
@@ -197,14 +197,14 @@ def only_laplace() -> Found:
     "Normal noise with σ² > 2Δ·ln(1.25/δ)/ε is (ε, δ)-DP.",
     "A misprint of Theorem 5: σ² = 2Δ²·ln(1.25/δ)/ε². As printed it changes with the unit of measurement.",
 )
-def misprinted_gaussian() -> Found:
+def misprinted_gaussian() -> Computed:
     epsilon, delta = 0.1, 1e-5
     result = []
     for width in (0.01, 1, 100):
         ratio = math.sqrt(2 * width * math.log(1.25 / delta) / epsilon) / width
         result.append(gaussian_delta(epsilon, ratio))
     right = gaussian_delta(epsilon, math.sqrt(2 * math.log(1.25 / delta)) / epsilon)
-    return Found(
+    return Computed(
         f"ε = 0.1, δ = 1e-5, Δ = 0.01, 1, 100: true δ {max(result[0], 0):.4f}, {result[1]:.4f}, {result[2]:.2f}; with "
         f"Theorem 5 {right:.1e}.",
         stated=max(result) <= delta,
@@ -218,7 +218,7 @@ def misprinted_gaussian() -> Found:
     "Normal noise with σ = √2·Δ/ε is (ε, δ)-DP where Δ ≤ √π·δε/2.",
     "Its δ depends on ε only, not on Δ, so no threshold on Δ can help. MixedNoise chooses between two calibrated laws.",
 )
-def mixed_noise() -> Found:
+def mixed_noise() -> Computed:
     true = [gaussian_delta(e, math.sqrt(2) / e) for e in (0.1, 1, 3)]
     claimed = 2 * 0.01 / math.sqrt(math.pi)
     ours = dp.MixedNoise(sensitivity=0.01, epsilon=1, delta=claimed)
@@ -227,7 +227,7 @@ def mixed_noise() -> Found:
         refused = False
     except dp.NotPrivate:
         refused = True
-    return Found(
+    return Computed(
         "true δ at ε = 0.1, 1, 3: "
         + ", ".join(f"{v:.4f}" for v in true)
         + f". Δ = 0.01, ε = 1: claimed for δ = {claimed:.4f}; the library refuses it and takes {ours.chosen} noise.",
@@ -242,10 +242,10 @@ def mixed_noise() -> Found:
     "That noise has the variance of Laplace noise, much less than the Gaussian mechanism's.",
     "The missing variance is the missing privacy.",
 )
-def mixed_variance() -> Found:
+def mixed_variance() -> Computed:
     laplace, classical = 2.0, 2 * math.log(1.25 / 1e-5)
     exact = float(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-5).variance)
-    return Found(
+    return Computed(
         f"Δ = ε = 1, δ = 1e-5: {laplace:.1f}, against {classical:.2f} (Theorem 5) and {exact:.2f} (exact calibration).",
         stated=laplace < exact / 3 < classical / 3
         and close(float(dp.Laplace(sensitivity=1, epsilon=1).variance), 2, 1e-6),
@@ -258,7 +258,7 @@ def mixed_variance() -> Found:
     "Noisy means of Pareto data, by these mechanisms.",
     "Pareto values have no upper bound, so the mean has no sensitivity: clip at a public c, at the price of a bias.",
 )
-def pareto() -> Found:
+def pareto() -> Computed:
     n, alpha, epsilon = 1000, 2.0, 1.0
 
     def rms(c: float) -> float:
@@ -267,7 +267,7 @@ def pareto() -> Found:
 
     moved = [(10**k - 1) / n for k in (3, 6, 9)]
     c = min(range(2, 500), key=rms)
-    return Found(
+    return Computed(
         "n = 1000: a record of 10³, 10⁶, 10⁹ moves the mean by "
         + ", ".join(f"{v:.3g}" for v in moved)
         + f". α = 2, ε = 1: clipping at c = {c} is best, bias {1 / c:.4f}, bias and noise together {rms(c):.4f}.",

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close, replaced, sensitivity, softmax, worst_loss
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close, replaced, sensitivity, softmax, worst_loss
 from scipy import integrate, stats
 
 import dither as dp
@@ -20,21 +20,21 @@ claims = Claims(2)
     "A count of 0 with noise of variance 2/ε² is negative half of the time.",
     "Whole-number noise less often.",
 )
-def mars() -> Found:
+def mars() -> Computed:
     m = dp.Laplace(sensitivity=1, epsilon=1)
     below = float(stats.laplace.cdf(0))
     whole = math.exp(-1) / (1 + math.exp(-1))
-    return Found(
+    return Computed(
         f"ε = 1: variance {float(m.variance):.4f}, P(negative) = {below:.4f}; with discrete Laplace noise {whole:.4f}.",
         stated=close(float(m.variance), 2, 1e-6) and below == 0.5,
     )
 
 
 @claims("Example 23, variance", HOLDS, "S² + Lap(Λ²/(nε)) is ε-DP, and may be negative, so that it has no root.")
-def noisy_variance() -> Found:
+def noisy_variance() -> Computed:
     tight = [sensitivity(lambda x: float(np.var(x, ddof=1)), (0, 1, 2), n) * n / 4 for n in (3, 4, 5)]
     negative = float(stats.laplace.cdf(-0.01 / (1 / 100)))
-    return Found(
+    return Computed(
         "n·sensitivity/Λ², n = 3, 4, 5: "
         + ", ".join(f"{v:.4f}" for v in tight)
         + f". S² = 0.01, Λ = ε = 1, n = 100: negative with probability {negative:.4f}.",
@@ -48,12 +48,12 @@ def noisy_variance() -> Found:
     "S + Lap(Λ/(nε)) is ε-DP.",
     "The standard deviation has sensitivity Λ/√n: one record away from equal ones.",
 )
-def noisy_deviation() -> Found:
+def noisy_deviation() -> Computed:
     n = 1000
     jump = float(np.std([1.0] + [0.0] * (n - 1), ddof=1))
     grid = [sensitivity(lambda x: float(np.std(x, ddof=1)), (0, 1, 2), n) * math.sqrt(n) / 2 for n in (3, 4, 5)]
     ours = dp.sensitivity.std(n=n, bounds=(0, 1), neighbors=dp.ReplaceOne)
-    return Found(
+    return Computed(
         f"n = 1000: all 0 against one Λ, a jump of {jump:.4f}·Λ; with Lap(Λ/(nε)) the loss is {jump * n:.2f}·ε. "
         "√n·sensitivity/Λ by enumeration, n = 3, 4, 5: " + ", ".join(f"{v:.4f}" for v in grid) + ".",
         stated=jump <= 1 / n,
@@ -66,12 +66,12 @@ def _mass(q: float, b: float, low: float, high: float) -> float:
 
 
 @claims("Definition 24", HOLDS, "The density of bounded noise is divided by C_q = 1 − (e^(−(q−l)/b) + e^(−(u−q)/b))/2.")
-def bounded_constant() -> Found:
+def bounded_constant() -> Computed:
     error = 0.0
     for q, b in itertools.product((0.0, 1.0, 5.0, 9.5, 10.0), (0.3, 1.0, 20.0)):
         quad = integrate.quad(lambda v, q=q, b=b: math.exp(-abs(v - q) / b) / (2 * b), 0, 10, points=[q])[0]
         error = max(error, abs(quad - _mass(q, b, 0, 10)))
-    return Found(
+    return Computed(
         "[0, 10], q = 0, 1, 5, 9.5, 10, b = 0.3, 1, 20: integral and formula agree to "
         f"{7 if error < 1e-7 else 0} digits.",
         stated=error < 1e-7,
@@ -84,13 +84,13 @@ def bounded_constant() -> Found:
     "A youngest age of 10 gets noise from −10 to 100, so the output is in 0 to 110.",
     "But the minimum has sensitivity 110, and the output then says next to nothing.",
 )
-def ages() -> Found:
+def ages() -> Computed:
     m = dp.BoundedLaplace(sensitivity=110, epsilon=1, lower=0, upper=110)
     density = [math.exp(-abs(v - 10) / m.scale) / (2 * m.scale * _mass(10, m.scale, 0, 110)) * 110 for v in (10, 110)]
     whole = integrate.quad(
         lambda v: math.exp(-abs(v - 10) / m.scale) / (2 * m.scale * _mass(10, m.scale, 0, 110)), 0, 110, points=[10]
     )[0]
-    return Found(
+    return Computed(
         f"ε = 1: b = {m.scale:.2f}; density over the uniform one: {density[0]:.3f} at 10, {density[1]:.3f} at 110.",
         stated=close(whole, 1, 1e-7) and m.scale >= 110 * (1 - 1e-9),
     )
@@ -108,9 +108,9 @@ def _bounded_loss(b: float, part: float, low: float, high: float) -> float:
 
 
 @claims("After Example 25", HOLDS, "Bounded noise with the b = Δ/ε of pure Laplace noise is not ε-DP.")
-def naive_bounded() -> Found:
+def naive_bounded() -> Computed:
     loss = _bounded_loss(1.0, 1.0, 0, 10)
-    return Found(f"Δ = ε = 1, [0, 10]: the loss is {loss:.4f}.", stated=loss > 1)
+    return Computed(f"Δ = ε = 1, [0, 10]: the loss is {loss:.4f}.", stated=loss > 1)
 
 
 @claims(
@@ -119,7 +119,7 @@ def naive_bounded() -> Found:
     "It is (ε, δ)-DP if b ≥ Δ/(ε − ln ΔC − ln(1 − δ)).",
     "Δ ≤ u − l is needed (beyond, clip Δ). ΔC depends on b, so the least b is a fixed point.",
 )
-def bounded_theorem() -> Found:
+def bounded_theorem() -> Computed:
     losses = []
     for part, epsilon, delta in itertools.product((0.5, 1.0, 5.0, 10.0), (0.1, 1.0, 3.0), (0.0, 0.1)):
         m = dp.BoundedLaplace(sensitivity=part, epsilon=epsilon, lower=0, upper=10, delta=delta)
@@ -130,7 +130,7 @@ def bounded_theorem() -> Found:
     ratio = _mass(part, tried, 0, 10) / _mass(0, tried, 0, 10)
     allowed = tried >= part / (1 - math.log(ratio))
     true = _bounded_loss(tried, 10, 0, 10)
-    return Found(
+    return Computed(
         f"Δ = ε = 1, δ = 0, [0, 10]: b = {b:.5f}. Δ = 0.5 to 10, ε = 0.1 to 3, δ = 0 and 0.1: loss at most "
         f"{max(losses):.6f} of ε − ln(1 − δ). Δ = 12 on [0, 10], ε = 1: the formula allows b = 3, whose loss is "
         f"{true:.3f}.",
@@ -140,7 +140,7 @@ def bounded_theorem() -> Found:
 
 
 @claims("Theorem 27", HOLDS, "The exponential mechanism is ε-DP.", "Given a finite sensitivity and a finite sum.")
-def exponential() -> Found:
+def exponential() -> Computed:
     result = {
         e: worst_loss(
             lambda c, e=e: dp.Exponential(sensitivity=1, epsilon=e).probabilities(np.array(c)), replaced(4, 4)
@@ -148,7 +148,7 @@ def exponential() -> Found:
         / e
         for e in (0.1, 1, 3)
     }
-    return Found(
+    return Computed(
         "4 counts of 4 records, all neighbours, loss over ε at ε = 0.1, 1, 3: "
         + ", ".join(f"{v:.4f}" for v in result.values())
         + ".",
@@ -162,12 +162,12 @@ def _gaps(d: int, rate_gap: float) -> np.ndarray:
 
 
 @claims("Lemma 28, probability", HOLDS, "P(f(Q) < f* − 2Δ(ln d + t)/ε) ≤ e^(−t).")
-def selection_tail() -> Found:
+def selection_tail() -> Computed:
     worst = 0.0
     for d, t, gap in itertools.product((2, 10, 1000), (0.1, 1, 3), np.linspace(0, 15, 301)):
         p = softmax(_gaps(d, float(gap)), 1.0)
         worst = max(worst, float(p[_gaps(d, float(gap)) < -(math.log(d) + t)].sum()) * math.exp(t))
-    return Found(
+    return Computed(
         f"d = 2, 10, 1000, t = 0.1, 1, 3, all gaps: the probability is at most {worst:.4f} of e^(−t).",
         stated=worst <= 1,
     )
@@ -180,7 +180,7 @@ def selection_tail() -> Found:
     "Usually printed with 1 for t. Even t = 0 is true: with z the gap in units of 2Δ/ε and C = Σ e^(−z) ≥ 1, "
     "E z = entropy − ln C ≤ ln d; with r tied at the top ≤ ln(d/r).",
 )
-def selection_mean() -> Found:
+def selection_mean() -> Computed:
     worst = 0.0
     for d in (2, 3, 10, 1000, 10**6):
         for gap in np.linspace(0, 25, 501):
@@ -189,7 +189,7 @@ def selection_mean() -> Found:
     for scores in itertools.product(np.linspace(-4, 0, 9), repeat=3):
         z = -np.array([0.0, *scores])
         worst = max(worst, float(softmax(-z, 1.0) @ z) / math.log(4))
-    return Found(
+    return Computed(
         f"one best and d − 1 equal others, d from 2 to 10⁶, and all 4 scores on a grid: the expected gap is at most "
         f"{worst:.4f} of (2Δ/ε)·ln d.",
         stated=worst <= 1,
@@ -199,10 +199,10 @@ def selection_mean() -> Found:
 @claims(
     "Example 29", HOLDS, "Votes 15, 20, 25, ε = 1: candidate 1 wins with probability e^7.5/(e^7.5 + e^10 + e^12.5)."
 )
-def election() -> Found:
+def election() -> Computed:
     ours = dp.Exponential(sensitivity=1, epsilon=1).probabilities([15, 20, 25])
     plain = softmax([15, 20, 25], 0.5)
-    return Found(
+    return Computed(
         "probabilities " + ", ".join(f"{v:.4f}" for v in plain) + ".",
         stated=bool(np.allclose(ours, plain, rtol=1e-12)),
     )
@@ -214,14 +214,14 @@ def election() -> Found:
     "With exponential noise of rate ε/(2Δ) it is ε-DP and as good as the exponential mechanism.",
     "It is permute-and-flip, never worse in expected score.",
 )
-def noisy_max() -> Found:
+def noisy_max() -> Computed:
     flip, exponential = (kind(sensitivity=1, epsilon=1) for kind in (dp.PermuteAndFlip, dp.Exponential))
     loss = worst_loss(lambda c: flip.probabilities(np.array(c)), replaced(4, 3))
     better = []
     for scores in itertools.product(range(5), repeat=3):
         values = np.array(scores)
         better.append(float((flip.probabilities(values) - exponential.probabilities(values)) @ values))
-    return Found(
+    return Computed(
         f"3 counts of 4 records, ε = 1, all neighbours: loss {loss:.4f}; expected score minus the exponential "
         "mechanism's, "
         f"all scores 0…4: from {abs(min(better)):.4f} to {max(better):.4f}.",
@@ -236,12 +236,12 @@ def noisy_max() -> Found:
     "Exponential noise is never negative: 20 cannot become 16. Candidate 1 can still win; Laplace or Gumbel "
     "noise can lower scores.",
 )
-def impossible_noise() -> Found:
+def impossible_noise() -> Computed:
     noise = np.array([21, 16, 20]) - np.array([15, 20, 25])
     density = float(np.prod(stats.expon.pdf(noise, scale=2)))
     laplace = float(np.prod(stats.laplace.pdf(noise, scale=2)))
     wins = dp.PermuteAndFlip(sensitivity=1, epsilon=1).probabilities([15, 20, 25])[0]
-    return Found(
+    return Computed(
         f"noise (6, −4, −5): exponential density {density:g}, Laplace density {laplace:.1e}; candidate 1 wins with "
         f"probability {wins:.4f}.",
         stated=density > 0,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close
 from scipy import stats
 
 import dither as dp
@@ -61,7 +61,7 @@ def _halves(n: int, more: int) -> list[float]:
 @claims(
     "Example 12, sensitivities", HOLDS, "The median has global sensitivity Λ, local max(x_m − x_(m−1), x_(m+1) − x_m)."
 )
-def local_median() -> Found:
+def local_median() -> Computed:
     pairs = []
     for n in (3, 5):
         m = n // 2
@@ -70,7 +70,7 @@ def local_median() -> Found:
                 (_local(_median, x), max(x[m] - x[m - 1], x[m + 1] - x[m]), dp.sensitivity.local_median(x, (0, 4)))
             )
     same = all(a == b and close(a, c) for a, b, c in pairs)
-    return Found(
+    return Computed(
         f"all {len(pairs)} data sets of 3 and 5 records in 0…4: equal in each; the largest is "
         f"{max(a for a, _, _ in pairs):.0f}.",
         stated=same and max(a for a, _, _ in pairs) == WIDTH,
@@ -80,9 +80,9 @@ def local_median() -> Found:
 @claims(
     "Example 12, leak", HOLDS, "Noise of the local sensitivity tells two neighbours apart: not (ε, δ)-DP for any δ < 1."
 )
-def local_leaks() -> Found:
+def local_leaks() -> Computed:
     result = [dp.sensitivity.local_median(_halves(11, more), (0, 1)) for more in (0, 1)]
-    return Found(
+    return Computed(
         f"n = 11: both medians 0, local sensitivities {result[0]:g} and {result[1]:g}; P(release ≠ 0) is 1 and 0, "
         "so δ = 1.",
         stated=close(result[0], 1) and result[1] == 0 and np.median(_halves(11, 0)) == np.median(_halves(11, 1)) == 0,
@@ -90,19 +90,19 @@ def local_leaks() -> Found:
 
 
 @claims("Smooth sensitivity, preliminaries", HOLDS, "The global sensitivity is the largest local one.")
-def largest_local() -> Found:
+def largest_local() -> Computed:
     worst = max(_local(_mean, x) for x in _all(4))
     ours = dp.sensitivity.mean(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
-    return Found(f"mean of 4 records in 0…4: {worst:g}, Λ/n = {ours:g}.", stated=close(worst, ours))
+    return Computed(f"mean of 4 records in 0…4: {worst:g}, Λ/n = {ours:g}.", stated=close(worst, ours))
 
 
 @claims(
     "Definition 13", HOLDS, "A constant Δ is a 0-smooth bound; neighbours' bounds differ by a factor within e^(±β)."
 )
-def constant_is_smooth() -> Found:
+def constant_is_smooth() -> Computed:
     s = _smooth(_median, 3, 0.5)
     ratio = max(s[x] / s[y] for x in s for y in s if _distance(x, y) == 1)
-    return Found(
+    return Computed(
         f"median of 3 records in 0…4, β = 0.5: largest ratio {ratio:.6f}, e^β = {math.exp(0.5):.6f}.",
         stated=ratio <= math.exp(0.5) + 1e-12 and max(_local(_median, x) for x in s) == WIDTH,
     )
@@ -114,11 +114,11 @@ def constant_is_smooth() -> Found:
     "For β > 0 a smooth bound is a highly conservative bound on the local sensitivity.",
     "Some are; the smooth sensitivity itself equals the local one wherever no larger one is near.",
 )
-def conservative() -> Found:
+def conservative() -> Computed:
     s = _smooth(_median, 5, 1.0)
     tight = sum(close(s[x], _local(_median, x)) for x in s)
     spread = dp.sensitivity.smooth_median([0, 0, 0, 4, 4], (0, 4), 1.0) / 4
-    return Found(
+    return Computed(
         f"median of 5 records in 0…4, β = 1: equal in {tight} of {len(s)} data sets; for (0, 0, 0, 4, 4) the ratio is "
         f"{spread:.4f}; for five equal records the local one is 0.",
         stated=tight == 0,
@@ -127,14 +127,14 @@ def conservative() -> Found:
 
 
 @claims("Lemma 15", HOLDS, "The smooth sensitivity is a β-smooth bound, and the least.")
-def least_smooth_bound() -> Found:
+def least_smooth_bound() -> Computed:
     beta, n = 0.5, 3
     s = _smooth(_median, n, beta)
     smooth = max(s[x] / s[y] for x in s for y in s if _distance(x, y) == 1) <= math.exp(beta) + 1e-12
     above = all(s[x] >= _local(_median, x) for x in s)
     # any smooth bound, from x step by step to the y that attains the maximum, is at least this
     least = all(any(close(s[x], _local(_median, y) * math.exp(-beta * _distance(x, y))) for y in s) for x in s)
-    return Found(
+    return Computed(
         f"median, all {len(s)} data sets of 3 records in 0…4, β = 0.5: smooth, above the local one, and each value is "
         "e^(−βd) times a local one at distance d, which no smooth bound can undercut.",
         stated=smooth and above and least,
@@ -163,14 +163,14 @@ def _scan(law: stats.rv_continuous, scale: float, beta: float, epsilon: float) -
     "Lap(2S/ε) with β ≤ ε/(2·ln(2/δ′)) is (ε, δ′(e^(ε/2) + 1)/2)-DP.",
     "Loose by orders of magnitude; the library calibrates on the exact divergence.",
 )
-def smooth_laplace() -> Found:
+def smooth_laplace() -> Computed:
     rows = []
     for epsilon, small in ((1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-3)):
         beta = epsilon / (2 * math.log(2 / small))
         seen = _scan(stats.laplace, 2 / epsilon, beta, epsilon)
         exact = laplace_smooth_delta(Fraction(epsilon), Fraction(2) / Fraction(epsilon), Fraction(beta))
         rows.append((small * (math.exp(epsilon / 2) + 1) / 2, exact, seen))
-    return Found(
+    return Computed(
         "(ε, δ′) = (1, 1e-3), (1, 1e-6), (0.1, 1e-3): claimed δ "
         + ", ".join(f"{a:.2e}" for a, _, _ in rows)
         + "; true "
@@ -181,13 +181,13 @@ def smooth_laplace() -> Found:
 
 
 @claims("Corollary 17", HOLDS, "So it is (ε, δ)-DP whenever δ′(e^(ε/2) + 1)/2 ≤ δ.", "It follows from Proposition 16.")
-def smooth_laplace_delta() -> Found:
+def smooth_laplace_delta() -> Computed:
     epsilon, delta = 1.0, 1e-6
     small = 2 * delta / (math.exp(epsilon / 2) + 1)
     beta = epsilon / (2 * math.log(2 / small))
     true = laplace_smooth_delta(Fraction(1), Fraction(2), Fraction(beta))
     ours = dp.SmoothNoise("laplace", epsilon=1, delta=delta)
-    return Found(
+    return Computed(
         f"ε = 1, δ = 1e-6: δ′ = {small:.3e}, β = {beta:.4f}, true δ {true:.1e}; exact calibration takes β = "
         f"{ours.beta:.4f}.",
         stated=true <= delta and ours.beta > beta,
@@ -212,9 +212,9 @@ def _heavy_loss(gamma: float, epsilon: float) -> float:
     "Density ∝ 1/(1 + |z|^γ), γ > 1, scale 2(γ + 1)S/ε, β ≤ ε/(2(γ + 1)): ε-DP.",
     "Loose as well.",
 )
-def heavy_tails() -> Found:
+def heavy_tails() -> Computed:
     rows = {(g, e): _heavy_loss(g, e) / e for g in (1.1, 2, 4, 8) for e in (0.1, 1, 5, 30)}
-    return Found(
+    return Computed(
         "largest loss over ε, γ = 1.1, 2, 4, 8: "
         + ", ".join(f"{max(rows[g, e] for e in (0.1, 1, 5, 30)):.3f}" for g in (1.1, 2, 4, 8))
         + " (ε = 0.1, 1, 5, 30, the worst of them).",
@@ -228,7 +228,7 @@ def heavy_tails() -> Found:
     "Normal noise of scale 5√(2·ln(2/δ))·S/ε with β = ε/(2·ln(2/δ)) is (ε, δ)-DP for every ε > 0.",
     "For small ε, with much to spare. From ε = 5 or so on β is too large: the two scales alone tell the data apart.",
 )
-def smooth_normal() -> Found:
+def smooth_normal() -> Computed:
     def parameters(epsilon: float, delta: float) -> tuple[float, float]:
         return 5 * math.sqrt(2 * math.log(2 / delta)) / epsilon, epsilon / (2 * math.log(2 / delta))
 
@@ -247,7 +247,7 @@ def smooth_normal() -> Found:
         refused = False
     except dp.NotPrivate:
         refused = True
-    return Found(
+    return Computed(
         "(ε, δ) = (1, 1e-3), (1, 1e-6), (3, 1e-3), (3, 1e-6): true δ "
         + ", ".join(f"{b:.0e}" for _, b, _ in rows)
         + f". (10, 1e-6): {far:.1e}, of which {alone:.1e} without any shift; the library refuses it.",
@@ -264,13 +264,13 @@ def smooth_normal() -> Found:
     "Smooth sensitivity is near the global one, so for small δ it needs more noise than that.",
     "Only where it is near (a mean). For the median of spread-out data it is far below.",
 )
-def more_noise() -> Found:
+def more_noise() -> Computed:
     delta, n = 1e-6, 1001
     beta = 1 / (2 * math.log(2 / delta))
     smooth = dp.sensitivity.smooth_median(np.arange(n) / (n - 1), (0, 1), beta)
     ours = 5 * math.sqrt(2 * math.log(2 / delta)) * smooth
     theirs = math.sqrt(2 * math.log(1.25 / delta))
-    return Found(
+    return Computed(
         f"1001 records evenly in [0, 1], ε = 1, δ = 1e-6: S = {smooth:.4f}·Δ; standard deviation {ours:.3f} against "
         f"{theirs:.3f}.",
         stated=ours > theirs,
@@ -284,10 +284,10 @@ def more_noise() -> Found:
     "The smooth sensitivity cannot be computed, since it runs over all data sets; only approximately for some queries.",
     "For order statistics, means and others it is a closed form, in O(n·log n).",
 )
-def computable() -> Found:
+def computable() -> Computed:
     s = _smooth(_median, 5, 0.3)
     error = max(abs(s[x] / dp.sensitivity.smooth_median(x, (0, 4), 0.3) - 1) for x in s)
-    return Found(
+    return Computed(
         f"all {len(s)} data sets of 5 records in 0…4, β = 0.3: formula and definition agree to "
         f"{9 if error < 1e-9 else 0} "
         "digits.",
@@ -302,7 +302,7 @@ def computable() -> Found:
     "The smooth sensitivity is max over k of e^(−kβ)·A_k, with distance exactly k or at most k.",
     "Called an approximation there; it is exact.",
 )
-def by_distance() -> Found:
+def by_distance() -> Computed:
     beta, n = 0.3, 3
     s, local = _smooth(_mean, n, beta), {y: _local(_mean, y) for y in _all(n)}
 
@@ -311,7 +311,7 @@ def by_distance() -> Found:
         return max(math.exp(-beta * k) * max(ring, default=0.0) for k, ring in enumerate(rings))
 
     at, within = ({x: by(x, near) for x in local} for near in (operator.eq, operator.le))
-    return Found(
+    return Computed(
         f"mean of 3 records in 0…4, β = 0.3: all {len(s)} values are equal.",
         stated=all(close(s[x], within[x]) and close(s[x], at[x]) for x in s),
     )
@@ -323,12 +323,12 @@ def by_distance() -> Found:
     "For the mean the local sensitivity is max|x_i|/n, A_1 = max_j max(x_j, Λ − x_j)/n, A_k the change of k records.",
     "What is called A_1 is the local sensitivity, A_0. From k = 1 on A_k = Λ/n: a record at a bound is one step away.",
 )
-def mean_at_a_distance() -> Found:
+def mean_at_a_distance() -> Computed:
     x, n = (1, 1, 2), 3
     local = {y: _local(_mean, y) for y in _all(n)}
     a = [max(local[y] for y in local if _distance(x, y) <= k) * n for k in range(3)]
     printed = (max(x), max(max(v, WIDTH - v) for v in x))
-    return Found(
+    return Computed(
         f"x = (1, 1, 2) in 0…4, n times each: printed local {printed[0]}, A_1 = {printed[1]}; enumerated A_0, "
         "A_1, A_2 = " + ", ".join(f"{v:g}" for v in a) + ".",
         stated=close(a[0], printed[0]) and close(a[1], printed[1]),
@@ -342,7 +342,7 @@ def mean_at_a_distance() -> Found:
     "Smooth sensitivity is of little use for the mean, and does not exist for unbounded data.",
     "It is max(local, e^(−β)·Λ/n): it gains at most a factor e^β.",
 )
-def useless_for_means() -> Found:
+def useless_for_means() -> Computed:
     beta = 0.3
     s = _smooth(_mean, 4, beta)
     error = max(abs(s[x] / dp.sensitivity.smooth_mean(x, (0, 4), beta) - 1) for x in s)
@@ -352,7 +352,7 @@ def useless_for_means() -> Found:
         refused = False
     except dp.NotPrivate:
         refused = True
-    return Found(
+    return Computed(
         f"mean of 4 records in 0…4, β = 0.3: smallest smooth sensitivity {gain:.4f}·Λ/n, e^(−β) = "
         f"{math.exp(-beta):.4f}; "
         "without bounds the library refuses.",
@@ -376,11 +376,11 @@ def _formula_4(x: Data, beta: float, low: float, high: float) -> float:
     "Order statistics beyond the ends must be read as the ends of the range; read as the nearest record it is "
     "too small.",
 )
-def median_formula() -> Found:
+def median_formula() -> Computed:
     s = _smooth(_median, 5, 0.3)
     right = max(abs(_formula_4(x, 0.3, 0, WIDTH) / s[x] - 1) for x in s)
     short = sum(_formula_4(x, 0.3, x[0], x[-1]) < s[x] - 1e-9 for x in s)
-    return Found(
+    return Computed(
         f"all {len(s)} data sets of 5 records in 0…4, β = 0.3: with the ends of the range all are equal; with "
         "the nearest "
         f"record {short} are too small.",
@@ -390,10 +390,10 @@ def median_formula() -> Found:
 
 
 @claims("Example 21", HOLDS, "For the two data sets of Example 12 all differences are 0 or Λ, and neither S is 0.")
-def repaired() -> Found:
+def repaired() -> Computed:
     beta = 0.5
     s = [dp.sensitivity.smooth_median(_halves(11, more), (0, 1), beta) for more in (0, 1)]
-    return Found(
+    return Computed(
         f"n = 11, Λ = 1, β = 0.5: S = {s[0]:.4f} and {s[1]:.4f}, ratio {s[0] / s[1]:.4f} = e^β.",
         stated=close(s[0], 1) and close(s[0] / s[1], math.exp(beta)),
     )
@@ -405,11 +405,11 @@ def repaired() -> Found:
     "Smooth sensitivity lies between local and global, so less noise is added than with the global one.",
     "The first is true; the second only where S is below Δ by more than the larger constant of its noise.",
 )
-def less_noise() -> Found:
+def less_noise() -> Computed:
     beta = 1 / (2 * math.log(2 / 1e-6))
     mean = 2 * dp.sensitivity.smooth_mean(np.arange(1001) / 1000, (0, 1), beta) * 1001
     median = 2 * dp.sensitivity.smooth_median(np.arange(1001) / 1000, (0, 1), beta)
-    return Found(
+    return Computed(
         "1001 records evenly in [0, 1], ε = 1, δ′ = 1e-6, scale of Laplace noise over the global one: mean "
         f"{mean:.3f}, "
         f"median {median:.4f}.",
@@ -424,10 +424,10 @@ def less_noise() -> Found:
     "Smooth sensitivity can be computed from the data, the global one cannot.",
     "The global one needs no data, only the query and the public range.",
 )
-def global_is_known() -> Found:
-    ours = dp.sensitivity.variance(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
+def global_is_known() -> Computed:
+    ours = dp.sensitivity.var(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
     brute = max(_local(lambda x: float(np.var(x, ddof=1)), x) for x in _all(4))
-    return Found(
+    return Computed(
         f"variance of 4 records in 0…4: Λ²/n = {ours:g}, enumeration {brute:g}.",
         stated=not close(ours, brute),
         corrected=close(ours, brute),

@@ -24,7 +24,7 @@ Counts = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Found:
+class Computed:
     """The figures of a computation and what they say about the claim, as stated and as corrected."""
 
     figures: str
@@ -41,7 +41,7 @@ class Claim:
     verdict: str
     statement: str
     note: str
-    compute: Callable[[], Found]
+    compute: Callable[[], Computed]
 
     @cache  # noqa: B019  (the page and the tests share it; there are as many as rows)
     def check(self) -> str:
@@ -58,12 +58,12 @@ class Claims:
     """The claims of one document, in its order; used as a decorator of their computations."""
 
     document: int
-    found: list[Claim] = field(default_factory=list)
+    rows: list[Claim] = field(default_factory=list)
 
     def __call__(self, where: str, verdict: str, statement: str, note: str = "") -> Callable[[Any], Any]:
-        def add(compute: Callable[[], Found]) -> Callable[[], Found]:
+        def add(compute: Callable[[], Computed]) -> Callable[[], Computed]:
             assert (verdict == HOLDS) or note, f"{where}: a condition or a correction is missing"
-            self.found.append(Claim(self.document, where, verdict, statement, note, compute))
+            self.rows.append(Claim(self.document, where, verdict, statement, note, compute))
             return compute
 
         return add
@@ -105,7 +105,7 @@ def worst_loss(law: Callable[[Any], Sequence[float] | NDArray[Any]], pairs: Iter
     return max(float(np.abs(logs(x) - logs(y)).max()) for x, y in pairs)
 
 
-def neighbours(values: Sequence[float], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
+def neighbors(values: Sequence[float], n: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
     """All pairs of data sets of n records with these values that differ in the first record (order is irrelevant)."""
     for rest in itertools.combinations_with_replacement(values, n - 1):
         for a, b in itertools.combinations(values, 2):
@@ -114,7 +114,7 @@ def neighbours(values: Sequence[float], n: int) -> Iterator[tuple[tuple[float, .
 
 def sensitivity(f: Callable[[tuple[float, ...]], float], values: Sequence[float], n: int) -> float:
     """The largest change of f when one of n records with these values is replaced, by enumeration."""
-    return max(abs(float(f(x)) - float(f(y))) for x, y in neighbours(values, n))
+    return max(abs(float(f(x)) - float(f(y))) for x, y in neighbors(values, n))
 
 
 def gaussian_delta(epsilon: float, ratio: float) -> float:

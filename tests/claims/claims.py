@@ -55,7 +55,7 @@ def everything() -> list[Claim]:
         claim
         for _, _, modules in DOCUMENTS.values()
         for name in modules
-        for claim in importlib.import_module(name).claims.found
+        for claim in importlib.import_module(name).claims.rows
     ]
 
 

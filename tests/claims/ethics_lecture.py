@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close, neighbours, sensitivity, softmax
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close, neighbors, sensitivity, softmax
 from scipy import stats
 
 import dither as dp
@@ -20,9 +20,9 @@ claims = Claims(5)
     "The average has sensitivity 1/n.",
     "For values in [0, 1]; in general the width of the range over n.",
 )
-def average() -> Found:
+def average() -> Computed:
     unit, wide = (sensitivity(np.mean, (0, width / 2, width), 5) * 5 for width in (1, 40))
-    return Found(
+    return Computed(
         f"n = 5, n·sensitivity: {unit:.4f} for values in [0, 1], {wide:.4f} in [0, 40].",
         stated=close(wide, 1),
         corrected=close(unit, 1) and close(wide, 40),
@@ -35,13 +35,13 @@ def average() -> Found:
     "The standard deviation has sensitivity 1/√n.",
     "For values in [0, 1]; in general the width over √n. (Document 2, Example 23, has 1/n, which is wrong.)",
 )
-def deviation() -> Found:
+def deviation() -> Computed:
     result = [
         sensitivity(lambda x: float(np.std(x, ddof=1)), (0, 0.25, 0.5, 0.75, 1), n) * math.sqrt(n) for n in (3, 4, 5)
     ]
     wide = sensitivity(lambda x: float(np.std(x, ddof=1)), (0, 20, 40), 4) * 2
     ours = dp.sensitivity.std(n=5, bounds=(0, 1), neighbors=dp.ReplaceOne) * math.sqrt(5)
-    return Found(
+    return Computed(
         "√n·sensitivity by enumeration, n = 3, 4, 5: "
         + ", ".join(f"{v:.4f}" for v in result)
         + f"; for values in [0, 40], n = 4: {wide:.4f}.",
@@ -51,7 +51,7 @@ def deviation() -> Found:
 
 
 @claims("1.1, analysis", HOLDS, "The ratio of densities of f + Lap(Δ/ε) is at most e^ε, which tends to 1 with ε.")
-def ratio() -> Found:
+def ratio() -> Computed:
     result = {}
     for epsilon in (0.01, 0.5, 2.0):
         b = 3 / epsilon
@@ -60,16 +60,16 @@ def ratio() -> Found:
             for x, y in ((0, 3), (3, 0), (0, 1.5))
             for o in np.linspace(-9, 9, 37)
         )
-    return Found(
+    return Computed(
         "Δ = 3, ε = 0.01, 0.5, 2: largest ratio " + ", ".join(f"{v:.5f}" for v in result.values()) + ".",
         stated=all(v <= math.exp(e) * (1 + 1e-9) for e, v in result.items()) and result[0.01] < 1.011,
     )
 
 
 @claims("1.1, last step", FAILS, "The ratio is at most e^(Δ/ε) = e^ε.", "A misprint: e^(Δ/b), b = Δ/ε.")
-def last_step() -> Found:
+def last_step() -> Computed:
     width, epsilon = 1.0, 0.5
-    return Found(
+    return Computed(
         f"Δ = 1, ε = 0.5: e^(Δ/ε) = {math.exp(width / epsilon):.4f}, e^ε = {math.exp(epsilon):.4f}, e^(Δ/b) = "
         f"{math.exp(width / (width / epsilon)):.4f}.",
         stated=close(width / epsilon, epsilon),
@@ -82,12 +82,12 @@ def last_step() -> Found:
     HOLDS,
     "Δu is the largest change of u over outputs and neighbours; a best output maximises u.",
 )
-def generalized() -> Found:
+def generalized() -> Computed:
     outputs = (0, 1, 2)
-    moved = max(abs(x.count(o) - y.count(o)) for x, y in neighbours(outputs, 3) for o in outputs)
+    moved = max(abs(x.count(o) - y.count(o)) for x, y in neighbors(outputs, 3) for o in outputs)
     p = {x: softmax([x.count(o) for o in outputs], 0.5 / moved) for x in itertools.product(outputs, repeat=3)}
     first = all(int(np.argmax(p[x])) == max(outputs, key=lambda o, x=x: (x.count(o), -o)) for x in p)
-    return Found(
+    return Computed(
         f"votes of 3 people for 3 outputs: Δu = {moved}; the best output is the likeliest in all 27 cases.",
         stated=moved == 1 and first,
     )
@@ -99,9 +99,9 @@ def generalized() -> Found:
     "The exponential mechanism draws o with probability e^(ε·u/(2Δ)).",
     "Proportional to it: divided by the sum over all outputs.",
 )
-def not_normalised() -> Found:
+def not_normalised() -> Computed:
     total = float(np.exp(np.array([15, 20, 25]) / 2).sum())
-    return Found(
+    return Computed(
         f"utilities 15, 20, 25, ε = Δ = 1: these “probabilities” add to {total:,.0f}; divided by their sum to "
         f"{softmax([15, 20, 25], 0.5).sum():.0f}.",
         stated=close(total, 1),
@@ -115,12 +115,12 @@ def not_normalised() -> Found:
     "A₂ run on the result of A₁ has ε₃ = ε₁ + ε₂.",
     "If A₂ reads the data as well. If it sees the result of A₁ only, ε₁ is enough.",
 )
-def two_algorithms() -> Found:
+def two_algorithms() -> Computed:
     e1, e2 = 0.5, 1.0
     p, q = (math.exp(e) / (1 + math.exp(e)) for e in (e1, e2))
     after = math.log((p * q + (1 - p) * (1 - q)) / (p * (1 - q) + (1 - p) * q))
     both = math.log(p * q / ((1 - p) * (1 - q)))
-    return Found(
+    return Computed(
         f"randomized response, ε = 0.5, then 1: on the response {after:.4f}; on the data again, both released "
         f"{both:.4f}.",
         stated=close(after, e1 + e2),
@@ -129,7 +129,7 @@ def two_algorithms() -> Found:
 
 
 @claims("5, m times", HOLDS, "The same algorithm m times costs m·ε.", "With a δ, far less: the losses partly cancel.")
-def many_times() -> Found:
+def many_times() -> Computed:
     p = math.exp(0.1) / (1 + math.exp(0.1))
     loss = 100 * math.log(p / (1 - p))
     total = (dp.PureDP(0.1) * 100).epsilon
@@ -144,19 +144,19 @@ def many_times() -> Found:
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if delta(middle) <= 1e-6 else (middle, high)
-    return Found(
+    return Computed(
         f"randomized response, ε = 0.1, 100 times: {loss:.4f}; at δ = 1e-6 {high:.4f}.",
         stated=close(loss, 10) and close(total, 10) and high < 6,
     )
 
 
 @claims("6, combining releases", HOLDS, "Releases that are harmless alone can together tell about a person.")
-def combined() -> Found:
+def combined() -> Computed:
     result = []
     for m in (1, 100, 10**4):
         noise = math.sqrt(2 / m) / 0.1
         result.append(float(2 * stats.norm.cdf(0.5 / noise) - 1) if m > 1 else 1 - math.exp(-0.05))
-    return Found(
+    return Computed(
         "a count with Lap(1/0.1), asked 1, 100, 10,000 times and averaged (normal approximation): exact after rounding "
         "with probability " + ", ".join(f"{v:.3f}" for v in result) + ".",
         stated=result[0] < 0.06 and result[2] > 0.99,
@@ -169,13 +169,13 @@ def combined() -> Found:
     "A person's budget falls by ε with every calculation that includes the person.",
     "So the guarantee of a collection is the largest sum over people; sequential and parallel composition follow.",
 )
-def budget() -> Found:
+def budget() -> Computed:
     takes_part = {"a": (0.5, 0.25), "b": (0.5,), "c": (0.25, 0.5, 0.125)}
     sums = {who: sum(parts) for who, parts in takes_part.items()}
     ours = dp.parallel(*(dp.sequential(*(dp.PureDP(e) for e in parts)) for parts in takes_part.values())).epsilon
     chances = {e: math.exp(e) / (1 + math.exp(e)) for e in (0.5, 0.25, 0.125)}
     worst = max(math.log(math.prod(chances[e] / (1 - chances[e]) for e in parts)) for parts in takes_part.values())
-    return Found(
+    return Computed(
         f"three people in randomized responses of ½ and ¼; ½; ¼, ½ and ⅛: {sums['a']:g}, {sums['b']:g}, {sums['c']:g}; "
         f"together {ours:g}.",
         stated=ours == max(sums.values()) and close(worst, ours),
@@ -187,10 +187,10 @@ def budget() -> Found:
     HOLDS,
     "A daily limit that is reset is no limit on what a person loses in a lifetime.",
 )
-def reset() -> Found:
+def reset() -> Computed:
     p = math.exp(1) / (1 + math.exp(1))
     right = {days: float(stats.binom.sf(days // 2, days, p)) for days in (1, 31, 365)}
-    return Found(
+    return Computed(
         "randomized response, ε = 1 a day: total 1, 31, 365 after 1, 31, 365 days; the majority of the answers "
         "is the truth "
         "with probability " + ", ".join(f"{v:.6f}" for v in right.values()) + ".",

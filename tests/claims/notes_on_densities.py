@@ -12,9 +12,9 @@ from claim import (
     FAILS,
     HOLDS,
     Claims,
-    Found,
+    Computed,
     close,
-    neighbours,
+    neighbors,
     replaced,
     sensitivity,
     softmax,
@@ -35,11 +35,11 @@ claims = Claims(1)
     "The exponential mechanism is ε-DP for any utility.",
     "The utility must have finite sensitivity and its weights a finite sum.",
 )
-def exponential_theorem() -> Found:
+def exponential_theorem() -> Computed:
     m = dp.Exponential(sensitivity=1, epsilon=1)
     loss = worst_loss(lambda c: m.probabilities(np.array(c)), replaced(5, 3))
     far = [abs((0.0 - place) ** 2 - (0.1 - place) ** 2) for place in (1.0, 10.0, 100.0)]
-    return Found(
+    return Computed(
         f"3 counts of 5 records, all neighbours, ε = 1: largest loss {loss:.4f}. Square utility of a mean over the "
         f"line, n = 10: it moves by {far[0]:.2f}, {far[1]:.2f}, {far[2]:.2f} at 1, 10, 100: no finite sensitivity.",
         stated=far[2] < 1,
@@ -52,13 +52,13 @@ def exponential_theorem() -> Found:
     HOLDS,
     "Weights alone move by a factor e^(ε/2), their sum by another: together ε, and no less in general.",
 )
-def two_halves() -> Found:
+def two_halves() -> Computed:
     d = 10**6
     x, y = np.zeros(d), np.full(d, -1.0)
     y[0] = 1
     loss = math.log(softmax(y, 0.5)[0] / softmax(x, 0.5)[0])
     sums = math.log(np.exp(x / 2).sum() / np.exp(y / 2).sum())
-    return Found(
+    return Computed(
         f"a million candidates, one up by Δ and the others down, ε = 1: weight {0.5:.3f}, sum {sums:.6f}, "
         f"loss {loss:.6f}.",
         stated=loss <= 1 and close(sums, 0.5, 1e-5) and loss > 0.99999,
@@ -66,10 +66,10 @@ def two_halves() -> Found:
 
 
 @claims("Example, the mean", HOLDS, "On [0, 1] the mean has sensitivity 1/n, so Lap(1/(nε)) makes it ε-DP.")
-def mean_sensitivity() -> Found:
+def mean_sensitivity() -> Computed:
     result = [sensitivity(np.mean, (0, 0.25, 0.5, 0.75, 1), n) * n for n in (2, 3, 4)]
     ours = dp.sensitivity.mean(n=4, bounds=(0, 1), neighbors=dp.ReplaceOne) * 4
-    return Found(
+    return Computed(
         "enumeration, n = 2, 3, 4: n·Δ = " + ", ".join(f"{v:.6f}" for v in result) + ".",
         stated=all(close(v, 1) for v in result) and close(ours, 1),
     )
@@ -81,17 +81,17 @@ def mean_sensitivity() -> Found:
     "The utility −|mean − l| has Δ ≤ 1/n and gives Lap(2/(nε)): similar, with the larger variance.",
     "Over the whole line the weights' sum does not depend on the data, so this really costs ε/2 only.",
 )
-def absolute_score() -> Found:
+def absolute_score() -> Computed:
     n, epsilon = 10, 1.0
     place = np.linspace(-3, 4, 7001)
     moved = max(
         float(np.abs(np.abs(np.mean(x) - place) - np.abs(np.mean(y) - place)).max())
-        for x, y in neighbours((0, 0.5, 1), 4)
+        for x, y in neighbors((0, 0.5, 1), 4)
     )
     rate = n * epsilon / 2
     loss = float(np.abs(rate * (np.abs(place - 0.1) - np.abs(place))).max())
     sums = [integrate.quad(lambda v, c=c: math.exp(-rate * abs(v - c)), -20, 20, points=[c])[0] for c in (0.0, 0.1)]
-    return Found(
+    return Computed(
         f"n = 4, enumeration on a grid of l: Δ·n = {moved * 4:.4f}; variance 8/(nε)² against 2/(nε)², 4 times; the "
         f"loss at n = 10, ε = 1 is {loss:.2f}.",
         stated=moved <= 0.25 + 1e-12 and close(loss, epsilon / 2) and close(sums[0], sums[1], 1e-6),
@@ -104,14 +104,14 @@ def absolute_score() -> Found:
     "The utility −(mean − l)² has sensitivity at most 1/n.",
     "On [0, 1] it is (2 − 1/n)/n; over the line it is infinite.",
 )
-def square_sensitivity() -> Found:
+def square_sensitivity() -> Computed:
     n = 10
     moved = max(
         abs((a - place) ** 2 - (a + 1 / n - place) ** 2)
         for a in np.arange(0, 1 - 1 / n + 1e-9, 0.01)
         for place in np.linspace(0, 1, 101)
     )
-    return Found(
+    return Computed(
         f"n = 10: {moved:.4f}, against 1/n = {1 / n:.1f} and (2 − 1/n)/n = {(2 - 1 / n) / n:.4f}.",
         stated=moved <= 1 / n,
         corrected=close(moved, (2 - 1 / n) / n),
@@ -137,11 +137,11 @@ def _square_loss(n: int, epsilon: float, low: float, high: float) -> float:
     "So N(mean, 1/(nε)) is ε-DP.",
     "Normal noise has no finite loss. Kept to [0, 1] the same density is ε-DP, though not by the theorem.",
 )
-def square_law() -> Found:
+def square_law() -> Computed:
     open_loss = [_square_loss(10, 1, -far, 1 + far) for far in (0, 1, 10, 100)]
     grid = [(n, e) for n in (1, 2, 5, 10, 100, 1000) for e in (0.01, 0.1, 1, 10, 100)]
     inside = max(_square_loss(n, e, 0, 1) / e for n, e in grid)
-    return Found(
+    return Computed(
         "n = 10, ε = 1, loss at the ends of [−c, 1 + c], c = 0, 1, 10, 100: "
         + ", ".join(f"{v:.3f}" for v in open_loss)
         + f". On [0, 1], n from 1 to 1000, ε from 0.01 to 100: at most {inside:.4f}·ε.",
@@ -156,7 +156,7 @@ def square_law() -> Found:
     "Over the sample too, the release is N(μ, (1/ε + σ²)/n).",
     "Mean and variance are exact; normal only in the limit, or for normal data.",
 )
-def unconditional_law() -> Found:
+def unconditional_law() -> Computed:
     def distance(n: int, epsilon: float, p: float) -> float:
         k = np.arange(n + 1)
         t = np.linspace(-1, 2, 3001)[:, None]
@@ -165,7 +165,7 @@ def unconditional_law() -> Found:
         return float(np.abs(law - normal).max())
 
     few, many = distance(5, 100, 0.1), distance(1000, 1, 0.1)
-    return Found(
+    return Computed(
         f"yes/no data, p = 0.1: distribution functions differ by up to {few:.3f} at n = 5, ε = 100, and "
         f"{many:.1e} at n = 1000, ε = 1.",
         stated=few < 0.01,
@@ -179,13 +179,13 @@ def unconditional_law() -> Found:
     "Its error is O(1/√n), the rate of the mean itself, with a larger variance.",
     "True of that law, which is not private; Laplace noise adds only 2/(nε)², of smaller order.",
 )
-def square_rate() -> Found:
+def square_rate() -> Computed:
     def scaled(n: int, noise: float) -> float:
         return n * (1 / (12 * n) + noise)
 
     square = [scaled(n, 1 / n) for n in (100, 10**4, 10**6)]
     laplace = [scaled(n, 2 / n**2) for n in (100, 10**4, 10**6)]
-    return Found(
+    return Computed(
         "uniform data, ε = 1, n·variance at n = 10², 10⁴, 10⁶: square "
         + ", ".join(f"{v:.4f}" for v in square)
         + "; Laplace "
@@ -201,10 +201,10 @@ def square_rate() -> Found:
     "A histogram of m cells needs noise Lap(m·Δ/ε).",
     "One person is in one cell: Lap(1/ε) when a record is added or removed, Lap(2/ε) when one is replaced, any m.",
 )
-def histogram_noise() -> Found:
+def histogram_noise() -> Computed:
     far = {m: max(sum(abs(a - b) for a, b in zip(x, y, strict=True)) for x, y in replaced(3, m)) for m in (2, 4, 8)}
     ours = [dp.sensitivity.histogram(neighbors=r) for r in (dp.AddRemove, dp.ReplaceOne)]
-    return Found(
+    return Computed(
         f"ℓ₁ sensitivity by enumeration, replace one, m = 2, 4, 8: {far[2]}, {far[4]}, {far[8]}; the library says "
         f"{ours[0]:.0f} and {ours[1]:.0f}.",
         stated=far[8] >= 8,
@@ -228,12 +228,12 @@ def _ks(x: tuple[int, ...], z: tuple[int, ...], cells: int) -> float:
     "The utility is u = KS(F_x, F_z).",
     "u = −KS, as in the density written next; with + the worst release is the most likely.",
 )
-def ks_sign() -> Found:
+def ks_sign() -> Computed:
     x, z = (0, 0, 0, 1), _placements(3, 3)
     distance = np.array([_ks(x, v, 3) for v in z])
     plus, minus = (softmax(sign * distance, 4 / 2) @ distance for sign in (1, -1))
     uniform = distance.mean()
-    return Found(
+    return Computed(
         f"4 records, 3 points in 3 cells, ε = 1: expected KS {plus:.4f} with +, {minus:.4f} with −, "
         f"{uniform:.4f} if all are equally likely.",
         stated=plus < uniform,
@@ -244,10 +244,10 @@ def ks_sign() -> Found:
 @claims(
     "KS utility, Δ and privacy", HOLDS, "KS has sensitivity 1/n, and drawing z with the weight of −ε·n·KS/2 is ε-DP."
 )
-def ks_privacy() -> Found:
+def ks_privacy() -> Computed:
     z = _placements(3, 3)
     scores = {x: [-_ks(x, v, 3) for v in z] for x in itertools.combinations_with_replacement(range(3), 4)}
-    pairs = [(tuple(sorted(x)), tuple(sorted(y))) for x, y in neighbours((0, 1, 2), 4)]
+    pairs = [(tuple(sorted(x)), tuple(sorted(y))) for x, y in neighbors((0, 1, 2), 4)]
     moved = max(abs(a - b) for x, y in pairs for a, b in zip(scores[x], scores[y], strict=True))
     loss = worst_loss(lambda x: softmax(scores[x], 4 / 2), pairs)
     plane = 0.0
@@ -256,7 +256,7 @@ def ks_privacy() -> Found:
         for a, b in itertools.combinations(points, 2):
             f, g = ([sum(p <= u and q <= v for p, q in (c, *rest)) / 3 for u, v in points] for c in (a, b))
             plane = max(plane, max(abs(s - t) for s, t in zip(f, g, strict=True)))
-    return Found(
+    return Computed(
         f"4 records, 3 points, 3 cells, all neighbours: Δ·n = {moved * 4:.4f}, loss {loss:.4f} at ε = 1; in two "
         f"dimensions n times the largest change of F_x is {plane * 3:.4f}.",
         stated=moved <= 0.25 + 1e-12 and loss <= 1 + 1e-12 and plane <= 1 / 3 + 1e-12,
@@ -280,7 +280,7 @@ def _mean_distance(shares: np.ndarray, n: int, k: int, epsilon: float = 1.0) -> 
     "They take k of order n^(2/3); “large enough” is wrong: for much larger k the many near-uniform z outweigh "
     "the data.",
 )
-def ks_rate() -> Found:
+def ks_rate() -> Computed:
     scaled = []
     for side in (3, 4, 5, 6, 7):
         n, cells = side**3, side**2
@@ -294,7 +294,7 @@ def ks_rate() -> Found:
         return float((weights * np.abs(0.9 - share)).sum() / weights.sum())
 
     right, wide = two_cells(1000, 100), two_cells(1000, 10**5)
-    return Found(
+    return Computed(
         "Beta(2, 5) data, k = cells = n^(2/3), ε = 1, n^(1/3)·E KS(F_x, F_z) at n = 27, 64, 125, 216, 343: "
         + ", ".join(f"{v:.2f}" for v in scaled)
         + f". Two cells with 90 % in one, n = 1000: {right:.4f} at k = 100, {wide:.4f} at k = 100,000.",
@@ -309,14 +309,14 @@ def ks_rate() -> Found:
     "This rate is faster than that of the other ε-DP releases.",
     "In one dimension a plain noisy histogram with n^(2/3) cells is sure to err by O(n^(−2/3)) besides sampling.",
 )
-def ks_comparison() -> Found:
+def ks_comparison() -> Computed:
     def bound(n: int) -> float:
         cells = round(n ** (2 / 3))
         # Doob: E max of the running noise <= 2 sqrt(cells * 2 (2/epsilon)^2); F bends by at most its density in a cell
         return 2 * math.sqrt(cells * 8) / n + 2.5 / cells
 
     result = [(bound(n), n ** (-1 / 3)) for n in (10**4, 10**6, 10**8)]
-    return Found(
+    return Computed(
         "ε = 1, Lap(2) in each cell, density at most 2.5: E KS to F_x is at most "
         + ", ".join(f"{a:.1e}" for a, _ in result)
         + " at n = 10⁴, 10⁶, 10⁸, against n^(−1/3) = "
@@ -333,7 +333,7 @@ def ks_comparison() -> Found:
     "There are other perturbed histograms that are ε-DP.",
     "k draws from (1 − θ)·histogram + θ·uniform need k·ln(1 + (1 − θ)m/(nθ)) ≤ ε.",
 )
-def smoothed_histogram() -> Found:
+def smoothed_histogram() -> Computed:
     n, m, k = 6, 3, 2
 
     def law(theta: float) -> float:
@@ -341,7 +341,7 @@ def smoothed_histogram() -> Found:
 
     theta = float(smallest_theta(m, n, k, Fraction(1)))
     small, right = law(0.1), law(theta)
-    return Found(
+    return Computed(
         f"6 records, 3 cells, k = 2, ε = 1: the condition gives θ = {theta:.4f}, loss {right:.4f}; at θ = 0.1 the "
         f"loss is {small:.4f}.",
         stated=small <= 1,
@@ -355,7 +355,7 @@ def smoothed_histogram() -> Found:
     "Without noise the histogram errs by O(n^(−1/2)).",
     "True of the empirical distribution; a histogram needs at least about n^(1/4) cells a side.",
 )
-def noiseless_rate() -> Found:
+def noiseless_rate() -> Computed:
     empirical = [float(stats.kstwo.mean(n)) * math.sqrt(n) for n in (10, 100)]
     empirical.append(float(stats.kstwobign.mean()))
     x = np.linspace(0, 1, 20001)
@@ -365,7 +365,7 @@ def noiseless_rate() -> Found:
         return float(np.abs(stats.beta.cdf(x, 2, 5) - np.interp(x, edges, stats.beta.cdf(edges, 2, 5))).max())
 
     few, some, many = bend(5) * 1000, bend(10) * 100, bend(32) * 1000
-    return Found(
+    return Computed(
         "√n·E KS of the empirical distribution, n = 10, 100, ∞: "
         + ", ".join(f"{v:.4f}" for v in empirical)
         + f". Beta(2, 5), n = 10⁶: binning alone costs √n·KS = {few:.1f} with 5 cells, {many:.2f} with 32; "
@@ -381,7 +381,7 @@ def noiseless_rate() -> Found:
     "It is not clear how z can be drawn in practice.",
     "In one dimension it is drawn exactly: thresholds, then lattice paths; dp.density.release does it.",
 )
-def ks_drawn() -> Found:
+def ks_drawn() -> Computed:
     x, k, cells = (0, 0, 1, 2, 2), 4, 3
     problem = Problem(tuple(int(c) for c in np.cumsum(np.bincount(x))), k)
     weights = problem.log_weights()
@@ -390,7 +390,7 @@ def ks_drawn() -> Found:
         brute = np.mean([_ks(x, z, cells) * 5 <= t + 1e-9 for z in _placements(k, cells)])
         ours = math.exp(forward(problem, t, weights).total - problem.everything())
         error = max(error, abs(float(brute) - ours))
-    return Found(
+    return Computed(
         f"5 records, all 81 placements of 4 points in 3 cells: the share of z within each threshold, by recursion "
         f"and by enumeration, agrees to {12 if error <= 1e-12 else 0} digits.",
         stated=error > 1e-12,

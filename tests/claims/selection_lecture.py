@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Found, close, replaced, softmax, worst_loss
+from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close, replaced, softmax, worst_loss
 
 import dither as dp
 
@@ -27,11 +27,11 @@ def _revenue(values: np.ndarray) -> np.ndarray:
 @claims(
     "Example 1.1", HOLDS, "Each score has sensitivity 1, the whole list of d scores d, so its Laplace noise is d/ε."
 )
-def heavy_hitter() -> Found:
+def heavy_hitter() -> Computed:
     subsets = list(itertools.product((0, 1), repeat=3))
     changes = [np.abs(_likes((a, c)) - _likes((b, c))) for a, b, c in itertools.product(subsets, repeat=3)]
     one, whole = max(int(c.max()) for c in changes), max(int(c.sum()) for c in changes)
-    return Found(
+    return Computed(
         f"3 sites, 2 users, all neighbours: one score {one}, the list {whole}.", stated=one == 1 and whole == 3
     )
 
@@ -42,14 +42,14 @@ def heavy_hitter() -> Found:
     "For values in [0, 1] and prices up to 1.99 revenue has sensitivity 1.99.",
     "That is for values up to 1.99. Within [0, 1] nobody pays more than 1: it is 1, and half the noise is enough.",
 )
-def pricing_sensitivity() -> Found:
+def pricing_sensitivity() -> Computed:
     def largest(top: float) -> float:
         grid = np.linspace(0, top, 200)
         one = [_revenue(np.array([v])) for v in grid]
         return float(max(np.abs(a - b).max() for a, b in itertools.combinations(one, 2)))
 
     inside, wide = largest(1.0), largest(1.99)
-    return Found(
+    return Computed(
         f"all pairs of values on a grid: {inside:.2f} for values in [0, 1], {wide:.2f} in [0, 1.99].",
         stated=close(inside, 1.99),
         corrected=close(inside, 1) and close(wide, 1.99),
@@ -59,9 +59,9 @@ def pricing_sensitivity() -> Found:
 @claims(
     "Example 1.2, noise on the price", HOLDS, "If all would pay 0.70, 0.69 is nearly as good and 0.71 earns nothing."
 )
-def fragile_price() -> Found:
+def fragile_price() -> Computed:
     q = dict(zip((PRICES * 100).round().astype(int).tolist(), _revenue(np.full(100, 0.70)).tolist(), strict=True))
-    return Found(
+    return Computed(
         f"100 people: {q[69]:.2f}, {q[70]:.2f}, {q[71]:.2f} at 0.69, 0.70, 0.71.",
         stated=close(q[69], 69) and close(q[70], 70) and q[71] == 0,
     )
@@ -73,11 +73,11 @@ def fragile_price() -> Found:
     "P(y) = e^(q(y)/(2Δ)) / Σ e^(ε·q/(2Δ)).",
     "ε is missing above the line (a misprint): the numbers do not add to 1 unless ε = 1.",
 )
-def misprinted_law() -> Found:
+def misprinted_law() -> Computed:
     q = np.array([1.0, 2.0, 3.0])
     printed = np.exp(q / 2) / np.exp(0.5 * q / 2).sum()
     right = softmax(q, 0.25)
-    return Found(
+    return Computed(
         f"scores 1, 2, 3, ε = 0.5: they add to {printed.sum():.4f}; with ε to {right.sum():.4f}.",
         stated=close(float(printed.sum()), 1),
         corrected=close(float(right.sum()), 1),
@@ -87,12 +87,12 @@ def misprinted_law() -> Found:
 @claims(
     "After equation (2)", HOLDS, "Over the integers or the line the sum or integral must be finite for every data set."
 )
-def infinite_domains() -> Found:
+def infinite_domains() -> Computed:
     epsilon = 1.0
     k = np.arange(-400, 401)
     total = float(np.exp(-epsilon / 2 * np.abs(k - 7)).sum())
     flat = [float(np.exp(np.zeros(2 * r + 1)).sum()) for r in (10, 100, 1000)]
-    return Found(
+    return Computed(
         f"score −|y − 7| on the integers, ε = 1: the sum is {total:.6f} = coth(¼); with equal scores it is "
         + ", ".join(f"{v:.0f}" for v in flat)
         + " over ±10, ±100, ±1000.",
@@ -101,40 +101,40 @@ def infinite_domains() -> Found:
 
 
 @claims("Theorem 1.3", HOLDS, "The exponential mechanism is ε-DP; weight and sum each move by at most e^(ε/2).")
-def theorem() -> Found:
+def theorem() -> Computed:
     m = dp.Exponential(sensitivity=1, epsilon=1)
     pairs = list(replaced(6, 3))
     loss = worst_loss(lambda c: m.probabilities(np.array(c)), pairs)
     weight = max(float(np.abs(np.subtract(x, y)).max()) / 2 for x, y in pairs)
     sums = max(abs(math.log(np.exp(np.array(x) / 2).sum() / np.exp(np.array(y) / 2).sum())) for x, y in pairs)
-    return Found(
+    return Computed(
         f"3 counts of 6 records, ε = 1, all neighbours: weight {weight:.4f}, sum {sums:.4f}, loss {loss:.4f}.",
         stated=weight <= 0.5 and sums <= 0.5 and loss <= 1,
     )
 
 
 @claims("Theorem 1.3, infinite domains", HOLDS, "The same over an infinite domain.")
-def infinite_theorem() -> Found:
+def infinite_theorem() -> Computed:
     k = np.arange(-300, 301)
 
     def law(center: int) -> np.ndarray:
         return softmax(-np.minimum(np.abs(k - center), 2 * np.abs(k)), 0.5)
 
     loss = max(float(np.abs(np.log(law(a) / law(a + 1))).max()) for a in range(-5, 5))
-    return Found(
+    return Computed(
         f"integers, score −min(|y − x|, 2|y|), Δ = 1, ε = 1, neighbours x, x + 1: largest loss {loss:.4f}.",
         stated=loss <= 1,
     )
 
 
 @claims("Proposition 1.4, (5)", HOLDS, "P(q(Y) < q_max − 2Δ(ln d + t)/ε) ≤ e^(−t).")
-def tail() -> Found:
+def tail() -> Computed:
     worst = 0.0
     for scores in itertools.product(np.arange(0, 12.5, 1.5), repeat=3):
         z = np.array([0.0, *scores])
         p = softmax(-z, 1.0)
         worst = max(worst, *(float(p[z > math.log(4) + t].sum()) * math.exp(t) for t in (0.01, 1, 3, 6)))
-    return Found(f"4 candidates, all gaps on a grid: at most {worst:.4f} of e^(−t).", stated=worst <= 1)
+    return Computed(f"4 candidates, all gaps on a grid: at most {worst:.4f} of e^(−t).", stated=worst <= 1)
 
 
 @claims(
@@ -143,14 +143,14 @@ def tail() -> Found:
     "E q(Y) ≥ q_max − 2Δ(ln d + 1)/ε.",
     "The 1 can go: the expected gap is at most 2Δ·ln(d/r)/ε, r of the d tied at the top.",
 )
-def mean() -> Found:
+def mean() -> Computed:
     worst, tied = 0.0, 0.0
     for scores in itertools.product(np.arange(0, 6.1, 0.5), repeat=4):
         z = np.array([0.0, *scores])
         gap, r = float(softmax(-z, 1.0) @ z), int((z == 0).sum())
         worst = max(worst, gap / (math.log(5) + 1))
         tied = max(tied, gap - math.log(5 / r))
-    return Found(
+    return Computed(
         f"5 candidates, all gaps on a grid: at most {worst:.4f} of the bound, and never above ln(d/r) alone.",
         stated=worst <= 1 and tied <= 1e-12,
     )
@@ -162,9 +162,9 @@ def mean() -> Found:
     "P(y) = C·e^(ε·q(y)/(2Δ)) with C the sum of the weights.",
     "C is one over that sum; the proof does not depend on it.",
 )
-def constant() -> Found:
+def constant() -> Computed:
     weights = np.exp(np.array([1.0, 2.0, 3.0]) / 2)
-    return Found(
+    return Computed(
         f"scores 1, 2, 3, ε = 1: such numbers add to {(weights * weights.sum()).sum():.2f}; with 1/sum to "
         f"{(weights / weights.sum()).sum():.2f}.",
         stated=close(float((weights * weights.sum()).sum()), 1),
@@ -178,12 +178,12 @@ def constant() -> Found:
     "d = 100, ε = 0.5: with probability 0.99 the score is at most q_max − 36.8.",
     "At least. The figure is right.",
 )
-def ninety_nine() -> Found:
+def ninety_nine() -> Computed:
     far = 2 / 0.5 * (math.log(100) + math.log(100))
     p = softmax(np.array([0.0] + [-30.0] * 99), 0.25)
     best = float(p[0])
     ours = dp.Exponential(sensitivity=1, epsilon=0.5).error(100, 0.99)
-    return Found(
+    return Computed(
         f"(2/0.5)(ln 100 + ln 100) = {far:.2f}. All others 30 below: the best itself has probability "
         f"{best:.4f}, and is "
         "not 36.8 below the best.",
@@ -193,15 +193,15 @@ def ninety_nine() -> Found:
 
 
 @claims("Example 1.5, winner", HOLDS, "A candidate ahead by 39 votes is found with high probability.")
-def ahead() -> Found:
+def ahead() -> Computed:
     p = float(dp.Exponential(sensitivity=1, epsilon=0.5).probabilities([39.0] + [0.0] * 99)[0])
-    return Found(f"99 others all 39 below: probability {p:.4f}.", stated=p >= 0.99)
+    return Computed(f"99 others all 39 below: probability {p:.4f}.", stated=p >= 0.99)
 
 
 @claims("Example 1.5, Laplace", HOLDS, "Laplace noise on all scores has scale d/ε = 200, its largest far more.")
-def all_scores() -> Found:
+def all_scores() -> Computed:
     largest = 200 * float(sum(1 / k for k in range(1, 101)))
-    return Found(f"expected largest |noise| of 100: 200·(1 + ½ + … + 1/100) = {largest:.0f}.", stated=largest > 400)
+    return Computed(f"expected largest |noise| of 100: 200·(1 + ½ + … + 1/100) = {largest:.0f}.", stated=largest > 400)
 
 
 @claims(
@@ -210,11 +210,11 @@ def all_scores() -> Found:
     "d = 200 prices: within 2·1.999·ln(200)/ε ≈ 31/ε of the best revenue.",
     "There are 199 prices and Δ = 1.99: 2Δ ln d/ε = 21/ε, which is also what the printed product is.",
 )
-def thirty_one() -> Found:
+def thirty_one() -> Computed:
     printed = 2 * 1.999 * math.log(200)
     right = 2 * 1.99 * math.log(199)
     ours = dp.Exponential(sensitivity=1.99, epsilon=1).expected_score_bound(199)
-    return Found(
+    return Computed(
         f"printed product {printed:.2f}; the bound {right:.2f}.",
         stated=round(printed) == 31 or round(right) == 31,
         corrected=close(right, ours, 1e-6) and PRICES.size == 199,
@@ -222,10 +222,12 @@ def thirty_one() -> Found:
 
 
 @claims("After Example 1.6", HOLDS, "A better bound exists, since prices a little below a good one are good too.")
-def neighbouring_prices() -> Found:
+def neighbouring_prices() -> Computed:
     q = _revenue(np.full(1000, 0.70))
     regret = float(q.max() - softmax(q, 1 / (2 * 1.99)) @ q)
-    return Found(f"1000 people at 0.70, ε = 1: expected loss of revenue {regret:.2f}, bound 21.07.", stated=regret < 21)
+    return Computed(
+        f"1000 people at 0.70, ε = 1: expected loss of revenue {regret:.2f}, bound 21.07.", stated=regret < 21
+    )
 
 
 @claims(
@@ -234,10 +236,10 @@ def neighbouring_prices() -> Found:
     "Laplace noise is the exponential mechanism with score ‖y − f(x)‖₁.",
     "−‖y − f(x)‖₁: with + the weights have no finite integral.",
 )
-def sign_of_laplace() -> Found:
+def sign_of_laplace() -> Computed:
     plus = [2 * (math.exp(r / 2) - 1) / 0.5 for r in (10, 50)]
     minus = [2 * (1 - math.exp(-r / 2)) / 0.5 for r in (10, 50)]
-    return Found(
+    return Computed(
         f"one dimension, ε = Δ = 1, integral over ±10 and ±50: {plus[0]:.0f} and {plus[1]:.1e} with +, "
         f"{minus[0]:.4f} and "
         f"{minus[1]:.4f} with −.",
@@ -249,17 +251,17 @@ def sign_of_laplace() -> Found:
 @claims(
     "1.3, Laplace", HOLDS, "The exponential mechanism has twice the scale of Laplace noise, since the sums do not vary."
 )
-def factor_two() -> Found:
+def factor_two() -> Computed:
     y = np.linspace(-60, 61, 1211)
     loss = {rate: float(np.abs(-rate * np.abs(y) + rate * np.abs(y - 1)).max()) for rate in (0.5, 1.0)}
-    return Found(
+    return Computed(
         f"ε = Δ = 1: the loss is {loss[0.5]:.4f} at rate ε/2 and {loss[1.0]:.4f} at rate ε.",
         stated=close(loss[0.5], 0.5) and close(loss[1.0], 1),
     )
 
 
 @claims("1.3, randomized response", HOLDS, "The same for randomized response, with the number of agreements as score.")
-def response() -> Found:
+def response() -> Computed:
     y = list(itertools.product((0, 1), repeat=3))
 
     def law(x: tuple[int, ...]) -> np.ndarray:
@@ -268,7 +270,7 @@ def response() -> Found:
     loss = worst_loss(law, [(x, (1 - x[0], *x[1:])) for x in y])
     rr = dp.RandomizedResponse(epsilon=1)
     full = math.log(rr.probability / (1 - rr.probability))
-    return Found(
+    return Computed(
         f"3 people, all 8 answers, ε = 1: the loss is {loss:.4f}; randomized response with p = "
         f"{rr.probability:.4f} has "
         f"{full:.4f}.",

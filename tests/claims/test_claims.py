@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter
 
 import pytest
-from claim import CONDITIONS, FAILS, HOLDS, Claim, Found
+from claim import CONDITIONS, FAILS, HOLDS, Claim, Computed
 
 import claims
 
@@ -25,10 +25,9 @@ def test_the_computation_agrees_with_the_verdict(claim: Claim) -> None:
 @pytest.mark.parametrize("verdict", [HOLDS, CONDITIONS, FAILS])
 def test_a_wrong_verdict_is_caught(verdict: str) -> None:
     """Each verdict is refuted by the evidence for another one."""
-    right = Found("1.", True) if verdict == HOLDS else Found("1.", False, True)
-    wrong = (
-        [Found("1.", False, True), Found("1.", False)] if verdict == HOLDS else [Found("1.", True), Found("1.", False)]
-    )
+    right = Computed("1.", True) if verdict == HOLDS else Computed("1.", False, True)
+    other = Computed("1.", False, True) if verdict == HOLDS else Computed("1.", True)
+    wrong = [other, Computed("1.", False)]
     claim = dataclasses.replace(EVERYTHING[0], verdict=verdict, compute=lambda: right)
     claim.check()
     for result in wrong:

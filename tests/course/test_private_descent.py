@@ -32,8 +32,8 @@ def test_the_noise_is_that_of_the_theorem_with_twice_the_clip(kappa, rho):
     stated = [theta(h, gammas, h**kappa, 2 * 3.0, 0.5) for h in range(1, 10)]
     assert descent.noise == pytest.approx(stated)
     on_the_lattice = [
-        reach / float(loss) * descent._step / gamma
-        for reach, loss, gamma in zip(descent._sensitivities, descent._epsilons, gammas, strict=True)
+        sensitivity / float(loss) * descent._step / gamma
+        for sensitivity, loss, gamma in zip(descent._sensitivities, descent._epsilons, gammas, strict=True)
     ]
     assert on_the_lattice == pytest.approx(stated, rel=1e-5)
     assert descent.noise[0] == pytest.approx(2 * 3.0 / 0.5)

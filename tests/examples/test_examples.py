@@ -288,7 +288,7 @@ def _requirements(names: list[str]) -> set[str]:
 def test_what_an_example_imports_is_what_the_demo_installs(path):
     """After ``make demo`` every example runs: its imports, and those of the parts of dither that it uses."""
     root = FOLDER.parent
-    told = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     makefile = (root / "Makefile").read_text(encoding="utf-8")
     extras = re.search(r"^DEMO := ([a-z,-]+)$", makefile, re.MULTILINE)
     assert extras is not None
@@ -296,8 +296,8 @@ def test_what_an_example_imports_is_what_the_demo_installs(path):
     assert "--editable '.[$(DEMO)]'" in setup
     assert re.search(r"^demo: \$\(VENV\)/run.stamp$", makefile, re.MULTILINE)
     names = [
-        *told["dependencies"],
-        *(line for extra in extras[1].split(",") for line in told["optional-dependencies"][extra]),
+        *lines["dependencies"],
+        *(line for extra in extras[1].split(",") for line in lines["optional-dependencies"][extra]),
     ]
     installed = _requirements(names) | {"dither"}
     needed = {"dither.learn": "sklearn"}

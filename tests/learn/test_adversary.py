@@ -50,7 +50,7 @@ class Tape:
             before, *asked, result = self.calls[self.place]
             self.place += 1
             assert asked == [share, aligned]
-            assert [reach for _, reach in parts] == [reach for _, reach in before]
+            assert [sensitivity for _, sensitivity in parts] == [sensitivity for _, sensitivity in before]
             release(budget, parts, share, aligned=aligned)
             self.moved = max(self.moved, self.apart(budget, parts, before, aligned))
             return result
@@ -60,9 +60,9 @@ class Tape:
     @staticmethod
     def apart(budget, parts, before, aligned):
         total = Fraction(0)
-        for (new, reach), (old, _) in zip(parts, before, strict=True):
+        for (new, sensitivity), (old, _) in zip(parts, before, strict=True):
             change = [abs(int(one) - int(other)) for one, other in zip(new.ravel(), old.ravel(), strict=True)]
-            far = exactly(reach) * budget._moves(aligned)
+            far = exactly(sensitivity) * budget._moves(aligned)
             total += sum(change) / far if budget.pure else sum(one * one for one in change) / far**2
         return total
 
@@ -107,7 +107,7 @@ def test_the_tape_sees_rows_that_are_not_by_themselves(monkeypatch):
     """The twin takes the largest row away before they are summed."""
     from dither.learn import linear
 
-    monkeypatch.setattr(linear, "centred", lambda rows, _: (rows - rows.max(axis=0)) / 10)
+    monkeypatch.setattr(linear, "centered", lambda rows, _: (rows - rows.max(axis=0)) / 10)
     rows = np.zeros((50, 2))
     assert Tape(monkeypatch).of(ESTIMATORS["Mean"], (rows,), (np.vstack([rows, [[10.0, 10.0]]]),)) > 100
 

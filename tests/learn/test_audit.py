@@ -100,7 +100,7 @@ def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilo
 
 
 def unclipped(rows, norm, bits, *_):
-    """Rows in steps as :func:`dither.learn.budget.quantised` makes them, however long they are."""
+    """Rows in steps as :func:`dither.learn.budget.quantized` makes them, however long they are."""
     top = budget.steps_to_one(rows.shape[1], norm, bits)
     return np.trunc(rows * top), top
 
@@ -108,7 +108,7 @@ def unclipped(rows, norm, bits, *_):
 @pytest.mark.parametrize("name", ["Mean", "GaussianNB", "KMeans", "PCA"])
 def test_a_twin_that_does_not_clip_is_caught(name, monkeypatch):
     monkeypatch.setattr(base, "clip", lambda rows, _: rows)
-    monkeypatch.setattr(budget, "quantised", unclipped)
+    monkeypatch.setattr(budget, "quantized", unclipped)
     far = np.vstack([ROWS, [60.0, -60.0, 60.0]]), np.append(LABELS, 1), np.append(VALUES, 1.0)
     result = replay(
         fitting(name, epsilon=20), (ROWS, LABELS, VALUES), far, claim=ESTIMATORS[name](epsilon=20).guarantee
@@ -130,7 +130,9 @@ def test_a_twin_that_keeps_something_of_the_data_is_caught(name, kept):
 def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypatch):
     noisy = budget.GaussianBudget._noisy
     monkeypatch.setattr(
-        budget.GaussianBudget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1))
+        budget.GaussianBudget,
+        "_noisy",
+        lambda self, total, sensitivity, _: noisy(self, total, sensitivity, Fraction(1)),
     )
     claim = ESTIMATORS[name]().guarantee
     result = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)

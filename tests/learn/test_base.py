@@ -73,12 +73,12 @@ def test_a_fit_states_what_it_promised(estimator):
 
 @each
 def test_all_of_the_budget_and_no_more_is_spent(estimator, monkeypatch):
-    made = []
+    created = []
     monkeypatch.setattr(
-        "dither.learn.base.GaussianBudget", lambda *given: made.append(GaussianBudget(*given)) or made[-1]
+        "dither.learn.base.GaussianBudget", lambda *given: created.append(GaussianBudget(*given)) or created[-1]
     )
     clone(estimator).fit(X, y)
-    assert [budget.left for budget in made] == [0]
+    assert [budget.left for budget in created] == [0]
 
 
 @each
@@ -180,10 +180,10 @@ class Replay:
             before, same, answers = next(self.again)
             assert share == same
             loss = 0.0
-            for (sums, reach), (earlier, promised) in zip(parts, before, strict=True):
-                assert reach == promised
+            for (sums, sensitivity), (earlier, promised) in zip(parts, before, strict=True):
+                assert sensitivity == promised
                 change = np.asarray(sums, dtype=object) - np.asarray(earlier, dtype=object)
-                loss += sum((int(entry) / float(reach)) ** 2 for entry in change.ravel())
+                loss += sum((int(entry) / float(sensitivity)) ** 2 for entry in change.ravel())
             self.worst = max(self.worst, loss)
             return answers
 

@@ -29,7 +29,7 @@ def length(row: np.ndarray, order: int) -> int:
 @settings(deadline=None)
 @given(ROWS, st.floats(1e-3, 1e3), st.sampled_from([1, 2]), st.sampled_from([4, 16, 20]))
 def test_no_row_is_longer_than_its_bound(rows, norm, order, bits):
-    whole, _ = sums.quantised(rows, norm, bits, order)
+    whole, _ = sums.quantized(rows, norm, bits, order)
     assert np.array_equal(whole, np.trunc(whole))
     assert all(length(row, order) <= (1 << bits) ** order for row in whole)
 
@@ -39,16 +39,16 @@ def test_rounding_to_the_nearest_would_be_longer():
     rows = np.random.default_rng(1).normal(size=(200, 10))
     scaled = np.rint(rows / np.linalg.norm(rows, axis=1)[:, np.newaxis] * 2**16)
     assert any(length(row, 2) > 2**32 for row in scaled)
-    assert all(length(row, 2) <= 2**32 for row in sums.quantised(1e6 * rows, 1.0, 16)[0])
+    assert all(length(row, 2) <= 2**32 for row in sums.quantized(1e6 * rows, 1.0, 16)[0])
 
 
 def test_clipping_keeps_short_rows_and_directions():
-    whole, steps = sums.quantised(np.array([[0.25, -0.5], [30.0, 40.0], [0.0, 0.0]]), 1.0, 20)
+    whole, steps = sums.quantized(np.array([[0.25, -0.5], [30.0, 40.0], [0.0, 0.0]]), 1.0, 20)
     np.testing.assert_allclose(whole / steps, [[0.25, -0.5], [0.6, 0.8], [0.0, 0.0]], atol=2e-6)
 
 
 def test_a_row_beyond_all_floats_counts_as_nothing():
-    whole, _ = sums.quantised(np.array([[1e200, 1.0]]), 1.0, 20)
+    whole, _ = sums.quantized(np.array([[1e200, 1.0]]), 1.0, 20)
     assert np.array_equal(whole, [[0.0, 0.0]])
 
 
@@ -56,8 +56,8 @@ def test_sums_are_exact_in_any_order_and_over_blocks():
     rows = np.random.default_rng(2).normal(size=(2**14 + 1000, 3))
     total, _ = sums.exact_sum(rows, 2.0)
     gram, _ = sums.exact_gram(rows, 2.0)
-    small = sums.quantised(rows, 2.0, sums.VECTOR_BITS)[0].astype(np.int64)
-    fine = sums.quantised(rows, 2.0, sums.GRAM_BITS)[0].astype(np.int64)
+    small = sums.quantized(rows, 2.0, sums.VECTOR_BITS)[0].astype(np.int64)
+    fine = sums.quantized(rows, 2.0, sums.GRAM_BITS)[0].astype(np.int64)
     assert [int(entry) for entry in total] == [sum(map(int, column)) for column in small.T]
     assert np.array_equal(gram, fine.T @ fine)  # in 64-bit integers
     order = np.random.default_rng(3).permutation(len(rows))
@@ -68,10 +68,10 @@ def test_sums_are_exact_in_any_order_and_over_blocks():
 @settings(deadline=None)
 @given(ROWS, st.sampled_from([1, 2]))
 def test_one_row_moves_a_gram_matrix_by_its_reach_at_most(rows, order):
-    reach = 1 << (2 * sums.GRAM_BITS)
+    sensitivity = 1 << (2 * sums.GRAM_BITS)
     change = sums.exact_gram(rows, 1.0, order)[0] - sums.exact_gram(rows[1:], 1.0, order)[0]
     loss = Fraction(0)
-    for part, most in sums.gram_parts(change, reach, pure=order == 1):
+    for part, most in sums.gram_parts(change, sensitivity, pure=order == 1):
         loss += sum((Fraction(abs(int(entry))) / most) ** order for entry in part)
     assert loss <= 1
 

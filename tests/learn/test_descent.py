@@ -18,7 +18,14 @@ import dither as dp
 from dither.accounting import GaussianNoise, PoissonSampled, best_of, zcdp
 from dither.budget_hooks import kept_by
 from dither.errors import InvalidArgument, InvalidData, NotPrivate
-from dither.learn.descent import REACH, Factors, NoisyDescent, descend_privately, noise_for, noisy_descent
+from dither.learn.descent import (
+    GRADIENT_SENSITIVITY,
+    Factors,
+    NoisyDescent,
+    descend_privately,
+    noise_for,
+    noisy_descent,
+)
 from dither.learn.losses import Logistic, Multinomial, Squared, clipped_sum
 from dither.randomness import SYSTEM
 
@@ -34,14 +41,18 @@ def test_one_record_moves_a_sum_by_no_more_than_the_reach(data, d, k, clip):
     whole = Factors.of(X).clipped_sum(residuals, clip)
     less = Factors.of(X[1:]).clipped_sum(residuals[1:], clip)
     moved = sum(int(a - b) ** 2 for a, b in zip(whole.ravel().tolist(), less.ravel().tolist(), strict=True))
-    assert moved <= REACH**2
+    assert moved <= GRADIENT_SENSITIVITY**2
 
 
 @pytest.mark.parametrize("k", [1, 7])
 def test_the_reach_is_reached(k):
     """A long gradient along one axis fills it, to a part in 2^15: nothing is given away."""
     total = Factors.of(np.array([[-5.0, 0.0]])).clipped_sum(np.full((1, k), 1e3), 1.0)
-    assert 0.999 * REACH < math.sqrt(sum(int(one) ** 2 for one in total.ravel().tolist())) <= REACH
+    assert (
+        0.999 * GRADIENT_SENSITIVITY
+        < math.sqrt(sum(int(one) ** 2 for one in total.ravel().tolist()))
+        <= GRADIENT_SENSITIVITY
+    )
 
 
 def test_the_sum_is_the_clipped_sum_whatever_the_order():
@@ -73,8 +84,8 @@ def off(drawn, rate):
 
 
 def test_every_record_is_in_by_its_own_coin_in_every_step():
-    made = NoisyDescent(**{**PLAIN, "steps": 400}, sampling_rate=0.1)
-    drawn = coins(made, 500)
+    created = NoisyDescent(**{**PLAIN, "steps": 400}, sampling_rate=0.1)
+    drawn = coins(created, 500)
     assert off(drawn, 0.1) < 6.5
     assert off(drawn, 0.09) > 6.5
     assert off(drawn, 0.11) > 6.5
@@ -87,8 +98,8 @@ def test_every_record_is_in_by_its_own_coin_in_every_step():
 
 
 def test_dealt_records_are_in_one_step_of_every_pass():
-    made = NoisyDescent(**{**PLAIN, "steps": 20}, sampling_rate=0.1, sampling="once")
-    drawn = coins(made, 300)
+    created = NoisyDescent(**{**PLAIN, "steps": 20}, sampling_rate=0.1, sampling="once")
+    drawn = coins(created, 300)
     assert np.all(drawn[:10].sum(axis=0) == 1)
     assert np.all(drawn[10:].sum(axis=0) == 1)
     assert not np.array_equal(drawn[:10], drawn[10:])
@@ -108,8 +119,8 @@ def test_the_sampler_is_part_of_the_event():
 
 
 def test_full_batches_cost_what_one_gaussian_costs():
-    made = NoisyDescent(**PLAIN)
-    assert made.guarantee == dp.ZCDP(Fraction(10, 18)) == zcdp.guarantee(made.event)
+    created = NoisyDescent(**PLAIN)
+    assert created.guarantee == dp.ZCDP(Fraction(10, 18)) == zcdp.guarantee(created.event)
     exact = NoisyDescent(**PLAIN, delta=1e-5).guarantee
     one = dp.Gaussian(sensitivity=math.sqrt(10) / 3, epsilon=exact.epsilon, delta=1e-5)
     assert one.sigma == pytest.approx(1, rel=1e-6)
@@ -118,18 +129,18 @@ def test_full_batches_cost_what_one_gaussian_costs():
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(3.0, 0.1, 10), (1.0, 0.01, 200), (5.0, 1.0, 30)])
 def test_the_account_is_that_of_dp_accounting(noise, rate, steps):
-    made = NoisyDescent(**{**PLAIN, "noise_multiplier": noise, "steps": steps}, sampling_rate=rate, delta=1e-5)
+    created = NoisyDescent(**{**PLAIN, "noise_multiplier": noise, "steps": steps}, sampling_rate=rate, delta=1e-5)
     event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
     by_loss = pld.PLDAccountant(value_discretization_interval=1e-3).compose(event, steps).get_epsilon(1e-5)
     by_order = rdp.RdpAccountant().compose(event, steps).get_epsilon(1e-5)
-    assert made.guarantee.epsilon == pytest.approx(by_loss, rel=0.02)
-    assert made.guarantee.epsilon <= by_order * (1 + 1e-6)
+    assert created.guarantee.epsilon == pytest.approx(by_loss, rel=0.02)
+    assert created.guarantee.epsilon <= by_order * (1 + 1e-6)
 
 
 @pytest.mark.slow
 def test_noise_for_is_the_least_that_keeps_to_the_guarantee():
     for rate in (1.0, 0.05):
-        noise = noise_for(1, 1e-5, steps=8, rate=rate)
+        noise = noise_for(1, 1e-5, steps=8, sampling_rate=rate)
 
         def cost(noise, rate=rate):
             event = 8 * (PoissonSampled(GaussianNoise(noise), rate) if rate < 1 else GaussianNoise(noise))
@@ -139,8 +150,8 @@ def test_noise_for_is_the_least_that_keeps_to_the_guarantee():
 
 
 def test_the_noise_is_as_wide_as_it_says():
-    made = NoisyDescent(steps=20, step=1.0, clip=2.0, noise_multiplier=3.0, size=10.0)
-    trace = made.run(FlatLoss(), np.ones((50, 200)), np.zeros(50), start=np.zeros(200))
+    created = NoisyDescent(steps=20, step=1.0, clip=2.0, noise_multiplier=3.0, size=10.0)
+    trace = created.run(FlatLoss(), np.ones((50, 200)), np.zeros(50), start=np.zeros(200))
     spread = float(np.diff(trace.iterates, axis=0).std()) * 10 / 2
     # the variance of 4000 normal numbers: 6.5 standard errors are 15 %
     for scale, passes in ((3.0, True), (3.0 * 0.8, False), (3.0 * 1.25, False)):
@@ -160,8 +171,8 @@ def test_it_learns(rate):
     X = np.column_stack([np.ones(4000), rng.normal(size=4000)])
     y = (rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 1]))).astype(float)
     noise = noise_for(1, 1e-5, steps=60) if rate == 1 else 40.0
-    made = {"clip": 1.0, "step": 4.0, "size": 4000, "sampling_rate": rate, "delta": 1e-5}
-    result = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=60, noise_multiplier=noise, **made)
+    created = {"clip": 1.0, "step": 4.0, "size": 4000, "sampling_rate": rate, "delta": 1e-5}
+    result = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=60, noise_multiplier=noise, **created)
     # noise in the last average: some 0.05 a coordinate; the slope is near 2
     assert 1 < result.average[1] < 3
     assert abs(result.average[0]) < 0.7
@@ -181,7 +192,7 @@ def test_a_noiseless_release_is_plain_clipped_descent():
 
 
 def test_a_ledger_scope_is_charged_once():
-    made, spent = NoisyDescent(**PLAIN), []
+    created, spent = NoisyDescent(**PLAIN), []
 
     class Keeper:
         def spend(self, what, compute, *, private):
@@ -189,7 +200,7 @@ def test_a_ledger_scope_is_charged_once():
             return compute()
 
     with kept_by(Keeper()):
-        made.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
+        created.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
     assert spent == [(dp.ZCDP(Fraction(10, 18)), True)]
 
 
@@ -239,7 +250,7 @@ def test_the_noise_found_is_the_smallest(epsilon, delta, steps, rate):
 
 
 def test_delta_alone_may_pay_for_all_steps():
-    assert noise_for(1, 1e-5, steps=1, rate=1e-6) < 0.02
+    assert noise_for(1, 1e-5, steps=1, sampling_rate=1e-6) < 0.02
 
 
 def test_a_guarantee_that_no_accountant_can_show_is_refused(monkeypatch):
@@ -249,4 +260,4 @@ def test_a_guarantee_that_no_accountant_can_show_is_refused(monkeypatch):
     monkeypatch.setattr("dither.learn.descent.renyi", SimpleNamespace(guarantee=refuse))
     monkeypatch.setattr("dither.learn.descent.best_of", refuse)
     with pytest.raises(dp.NotPrivate, match="none can"):
-        noise_for(1, 1e-5, steps=10, rate=0.1)
+        noise_for(1, 1e-5, steps=10, sampling_rate=0.1)

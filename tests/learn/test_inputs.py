@@ -171,9 +171,9 @@ class Sums:
         """How far one release is from that of the neighbor, in reaches: two records at most, one taken, one added."""
         moves = [0.0]
         for new, old in zip(self.seen, self.first, strict=True):
-            for (total, reach), (before, _) in zip(new, old, strict=True):
+            for (total, sensitivity), (before, _) in zip(new, old, strict=True):
                 change = (np.asarray(total, dtype=float) - np.asarray(before, dtype=float)).ravel()
-                moves.append(float(np.linalg.norm(change)) / float(reach))
+                moves.append(float(np.linalg.norm(change)) / float(sensitivity))
         return max(moves)
 
 

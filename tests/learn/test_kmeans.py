@@ -1,4 +1,4 @@
-"""Private k-means: better than one centre, within its budget, and usable on whatever it is given."""
+"""Private k-means: better than one center, within its budget, and usable on whatever it is given."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dither.accounting import best_of
 from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.learn.budget import GaussianBudget
-from dither.learn.kmeans import KMeans, _normal_centres, private_centres, squared_distances
+from dither.learn.kmeans import KMeans, _normal_centres, private_centers, squared_distances
 from dither.learn.linear import LinearRegression
 from dither.randomness import SeededSource
 from learn.conformance import failed
@@ -37,9 +37,9 @@ def model(clusters=3, **changed):
     return KMeans(clusters, **{"epsilon": 1, "bounds": (0, 10), **changed})
 
 
-def spread(rows, centres):
-    """The sum of the squared distances to the nearest centre; distances by SciPy."""
-    return float((cdist(rows, centres) ** 2).min(axis=1).sum())
+def spread(rows, centers):
+    """The sum of the squared distances to the nearest center; distances by SciPy."""
+    return float((cdist(rows, centers) ** 2).min(axis=1).sum())
 
 
 def test_scikit_learn_accepts_it():
@@ -65,7 +65,7 @@ def test_groups_are_found(delta, neighbors):
     [(load_iris, 3, IRIS, 3, 0.7), (load_iris, 3, IRIS, 1, 0.85), (load_digits, 10, [(0, 16)] * 64, 1, 0.85)],
 )
 def test_public_data_have_less_spread_than_around_one_centre(load, clusters, bounds, epsilon, most):
-    """In units of that of one centre, mean over ten fits: some 0.2, 0.3 and 0.7; not private 0.18, 0.18 and 0.54."""
+    """In units of that of one center, mean over ten fits: some 0.2, 0.3 and 0.7; not private 0.18, 0.18 and 0.54."""
     X = load().data
     lower, upper = np.array(bounds, dtype=float).T
     unit = (upper - lower) / 2
@@ -85,7 +85,7 @@ def test_where_there_are_no_groups_none_are_gained():
 
 def test_with_noise_only_it_is_one_centre():
     """Nine times in ten; of forty, fewer than half do not happen."""
-    result = [made for made in (model(epsilon=0.01).fit(ROWS[:50]) for _ in range(40)) if made.n_iter_ == 0]
+    result = [created for created in (model(epsilon=0.01).fit(ROWS[:50]) for _ in range(40)) if created.n_iter_ == 0]
     assert len(result) >= 20
     assert np.ptp(result[0].cluster_centers_, axis=0) == pytest.approx(np.zeros(3))
 
@@ -107,7 +107,7 @@ def test_a_pure_fit_spends_exactly_epsilon():
 @pytest.mark.parametrize("n", [5, 300, 3000])
 def test_all_of_the_budget_is_spent(n):
     budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
-    private_centres(np.clip(ROWS[:n] / 5 - 1, -1, 1), 4, budget)
+    private_centers(np.clip(ROWS[:n] / 5 - 1, -1, 1), 4, budget)
     assert budget.left == 0
 
 
@@ -202,11 +202,11 @@ def test_the_twin_is_that_of_scikit_learn():
 
 
 def test_distances_are_those_of_scipy_and_of_each_row_by_itself():
-    rows, centres = RNG.normal(size=(57, 9)), RNG.normal(size=(4, 9))
-    result = squared_distances(rows, centres)
-    assert result == pytest.approx(cdist(rows, centres) ** 2)
+    rows, centers = RNG.normal(size=(57, 9)), RNG.normal(size=(4, 9))
+    result = squared_distances(rows, centers)
+    assert result == pytest.approx(cdist(rows, centers) ** 2)
     for some in (slice(1), slice(3, 20), slice(None, None, 7)):
-        assert np.array_equal(squared_distances(rows[some].copy(), centres), result[some])
+        assert np.array_equal(squared_distances(rows[some].copy(), centers), result[some])
 
 
 def test_the_start_is_that_of_the_normal_law():

@@ -162,7 +162,7 @@ def test_clipping_left_out_would_be_seen(monkeypatch):
         return np.trunc(rows * top), top
 
     monkeypatch.setattr(base, "clip", lambda rows, _: rows)
-    monkeypatch.setattr(sums, "quantised", unclipped)
+    monkeypatch.setattr(sums, "quantized", unclipped)
     other = np.vstack([ROWS, [100.0, -100.0, 100.0]]), np.append(LABELS, 1), np.append(VALUES, 1.0)
     for name in ("GaussianNB", "KMeans"):
         made(name, epsilon=9).fit(*other[:2])

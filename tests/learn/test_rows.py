@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.learn.budget import quantised
+from dither.learn.budget import quantized
 from dither.learn.descent import Factors
 from dither.learn.losses import Huber, Logistic, Multinomial, SmoothHinge, Squared, softmax
 from dither.learn.rows import project, row_norms, row_sums
@@ -32,7 +32,7 @@ def alike(function, *columns):
 
 
 def _on_lattice(order, rows):
-    return quantised(rows, 1.0, 16, order)[0]
+    return quantized(rows, 1.0, 16, order)[0]
 
 
 @settings(max_examples=40)

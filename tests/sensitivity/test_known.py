@@ -68,7 +68,7 @@ class TestEveryPairOfSmallTables:
 
     @pytest.mark.parametrize("n", [2, 3, 4])
     def test_variance_is_never_moved_farther_and_the_limit_is_reached(self, n, bounds, relation):
-        stated = sensitivity.variance(n=n, bounds=bounds, neighbors=relation)
+        stated = sensitivity.var(n=n, bounds=bounds, neighbors=relation)
         result = largest_move(variance, bounds, n, relation)
         assert result <= Fraction(stated)
         assert float(result) == pytest.approx(stated, rel=1e-9)
@@ -90,13 +90,13 @@ class TestEveryPairOfSmallTables:
     @pytest.mark.parametrize("n", [1, 2, 3, 4])
     @pytest.mark.parametrize(
         ("stated", "f"),
-        [(sensitivity.minimum, min), (sensitivity.maximum, max), (sensitivity.median, statistics.median)],
+        [(sensitivity.min, min), (sensitivity.max, max), (sensitivity.median, statistics.median)],
     )
     def test_order_statistics_are_never_moved_farther(self, n, bounds, relation, stated, f):
         assert largest_move(f, bounds, n, relation) <= Fraction(stated(bounds=bounds, neighbors=relation))
 
     def test_order_statistics_reach_the_limit(self, bounds, relation):
-        for stated, f in ((sensitivity.minimum, min), (sensitivity.maximum, max)):
+        for stated, f in ((sensitivity.min, min), (sensitivity.max, max)):
             reached = float(largest_move(f, bounds, 1, relation))
             assert reached == pytest.approx(stated(bounds=bounds, neighbors=relation), rel=1e-9)
 
@@ -135,12 +135,12 @@ def test_hypothesis_finds_no_neighbors_that_exceed_any_sensitivity(pair):
     one, two = tuple(map(Fraction, x)), tuple(map(Fraction, y))
     n = len(x)
     assert abs(mean(one) - mean(two)) <= Fraction(sensitivity.mean(n=n, bounds=bounds, neighbors=relation))
-    spread = sensitivity.variance(n=n, bounds=bounds, neighbors=relation)
+    spread = sensitivity.var(n=n, bounds=bounds, neighbors=relation)
     assert abs(variance(one) - variance(two)) <= Fraction(spread)
     assert abs(sum(one) - sum(two)) <= Fraction(sensitivity.sum(bounds=bounds, neighbors=relation))
     deviation = sensitivity.std(n=n, bounds=bounds, neighbors=relation)
     assert abs(math.sqrt(variance(one)) - math.sqrt(variance(two))) <= deviation * (1 + 1e-9)
-    for stated, f in ((sensitivity.minimum, min), (sensitivity.maximum, max), (sensitivity.median, statistics.median)):
+    for stated, f in ((sensitivity.min, min), (sensitivity.max, max), (sensitivity.median, statistics.median)):
         assert abs(f(one) - f(two)) <= Fraction(stated(bounds=bounds, neighbors=relation))
     assert abs(sum(v > bounds[0] for v in x) - sum(v > bounds[0] for v in y)) <= sensitivity.count(neighbors=relation)
 
@@ -176,9 +176,9 @@ def test_a_wrong_relation_is_refused(bad):
         lambda: sensitivity.count(neighbors=bad),
         lambda: sensitivity.sum(bounds=(0, 1), neighbors=bad),
         lambda: sensitivity.mean(n=3, bounds=(0, 1), neighbors=bad),
-        lambda: sensitivity.variance(n=3, bounds=(0, 1), neighbors=bad),
+        lambda: sensitivity.var(n=3, bounds=(0, 1), neighbors=bad),
         lambda: sensitivity.std(n=3, bounds=(0, 1), neighbors=bad),
-        lambda: sensitivity.minimum(bounds=(0, 1), neighbors=bad),
+        lambda: sensitivity.min(bounds=(0, 1), neighbors=bad),
         lambda: sensitivity.histogram(neighbors=bad),
     ):
         with pytest.raises(DitherError, match=r"neighbors: expected .* got .* Fix: "):
@@ -187,7 +187,7 @@ def test_a_wrong_relation_is_refused(bad):
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, None, True, "3"])
 def test_a_wrong_number_of_records_is_refused(n):
-    for f in (sensitivity.mean, sensitivity.variance, sensitivity.std):
+    for f in (sensitivity.mean, sensitivity.var, sensitivity.std):
         with pytest.raises(DitherError, match=r"n: expected .* got .* Fix: "):
             f(n=n, bounds=(0, 1), neighbors=ReplaceOne)
 

@@ -19,7 +19,7 @@ ANSWERS = {
     "sum": lambda **more: stats.sum(X, (0, 6), 1, **more),
     "sum of floats": lambda **more: stats.sum(X / 2, (0, 3), 1, **more),
     "mean": lambda **more: stats.mean(X, (0, 6), 1, **more),
-    "variance": lambda **more: stats.variance(X, (0, 6), 1, **more),
+    "variance": lambda **more: stats.var(X, (0, 6), 1, **more),
     "std": lambda **more: stats.std(X, (0, 6), 1, **more),
     "median": lambda **more: stats.median(X, (0, 6), 1, **more),
     "min": lambda **more: stats.min(X / 2, (0, 3), 1, **more),

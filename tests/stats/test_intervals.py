@@ -21,7 +21,7 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "sum": (lambda x, **more: stats.sum(x, (0, TOP), 1, **more), np.sum, {}),
     "mean": (lambda x, **more: stats.mean(x, (0, TOP), 1, **more), np.mean, {}),
     "mean, delta": (lambda x, **more: stats.mean(x, (0, TOP), 1, 0.05, **more), np.mean, {}),
-    "variance": (lambda x, **more: stats.variance(x, (0, TOP), 1, **more), lambda x: np.var(x, ddof=1), {}),
+    "variance": (lambda x, **more: stats.var(x, (0, TOP), 1, **more), lambda x: np.var(x, ddof=1), {}),
     "std": (lambda x, **more: stats.std(x, (0, TOP), 1, **more), lambda x: np.std(x, ddof=1), {}),
 }
 
@@ -61,10 +61,10 @@ def test_an_interval_of_a_mean_with_gaussian_noise_holds_as_often_as_it_says(rel
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 500])
-@pytest.mark.parametrize("statistic", [stats.variance, stats.std])
+@pytest.mark.parametrize("statistic", [stats.var, stats.std])
 def test_an_interval_of_the_bounded_method_holds_as_often_as_it_says(statistic, n):
     x = data(False, n)
-    truth = float(np.var(x, ddof=1) if statistic is stats.variance else np.std(x, ddof=1))
+    truth = float(np.var(x, ddof=1) if statistic is stats.var else np.std(x, ddof=1))
     assert hits(lambda: statistic(x, (0, TOP), 1, method="bounded"), truth) >= FEWEST
 
 

@@ -16,7 +16,7 @@ from dither.stats.moments import noise
 
 FALSE_ALARM = 1e-9
 BOTH = [AddRemove, ReplaceOne]
-NUMBERS = [stats.sum, stats.mean, stats.variance, stats.std]
+NUMBERS = [stats.sum, stats.mean, stats.var, stats.std]
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 tricky = st.one_of(
@@ -81,7 +81,7 @@ def test_the_same_with_a_delta_in_the_norm_of_the_noise_that_is_chosen(statistic
 def test_the_bounded_method_is_paid_for_and_its_limits_do_not_follow_the_data(pair, paid):
     x, y, bounds, relation = pair
     if relation is ReplaceOne:
-        one, two = (paid(lambda z=z: stats.variance(z, bounds=bounds, epsilon=1, method="bounded")) for z in (x, y))
+        one, two = (paid(lambda z=z: stats.var(z, bounds=bounds, epsilon=1, method="bounded")) for z in (x, y))
         assert one.covers(two)
         assert (one.mechanism.lower, one.mechanism.upper) == (two.mechanism.lower, two.mechanism.upper)
         assert all(item.vector[0] <= Fraction(item.mechanism.upper) for item in (one, two))
@@ -90,7 +90,7 @@ def test_the_bounded_method_is_paid_for_and_its_limits_do_not_follow_the_data(pa
 @given(pair=neighbors())
 def test_a_bernstein_vector_moves_by_exactly_its_sensitivity_when_a_record_leaves(pair, paid):
     x, _, bounds, _ = pair
-    for statistic in (stats.mean, stats.variance):
+    for statistic in (stats.mean, stats.var):
         one, two = (paid(lambda z=z, f=statistic: f(z, bounds, 1, neighbors=AddRemove)) for z in (x, x[:-1]))
         assert sum(abs(a - b) for a, b in zip(one.vector, two.vector, strict=True)) == one.sensitivity
         assert all(item >= 0 for item in (*one.vector, *two.vector))
@@ -149,7 +149,7 @@ def test_the_exact_values_of_integers_are_the_textbook_ones(entries, paid):
     spread = sum((v - middle) ** 2 for v in truth) / (len(truth) - 1)
     assert paid(lambda: stats.sum(x, (-50, 50), 1)).vector == [sum(truth)]
     assert paid(lambda: stats.mean(x, (-50, 50), 1)).vector == [middle]
-    assert paid(lambda: stats.variance(x, (-50, 50), 1)).vector == [spread]
+    assert paid(lambda: stats.var(x, (-50, 50), 1)).vector == [spread]
     above, below = paid(lambda: stats.mean(x, (-50, 50), 1, neighbors=AddRemove)).vector
     assert above / (above + below) * 100 - 50 == middle
 
@@ -171,7 +171,7 @@ def test_variance_and_deviation_never_leave_their_domain(relation, data):
     methods = ("clamped", "bounded") if relation is ReplaceOne else ("clamped",)
     for _ in range(40):
         for method in methods:
-            spread = stats.variance(np.array(data), (0, 10), 0.1, neighbors=relation, method=method)
+            spread = stats.var(np.array(data), (0, 10), 0.1, neighbors=relation, method=method)
             deviation = stats.std(np.array(data), (0, 10), 0.1, neighbors=relation, method=method)
             assert 0 <= spread <= 50.001
             assert 0 <= deviation <= math.sqrt(50.001)

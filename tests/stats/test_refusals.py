@@ -21,7 +21,7 @@ BOTH = [AddRemove, ReplaceOne]
 BOUNDED: dict[str, Any] = {
     "sum": stats.sum,
     "mean": stats.mean,
-    "variance": stats.variance,
+    "variance": stats.var,
     "std": stats.std,
     "histogram": stats.histogram,
     "median": stats.median,
@@ -98,7 +98,9 @@ def test_wrong_epsilon(name, epsilon):
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_missing_epsilon(name):
-    refused(lambda: BOUNDED[name](DATA, bounds=(0, 9)))
+    refused(lambda: BOUNDED[name](DATA, bounds=(0, 9), epsilon=None))
+    with pytest.raises(TypeError, match=r"epsilon|bounds"):
+        getattr(stats, {"variance": "var"}.get(name, name))(DATA)
 
 
 @pytest.mark.parametrize("name", WITH_DELTA)
@@ -194,7 +196,7 @@ def test_an_empty_table_is_refused_only_where_its_size_is_public(name, empty):
 
 
 def test_one_record_has_no_sample_variance_where_the_size_is_public():
-    for statistic in (stats.variance, stats.std):
+    for statistic in (stats.var, stats.std):
         refused(lambda f=statistic: f([SENTINEL], bounds=(0, 9), epsilon=1))
         statistic([SENTINEL], bounds=(0, 9), epsilon=1, neighbors=AddRemove)
 

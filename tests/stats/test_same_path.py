@@ -16,7 +16,7 @@ STATISTICS: dict[str, Any] = {
     "sum": lambda x, **more: stats.sum(x, (0, 9), 1, **more),
     "mean": lambda x, **more: stats.mean(x, (0, 9), 1, **more),
     "mean with delta": lambda x, **more: stats.mean(x, (0, 9), 1, 1e-3, **more),
-    "variance": lambda x, **more: stats.variance(x, (0, 9), 1, **more),
+    "variance": lambda x, **more: stats.var(x, (0, 9), 1, **more),
     "std": lambda x, **more: stats.std(x, (0, 9), 1, **more),
     "median": lambda x, **more: stats.median(x, (0, 9), 1, **more),
     "min": lambda x, **more: stats.min(x, (0, 9), 1, **more),

@@ -71,6 +71,12 @@ class Accountant:
     def __repr__(self) -> str:
         return self.name
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__qualname__)
+
 
 class Basic(Accountant):
     """Losses add up, deltas too. Events that need a delta share evenly what is left of it.

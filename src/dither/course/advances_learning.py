@@ -264,7 +264,7 @@ RESULTS = (
             "one that its neighbor cannot give."
         ),
         "dither.learn.noisy_descent",
-        "round(dp.learn.noise_for(1, 1e-5, steps=100, rate=0.01), 2)",
+        "round(dp.learn.noise_for(1, 1e-5, steps=100, sampling_rate=0.01), 2)",
         "0.9",
     ),
     Result(

@@ -77,10 +77,10 @@ class Result:
         <class 'dither.Laplace'>
         """
         package, *names = self.where.split(".")
-        found: Any = importlib.import_module(package)
+        value: Any = importlib.import_module(package)
         for name in names:
-            found = getattr(found, name)
-        return found
+            value = getattr(value, name)
+        return value
 
     def run(self) -> Any:
         """The value of the example, computed now.

@@ -33,12 +33,12 @@ _LARGEST = 1 << 996
 @spends_arguments
 def release(
     x: Any,
-    bounds: Any = None,
-    epsilon: float | None = None,
+    bounds: Any,
+    epsilon: float,
     method: Method = "histogram",
+    *,
     bins: int | Sequence[int] | None = None,
     points: int | None = None,
-    *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
@@ -19,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Density:
+class Density(ComparedByValue):
     """Probabilities of the bins of a grid, uniform inside each bin; a function of one private release.
 
     >>> import dither as dp

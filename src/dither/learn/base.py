@@ -331,10 +331,10 @@ def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     return np.clip(rows, *limits)
 
 
-def centred(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
+def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     """Rows inside the limits as places between -1 and 1.
 
-    >>> centred(np.array([[0.0, 7.5]]), limits_of([(0, 1), (5, 10)], 2))
+    >>> centered(np.array([[0.0, 7.5]]), limits_of([(0, 1), (5, 10)], 2))
     array([[-1.,  0.]])
     """
     lower, upper = limits
@@ -348,7 +348,7 @@ __all__ = [
     "PrivateEstimator",
     "Released",
     "UnsupervisedEstimator",
-    "centred",
+    "centered",
     "clip",
     "limits_of",
 ]

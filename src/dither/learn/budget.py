@@ -163,7 +163,7 @@ class GaussianBudget(Stateful):
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:
-    """How many steps of :func:`quantised` make 1.
+    """How many steps of :func:`quantized` make 1.
 
     >>> round(steps_to_one(2, 0.5, 4), 6)
     32.0
@@ -171,7 +171,7 @@ def steps_to_one(columns: int, norm: float, bits: int) -> float:
     return float(1 << bits) * (1 - (columns + 8) * 2.0**-52) / norm
 
 
-def quantised(
+def quantized(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
     """Rows clipped to ``norm`` as rows of whole numbers with norm at most ``2**bits``, and how many steps make 1;
@@ -182,7 +182,7 @@ def quantised(
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
     8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. Each row is treated by itself.
 
-    >>> quantised(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
+    >>> quantized(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
     array([[ 9., 12.],
            [ 3.,  0.]])
     """
@@ -214,7 +214,7 @@ def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, floa
     >>> round(float(total[0]) / steps, 4)
     4.0
     """
-    total = _summed(rows, lambda part: quantised(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
+    total = _summed(rows, lambda part: quantized(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
     return total, steps_to_one(rows.shape[1], norm, VECTOR_BITS)
 
 
@@ -227,7 +227,7 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
     """
 
     def squares(part: Floats) -> Floats:
-        whole = quantised(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
+        whole = quantized(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
         return whole.T @ whole
 
     return _summed(rows, squares), steps_to_one(rows.shape[1], norm, GRAM_BITS) ** 2
@@ -317,7 +317,7 @@ def noisy_moments(
 
     def both(part: Floats) -> Floats:
         inside = np.clip(part, -1.0, 1.0)
-        whole, _ = quantised(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
+        whole, _ = quantized(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
         return np.asarray(whole.sum(axis=0))
 
     total, steps = _summed(places, both), steps_to_one(2 * columns, norm, VECTOR_BITS)

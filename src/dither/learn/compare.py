@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
+from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
 from dither.learn.budget import Floats
 from dither.learn.spent import total_spent
@@ -21,11 +22,11 @@ _WARNING = "not private: scores of the data themselves"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(ComparedByValue):
     """Scores of all repeats: ``scores[i, j]`` at ``epsilons[i]`` on split j, ``baseline[j]`` without privacy.
 
-    >>> found = Comparison("Ridge", (0.5, 1.0), np.array([[0.5, 0.7], [0.8, 0.8]]), np.array([0.9, 0.9]))
-    >>> print(found)
+    >>> comparison = Comparison("Ridge", (0.5, 1.0), np.array([[0.5, 0.7], [0.8, 0.8]]), np.array([0.9, 0.9]))
+    >>> print(comparison)
     Ridge, 2 repeats (not private: scores of the data themselves)
          epsilon      mean       std    lowest   highest
              0.5    0.6000    0.1414    0.5000    0.7000

@@ -12,9 +12,9 @@ nothing is amplified then, and a pass costs one step.
 
 >>> from dither.learn.losses import Logistic
 >>> X, y = np.array([[1.0, 0.2], [1.0, 0.9]] * 500), np.array([0.0, 1.0] * 500)
->>> found = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=50, clip=0.5, noise_multiplier=20, step=10.0,
+>>> trace = noisy_descent(Logistic(), X, y, start=np.zeros(2), steps=50, clip=0.5, noise_multiplier=20, step=10.0,
 ...                       size=1000)
->>> found.iterates.shape
+>>> trace.iterates.shape
 (51, 2)
 """
 
@@ -37,7 +37,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate,
 from dither.exact import decimal, root_up, up
 from dither.exact.search import crossing
 from dither.guarantees import ApproxDP, Guarantee
-from dither.learn.budget import quantised
+from dither.learn.budget import quantized
 from dither.learn.gd import Schedule, Trace, read_records, start_of
 from dither.learn.losses import Floats, Loss
 from dither.learn.rows import row_norms, whole_product
@@ -47,7 +47,7 @@ from dither.randomness import Source, bernoulli, resolve, uniform_integers
 Integers = NDArray[np.int64]
 
 GRADIENT_BITS = 16
-REACH = 1 << (2 * GRADIENT_BITS)
+GRADIENT_SENSITIVITY = 1 << (2 * GRADIENT_BITS)
 """The Frobenius norm, in steps of the lattice, that no gradient is longer than."""
 
 _ROWS = 1 << 14  # below 2^21, so that sums in floats are exact; and fits the cache
@@ -76,7 +76,7 @@ class Factors:
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
         long = row_norms(scaled)
-        directions, unit = quantised(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
+        directions, unit = quantized(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
         with np.errstate(over="ignore"):
             return cls(directions, long * high, unit)
 
@@ -94,8 +94,9 @@ class Factors:
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
         """The sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.
 
-        *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``REACH``. *Why.* Its
-        part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and residual are.
+        *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``GRADIENT_SENSITIVITY``.
+        *Why.* Its part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and
+        residual are.
 
         >>> Factors.of(np.array([[3.0, 4.0]])).clipped_sum(np.array([7.0]), clip=1.0)
         array([[2576901735],
@@ -110,7 +111,7 @@ class Factors:
         with np.errstate(over="ignore", invalid="ignore"):
             parts = parts * norms[:, np.newaxis]
         parts[~np.isfinite(parts)] = 0.0  # too long for floats: such a record counts as none
-        whole, _ = quantised(parts, clip, GRADIENT_BITS)
+        whole, _ = quantized(parts, clip, GRADIENT_BITS)
         total = np.zeros((directions.shape[1], whole.shape[1]), dtype=np.int64)
         for start in range(0, len(whole), _ROWS):
             block = slice(start, start + _ROWS)
@@ -119,7 +120,7 @@ class Factors:
 
     def steps_to_one(self, clip: float, scores: int) -> float:
         """How many steps of the lattice of :meth:`clipped_sum` make a gradient of length 1."""
-        return self.unit * quantised(np.zeros((1, scores)), clip, GRADIENT_BITS)[1]
+        return self.unit * quantized(np.zeros((1, scores)), clip, GRADIENT_BITS)[1]
 
 
 Release = Callable[[Integers], Floats]
@@ -228,7 +229,9 @@ class NoisyDescent:
     def mechanism(self) -> Gaussian:
         """The noise of one step."""
         multiplier = decimal(self.noise_multiplier, "noise_multiplier")
-        return Gaussian(REACH, rho=cast(float, 1 / (2 * multiplier * multiplier)))  # exact numbers are floats to it
+        return Gaussian(
+            GRADIENT_SENSITIVITY, rho=cast(float, 1 / (2 * multiplier * multiplier))
+        )  # exact numbers are floats to it
 
     @property
     def event(self) -> Event:
@@ -324,23 +327,23 @@ def noisy_descent(
     ...               noise_multiplier=4, size=500, sampling_rate=0.1, delta=1e-5).iterates.shape
     (21, 1)
     """
-    made = NoisyDescent(
+    descent = NoisyDescent(
         steps, step, clip, noise_multiplier, size, sampling_rate, sampling=sampling, delta=delta, momentum=momentum
     )
-    return made.run(loss, X, y, start, source=source)
+    return descent.run(loss, X, y, start, source=source)
 
 
-def noise_for(epsilon: float, delta: float, steps: int, rate: float = 1.0) -> float:
+def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1.0) -> float:
     """The smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to 1e-5.
 
-    ``rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact. Samples
-    never need more noise than full batches, up to the rounding of the accountants, so the search goes down from there,
-    to about 1/64 at the least: with few steps at a small rate delta alone may pay for all of them.
+    ``sampling_rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
+    Samples never need more noise than full batches, up to the rounding of the accountants, so the search goes down
+    from there, to about 1/64 at the least: with few steps at a small rate delta alone may pay for all of them.
 
-    >>> round(noise_for(1, 1e-5, steps=100), 3), round(noise_for(1, 1e-5, steps=100, rate=0.01), 2)
+    >>> round(noise_for(1, 1e-5, steps=100), 3), round(noise_for(1, 1e-5, steps=100, sampling_rate=0.01), 2)
     (37.306, 0.9)
     """
-    count, share = arguments.whole(steps, "steps"), arguments.rate(rate)
+    count, share = arguments.whole(steps, "steps"), arguments.rate(sampling_rate)
     ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
     full = up(ratio * root_up(Fraction(count), _BITS))
     if share == 1:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dither import arguments
+from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.learn import inputs
 from dither.learn.losses import Floats, Loss
@@ -49,8 +50,8 @@ class Schedule:
         return np.asarray(self.first * (1.0 + np.arange(count)) ** -self.rho)
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, eq=False)
+class Trace(ComparedByValue):
     """What a descent went through: ``iterates`` beta[0], ..., beta[N] and ``steps`` gamma[0], ..., gamma[N-1].
 
     >>> Trace(np.array([[1.0], [0.5], [0.25]]), np.array([1.0, 3.0])).average

@@ -1,4 +1,4 @@
-"""Noisy counts and mean rows of groups of records: classes of a classifier, clusters around centres.
+"""Noisy counts and mean rows of groups of records: classes of a classifier, clusters around centers.
 
 A record is in one group and adds to no other, so the sums of all groups together move as far as one row is long: any
 number of groups costs what one does.

@@ -1,25 +1,25 @@
 """Private k-means: Lloyd's steps on noisy sums, from a start that the noisy mean and covariance give.
 
-The start is the centres of a normal law: the mean and the covariance matrix of the rows are released, what is noise in
+The start is the centers of a normal law: the mean and the covariance matrix of the rows are released, what is noise in
 its eigenvalues is taken away, and k-means is run, without any data, on fixed points that have the law which is left.
-So the centres are as spread as the data are, and along them; where there is nothing but noise the law is a point, and
-so is the start: one centre. Then come Lloyd's steps. A record is given to the nearest centre, and adds to its count
-and, clipped, its difference from that centre. A centre moves by the mean difference, as far as that is not noise.
+So the centers are as spread as the data are, and along them; where there is nothing but noise the law is a point, and
+so is the start: one center. Then come Lloyd's steps. A record is given to the nearest center, and adds to its count
+and, clipped, its difference from that center. A center moves by the mean difference, as far as that is not noise.
 
 Everything is a rule in public numbers and noisy ones. In places between -1 and 1, with s the deviation of the noise of
-the whole budget in units of one person, d features, k centres and n a noisy count, ``w = s sqrt(d) / n`` (for pure
+the whole budget in units of one person, d features, k centers and n a noisy count, ``w = s sqrt(d) / n`` (for pure
 epsilon-DP ``s d / n``) says how weak the data are:
 
 1. n, from 2 % of the budget.
 2. The mean, from 8 w of it, between 5 % and a half, moved toward the middle of the bounds as the noise asks for; rows
    are clipped to 0.6 of the longest if w is above 0.03. If w is above 0.15 there is nothing to be found but the mean:
-   it gets the whole budget, and all centres are there.
+   it gets the whole budget, and all centers are there.
 3. A length to clip to (:func:`~dither.learn.groups.typical_length`), from 2 %; 0.35 of the longest if n is too small
    for that. The covariance of differences clipped to it, from 30 %.
 4. Steps with what is left, shared evenly: ``(n / (8 k s))^2`` of them, between 1 and 6; a tenth of each for the counts.
    They stay on the principal axes with a variance above the noise of a step: others would cost more than they explain.
 
-Which centre is nearest is computed for each row by itself (see :mod:`dither.learn.rows`): what one record adds must not
+Which center is nearest is computed for each row by itself (see :mod:`dither.learn.rows`): what one record adds must not
 depend on the others, to the last bit.
 """
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
-from dither.learn.base import Released, UnsupervisedEstimator, centred, limits_of
+from dither.learn.base import Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import Floats, GaussianBudget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.rows import project
@@ -66,7 +66,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
     Parameters
     ----------
     n_clusters
-        The number of centres, k.
+        The number of centers, k.
     epsilon, delta
         The guarantee of one fit.
     bounds
@@ -108,17 +108,17 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
-        centres, steps = private_centres(centred(rows, (lower, upper)), self.n_clusters, budget)
-        return {"cluster_centers_": (lower + upper) / 2 + centres * (upper - lower) / 2, "n_iter_": steps}
+        centers, steps = private_centers(centered(rows, (lower, upper)), self.n_clusters, budget)
+        return {"cluster_centers_": (lower + upper) / 2 + centers * (upper - lower) / 2, "n_iter_": steps}
 
     def _places(self, X: Any) -> tuple[Floats, Floats]:
-        """Rows, not clipped, and centres in the units of the bounds."""
+        """Rows, not clipped, and centers in the units of the bounds."""
         rows = self._new_rows(X)
         limits = limits_of(self.bounds, self.n_features_in_)
-        return centred(rows, limits), centred(self.cluster_centers_, limits)
+        return centered(rows, limits), centered(self.cluster_centers_, limits)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The nearest centre of each row."""
+        """The nearest center of each row."""
         return np.asarray(squared_distances(*self._places(X)).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -126,11 +126,11 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:
-        """The distance of each row from each centre, where the bounds are 2 apart."""
+        """The distance of each row from each center, where the bounds are 2 apart."""
         return np.asarray(np.sqrt(squared_distances(*self._places(X))))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The sum of the squared distances of the rows from their nearest centres, negative; not private."""
+        """The sum of the squared distances of the rows from their nearest centers, negative; not private."""
         return -float(squared_distances(*self._places(X)).min(axis=1).sum())
 
     @property
@@ -147,30 +147,30 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import FunctionTransformer
 
-        units = FunctionTransformer(lambda X: centred(X, limits_of(self.bounds, X.shape[1])))
+        units = FunctionTransformer(lambda X: centered(X, limits_of(self.bounds, X.shape[1])))
         return make_pipeline(units, cluster.KMeans(self.n_clusters, n_init=10))
 
 
-def squared_distances(rows: Floats, centres: Floats) -> Floats:
-    """Of every row from every centre, each computed by itself.
+def squared_distances(rows: Floats, centers: Floats) -> Floats:
+    """Of every row from every center, each computed by itself.
 
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]))
     array([[25.,  1.]])
     """
-    result = np.zeros((len(rows), len(centres)))
+    result = np.zeros((len(rows), len(centers)))
     for column in range(rows.shape[1]):
-        difference = rows[:, column, np.newaxis] - centres[:, column]
+        difference = rows[:, column, np.newaxis] - centers[:, column]
         result += difference * difference
     return result
 
 
-def private_centres(places: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
-    """So many centres of rows between -1 and 1, and the number of steps. All of the budget is spent.
+def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
+    """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent.
 
     >>> import dither as dp
     >>> places = np.repeat([[-0.5], [0.5]], 3000, axis=0)
-    >>> centres, steps = private_centres(places, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
-    >>> bool(np.abs(np.sort(centres.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
+    >>> centers, steps = private_centers(places, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> bool(np.abs(np.sort(centers.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
     (True, 6)
     """
     columns = places.shape[1]
@@ -191,10 +191,10 @@ def private_centres(places: Floats, size: int, budget: GaussianBudget) -> tuple[
     kept = min(max(1, int((variances > noise * noise).sum())), _MOST_AXES)
     variances, axes = variances[:kept], axes[:, :kept]
     rows = project(moved, axes, 2.0)
-    centres = _normal_centres(variances, size)
+    centers = _normal_centres(variances, size)
     for _ in range(steps):
-        centres = _moved(rows, centres, norm, share, budget)
-    return np.clip(middle + centres @ axes.T, -1.0, 1.0), steps
+        centers = _moved(rows, centers, norm, share, budget)
+    return np.clip(middle + centers @ axes.T, -1.0, 1.0), steps
 
 
 def _mean(places: Floats, longest: float, count: float, weakness: float, budget: GaussianBudget) -> Floats:
@@ -227,22 +227,22 @@ def _normal_centres(variances: Floats, size: int) -> Floats:
 
     places = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]  # the first is 0, where the law has no point
     points = ndtri(places) * np.sqrt(variances)
-    centres = points[:size]
+    centers = points[:size]
     for _ in range(_ROUNDS):
-        nearest = squared_distances(points, centres).argmin(axis=1)
+        nearest = squared_distances(points, centers).argmin(axis=1)
         counts = np.bincount(nearest, minlength=size)[:, np.newaxis]
         sums = np.column_stack([np.bincount(nearest, column, size) for column in points.T])
-        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
-    return np.asarray(centres[np.lexsort(centres.T[::-1])])
+        centers = np.where(counts > 0, sums / np.maximum(counts, 1), centers)
+    return np.asarray(centers[np.lexsort(centers.T[::-1])])
 
 
-def _moved(rows: Floats, centres: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
-    """One step: each centre by the noisy mean difference of its records, as far as that is not noise."""
-    nearest = squared_distances(rows, centres).argmin(axis=1)
+def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
+    """One step: each center by the noisy mean difference of its records, as far as that is not noise."""
+    nearest = squared_distances(rows, centers).argmin(axis=1)
     first = share * _COUNTS
-    counts = np.maximum(group_counts(nearest, len(centres), budget, first), deviation(budget, share))
-    step, noise = group_means(rows - centres[nearest], nearest, counts, norm, budget, share - first)
-    return centres + without_noise(step, noise)
+    counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))
+    step, noise = group_means(rows - centers[nearest], nearest, counts, norm, budget, share - first)
+    return centers + without_noise(step, noise)
 
 
-__all__ = ["KMeans", "private_centres", "squared_distances"]
+__all__ = ["KMeans", "private_centers", "squared_distances"]

@@ -26,7 +26,7 @@ import numpy as np
 
 from dither import arguments
 from dither.learn import inputs
-from dither.learn.base import PrivateEstimator, Released, UnsupervisedEstimator, centred, limits_of
+from dither.learn.base import PrivateEstimator, Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import (
     Floats,
     GaussianBudget,
@@ -35,10 +35,10 @@ from dither.learn.budget import (
     noisy_gram,
     noisy_moments,
     noisy_sum,
-    quantised,
+    quantized,
     steps_to_one,
 )
-from dither.learn.descent import GRADIENT_BITS, REACH, Factors
+from dither.learn.descent import GRADIENT_BITS, GRADIENT_SENSITIVITY, Factors
 from dither.learn.rows import project, row_norms
 from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
@@ -77,7 +77,7 @@ class _Steps:
             z = project(rows[block], matrix, largest)
             sizes[block] = row_norms(z)
             # any row is longer: unit vectors
-            rows[block] = quantised(z, _SHORTEST, GRADIENT_BITS, sizes=sizes[block])[0]
+            rows[block] = quantized(z, _SHORTEST, GRADIENT_BITS, sizes=sizes[block])[0]
         self.unit = steps_to_one(rows.shape[1], 1.0, GRADIENT_BITS)
         self.factors = Factors(rows, sizes, self.unit)
 
@@ -86,7 +86,7 @@ class _Steps:
 
     def gradient(self, residuals: Floats, clip: float, share: Fraction) -> Floats:
         total = self.factors.clipped_sum(residuals, clip)
-        [noisy] = self.budget.release([(total, REACH)], share)
+        [noisy] = self.budget.release([(total, GRADIENT_SENSITIVITY)], share)
         return noisy[:, 0] / self.factors.steps_to_one(clip, 1)
 
 
@@ -157,9 +157,9 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     noise = free / math.hypot(1.0, free * strength / (len(result) + 1) ** 0.25)
     gone = 1 / (1 + _TO_GO / strength)
     square = float(np.mean(result * result))
-    told = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
+    signal_share = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
     usual = (gone * _USUAL) ** 2 / ((gone * _USUAL) ** 2 + noise * noise)
-    return result * min(min(told, usual) / gone, 1.0)
+    return result * min(min(signal_share, usual) / gone, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
@@ -262,14 +262,14 @@ class _Linear(RegressorMixin, PrivateEstimator):
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         low, high = self._label_limits()
-        half, reach = (upper - lower) / 2, (high - low) / 2
-        v = np.clip((labels[0] - (low + high) / 2) / reach, -1.0, 1.0)  # the middle of close bounds is rounded
-        intercept, weights, way = solve(centred(rows, (lower, upper)), v, self._penalty(half), budget)
-        coefficients = weights * reach / half
+        half, label_half = (upper - lower) / 2, (high - low) / 2
+        v = np.clip((labels[0] - (low + high) / 2) / label_half, -1.0, 1.0)  # the middle of close bounds is rounded
+        intercept, weights, way = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
+        coefficients = weights * label_half / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
         return {
             "coef_": coefficients,
-            "intercept_": intercept * reach + (low + high) / 2 - middle,
+            "intercept_": intercept * label_half + (low + high) / 2 - middle,
             "method_": way,
         }
 
@@ -361,7 +361,7 @@ class Mean(UnsupervisedEstimator):
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)
         norm = float(columns) if budget.pure else math.sqrt(columns)
-        total = noisy_sum(centred(rows, (lower, upper)), norm, budget, budget.left)
+        total = noisy_sum(centered(rows, (lower, upper)), norm, budget, budget.left)
         place = np.clip(total / count, -1.0, 1.0)
         return {"mean_": (lower + upper) / 2 + place * (upper - lower) / 2}
 

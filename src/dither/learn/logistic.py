@@ -1,4 +1,4 @@
-"""Private logistic regression: a little of the budget to centre and scale the features, the rest to noisy descent.
+"""Private logistic regression: a little of the budget to center and scale the features, the rest to noisy descent.
 
 Every choice is a rule in public numbers (columns, classes, epsilon, delta) and in the noisy number of records n. With
 r the ratio of noise to sensitivity that (epsilon, delta) asks of one release, ``n / r`` says how strong the data are
@@ -6,9 +6,9 @@ against the noise; it decides on all of them:
 
 1. n itself, from 2 % of the budget, and some more where n / r is small.
 2. The mean of each feature, from ``5 r / n`` of it, at most a fifth; shrunk toward the common mean as far as the noise
-   in them asks for (empirical Bayes). Features are centred there: what all rows have in common has no part in the
+   in them asks for (empirical Bayes). Features are centered there: what all rows have in common has no part in the
    gradients then, which have little room.
-3. The mean square of each centred feature, from ``r / (2n)``, at most 5 %; shrunk alike. Features are divided by its
+3. The mean square of each centered feature, from ``r / (2n)``, at most 5 %; shrunk alike. Features are divided by its
    fourth root, half way to standard deviations of 1, and all of them by one number that brings a typical row to length
    1.
 4. Where n / r is above ten times the columns, the products of all features, from a tenth: the rows are multiplied by
@@ -32,10 +32,10 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dither.learn.base import Released, centred, limits_of
+from dither.learn.base import Released, centered, limits_of
 from dither.learn.budget import GaussianBudget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.classes import PrivateClassifier
-from dither.learn.descent import REACH, descend_privately
+from dither.learn.descent import GRADIENT_SENSITIVITY, descend_privately
 from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
 from dither.learn.rows import project
@@ -100,7 +100,7 @@ class LogisticRegression(PrivateClassifier):
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
-        places = centred(rows, limits)
+        places = centered(rows, limits)
         size = _size(places, budget)
         middle, scale = _standard(places, size, budget)
         scaled = (places - middle) * scale
@@ -149,15 +149,15 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
 
 
 def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Where to centre each feature, and what to multiply it by, so that a typical row has length 1."""
+    """Where to center each feature, and what to multiply it by, so that a typical row has length 1."""
     columns = places.shape[1]
     weakness = budget.ratio(1.0) / size
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
-        reach = norm * math.sqrt(columns)
-        result = noisy_sum(values, reach, budget, share) / size
+        sum_norm = norm * math.sqrt(columns)
+        result = noisy_sum(values, sum_norm, budget, share) / size
         common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
-        return common + without_noise(result - common, reach * budget.ratio(share) / size)
+        return common + without_noise(result - common, sum_norm * budget.ratio(share) / size)
 
     middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
     squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))
@@ -200,7 +200,7 @@ def _descended(
         steps=np.full(_STEPS, step),
         clip=_CLIP,
         size=size,
-        release=lambda sums: budget.release([(sums, REACH)], share)[0],
+        release=lambda sums: budget.release([(sums, GRADIENT_SENSITIVITY)], share)[0],
     )
     average = trace.iterates[_STEPS // 2 + 1 :].mean(axis=0)
     return np.asarray(average.reshape(features.shape[1], scores))

@@ -1,7 +1,7 @@
 """Gaussian naive Bayes: counts, means and variances of every class, from noisy sums out of one budget.
 
 A record adds to the sums of its own class and to no other, so all classes together cost what one does. In places
-between -1 and 1 (:func:`~dither.learn.base.centred`), with r the noise of the whole budget in units of one person:
+between -1 and 1 (:func:`~dither.learn.base.centered`), with r the noise of the whole budget in units of one person:
 
 1. The counts of all classes, from 10 % of the budget, moved toward each other as far as the noise explains their
    spread.
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.learn.base import Released, centred, limits_of
+from dither.learn.base import Released, centered, limits_of
 from dither.learn.budget import Floats, GaussianBudget, noisy_sum
 from dither.learn.classes import PrivateClassifier
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
@@ -89,7 +89,7 @@ class GaussianNB(PrivateClassifier):
         codes, classes = labels
         known = codes >= 0
         groups = codes[known]
-        counts, means, variances = moments(centred(rows[known], (lower, upper)), groups, len(classes), budget)
+        counts, means, variances = moments(centered(rows[known], (lower, upper)), groups, len(classes), budget)
         return {
             "theta_": (lower + upper) / 2 + means * half,
             "var_": variances * half * half,

@@ -45,8 +45,8 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
     Examples
     --------
     >>> X = np.outer(np.linspace(-1, 1, 5000), [0.6, 0.8])
-    >>> found = PCA(n_components=1, epsilon=1, bounds=(-1, 1)).fit(X)
-    >>> bool(abs(abs(found.components_[0] @ [0.6, 0.8]) - 1) < 0.05)
+    >>> pca = PCA(n_components=1, epsilon=1, bounds=(-1, 1)).fit(X)
+    >>> bool(abs(abs(pca.components_[0] @ [0.6, 0.8]) - 1) < 0.05)
     True
     """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.learn.base import Released, UnsupervisedEstimator, centred, limits_of
+from dither.learn.base import Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import Floats, GaussianBudget, noisy_count, noisy_moments
 from dither.learn.sklearn_base import TransformerMixin, check_is_fitted
 from dither.neighbors import Neighbors
@@ -66,7 +66,7 @@ class StandardScaler(TransformerMixin, UnsupervisedEstimator):
         lower, upper = limits_of(self.bounds, rows.shape[1])
         half = (upper - lower) / 2
         count = noisy_count(rows, budget, _COUNT)
-        mean, square, noise = noisy_moments(centred(rows, (lower, upper)), count, budget, budget.left)
+        mean, square, noise = noisy_moments(centered(rows, (lower, upper)), count, budget, budget.left)
         mean = np.clip(mean, -1.0, 1.0)
         variance = np.clip(square - mean * mean, min(noise, 1.0), 1.0)
         return {

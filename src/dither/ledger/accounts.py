@@ -25,6 +25,13 @@ class Account:
 
     ``spent`` and ``left`` are in the unit the account adds up: epsilon
     and delta, or rho.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     [account] = ledger.accounts("visits")
+    >>> account.kind
+    'dataset'
     """
 
     owner: str

@@ -56,7 +56,14 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the history."""
+    """One line of the history.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     print([entry.dataset for entry in ledger.history("visits")][0])
+    visits
+    """
 
     seq: int
     at: str

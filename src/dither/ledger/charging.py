@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.comparison import ComparedByValue
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
@@ -19,13 +20,19 @@ from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
 
 
-@dataclass(frozen=True)
-class Charge:
+@dataclass(frozen=True, eq=False)
+class Charge(ComparedByValue):
     """What was paid for one release: the right to compute it once and to record one answer.
 
     ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is
     set if this very request was answered before: there is nothing left to compute. ``units`` are those of the
     accounts it was charged to.
+
+    >>> import dither as dp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+    ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+    ...     print(ledger.charge("visits", dp.PureDP(0.25)).cost)
+    ε = 0.25
     """
 
     dataset: str

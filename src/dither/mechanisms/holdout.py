@@ -27,7 +27,11 @@ Question = Callable[[NDArray[Any]], Any]
 
 @dataclass(frozen=True)
 class HoldoutAnswer:
-    """An answer and where it came from: ``from_holdout`` is True where the training data disagreed."""
+    """An answer and where it came from: ``from_holdout`` is True where the training data disagreed.
+
+    >>> HoldoutAnswer(0.5, from_holdout=True).value
+    0.5
+    """
 
     value: float
     from_holdout: bool

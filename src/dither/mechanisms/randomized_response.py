@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import ResponseReport
 from dither.budget_hooks import spends
+from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.exact.search import smallest_float
@@ -27,8 +28,8 @@ _BITS = 80
 _MOST_CATEGORIES = 1 << 62
 
 
-@dataclass(frozen=True)
-class Frequencies:
+@dataclass(frozen=True, eq=False)
+class Frequencies(ComparedByValue):
     """Estimated shares of the categories, with their standard errors; together they are unbiased and add up to 1.
 
     >>> RandomizedResponse(epsilon=50).estimate([0, 0, 1, 1]).shares

@@ -113,7 +113,12 @@ class SparseVector:
 
 
 class SparseVectorSession(Stateful):
-    """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process."""
+    """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process.
+
+    >>> session = SparseVector(sensitivity=1, epsilon=1).start(threshold=1000)
+    >>> session.ask(0)
+    False
+    """
 
     mechanism: SparseVector
     """The mechanism that the session belongs to."""

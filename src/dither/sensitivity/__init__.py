@@ -6,7 +6,10 @@
 """
 
 from dither.homes import name_by_home as _name_by_home
-from dither.sensitivity.known import count, histogram, maximum, mean, median, minimum, std, sum, variance
+from dither.sensitivity.known import count, histogram, mean, median, std, sum
+from dither.sensitivity.known import maximum as max
+from dither.sensitivity.known import minimum as min
+from dither.sensitivity.known import variance as var
 from dither.sensitivity.smooth import (
     distance_to_exceed,
     linear,
@@ -29,10 +32,10 @@ __all__ = [
     "linear",
     "local_median",
     "local_order",
-    "maximum",
+    "max",
     "mean",
     "median",
-    "minimum",
+    "min",
     "smooth_iqr",
     "smooth_max",
     "smooth_mean",
@@ -43,7 +46,7 @@ __all__ = [
     "smooth_trimmed_mean",
     "std",
     "sum",
-    "variance",
+    "var",
 ]
 
 _name_by_home(__name__, __all__, globals())

@@ -14,7 +14,7 @@ True
 from dither.homes import name_by_home as _name_by_home
 from dither.stats.binned import histogram
 from dither.stats.estimate import Estimate, EstimateFloat, EstimateInt, Histogram
-from dither.stats.moments import count, mean, std, sum, var, variance
+from dither.stats.moments import count, mean, std, sum, var
 from dither.stats.order import iqr, max, median, min, mode, quantile, quantiles
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "std",
     "sum",
     "var",
-    "variance",
 ]
 
 _name_by_home(__name__, __all__, globals())

@@ -23,8 +23,8 @@ from dither.stats.moments import noise
 @spends_arguments
 def histogram(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     bins: int | Sequence[float] = 10,

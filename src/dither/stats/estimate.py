@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.comparison import ComparedByValue
 from dither.errors import WrongType, message
 from dither.guarantees import Guarantee
 from dither.inference.intervals import Interval, RankInterval
@@ -102,8 +103,8 @@ class EstimateInt(Estimate, int):
         return int.__repr__(self)
 
 
-@dataclass(frozen=True)
-class Histogram:
+@dataclass(frozen=True, eq=False)
+class Histogram(ComparedByValue):
     """Released counts of the bins; unpacks as ``counts, edges``.
 
     >>> import dither as dp

@@ -120,8 +120,8 @@ def _false(x: Any) -> int:
 @spends_arguments
 def sum(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -162,8 +162,8 @@ def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
 @spends_arguments
 def mean(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -205,8 +205,8 @@ def mean(
 @spends_arguments
 def variance(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -257,7 +257,7 @@ def variance(
         if delta is not None:
             raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
         widest = max(top, float(sensitivity) * (1 + 2.0**-50))
-        inside = BoundedLaplace(cast(float, sensitivity), cast(float, epsilon), 0.0, widest)
+        inside = BoundedLaplace(sensitivity, cast(float, epsilon), 0.0, widest)
         released = covered(inside.release)(exact, source=resolved)
         return EstimateFloat.of(
             released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), resolved.private
@@ -286,8 +286,8 @@ def _variance_of_private_size(
 @spends_arguments
 def std(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,

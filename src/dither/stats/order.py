@@ -169,8 +169,8 @@ def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wan
 def quantile(
     x: Any,
     q: float,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -201,8 +201,8 @@ def quantile(
 @spends_arguments
 def median(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     delta: float | None = None,
     *,
     neighbors: Neighbors = ReplaceOne,
@@ -221,15 +221,15 @@ def median(
 @spends_arguments
 def quantiles(
     x: Any,
-    qs: Sequence[float],
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    q: Sequence[float],
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> list[Selected]:
-    """Several quantiles for one epsilon, in the order of ``qs``; larger q never gives a smaller value.
+    """Several quantiles for one epsilon, in the order of ``q``; a larger one never gives a smaller value.
 
     The middle one is released first, the records are split there and each half is asked for its own (Kaplan,
     Schnapp and Stemmer 2022). A record is in one half, so a level costs what one quantile costs, and m
@@ -240,12 +240,12 @@ def quantiles(
     >>> low <= high
     True
     """
-    shares = sorted({_share(q) for q in qs}) if isinstance(qs, (Sequence, np.ndarray)) else []
+    shares = sorted({_share(one) for one in q}) if isinstance(q, (Sequence, np.ndarray)) else []
     if not shares:
-        raise InvalidArgument(message("qs", "at least one number from 0 to 1", "none", "pass qs=[0.25, 0.5, 0.75]"))
+        raise InvalidArgument(message("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]"))
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
-        return _pair(column, shares, qs)
+        return _pair(column, shares, q)
     alone = len(shares) == 1
     epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or alone else 2))
 
@@ -259,7 +259,7 @@ def quantiles(
         return column.estimate(place, wanted.rate), (values[below], first, place), (values[~below], place, last)
 
     result = halve(shares).select_all((column.values, 0, column.grid.width), select)
-    return [result[_share(q)] for q in qs]
+    return [result[_share(one)] for one in q]
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
@@ -275,8 +275,8 @@ def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[
 @spends_arguments
 def iqr(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
@@ -298,7 +298,7 @@ def iqr(
 def mode(
     x: Any,
     categories: Sequence[Any],
-    epsilon: float | None = None,
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
@@ -317,7 +317,7 @@ def mode(
         raise InvalidArgument(
             message("categories", "at least one public category, each once", "others", "list the values there can be")
         )
-    mechanism = PermuteAndFlip.for_counts(cast(float, epsilon), relation(neighbors))  # which refuses None
+    mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in as_values(x, "label").values.tolist():
@@ -358,8 +358,8 @@ def _extreme(
 @spends_arguments
 def min(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
@@ -380,8 +380,8 @@ def min(
 @spends_arguments
 def max(
     x: Any,
-    bounds: tuple[float, float] | None = None,
-    epsilon: float | None = None,
+    bounds: tuple[float, float],
+    epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from os import PathLike
 from typing import Any
 
+from dither.comparison import unhashable
 from dither.errors import InvalidArgument, message
 from dither.extras import need
 from dither.homes import public_in
@@ -20,6 +21,7 @@ from dither.terminal import printable
 
 
 @public_in("dither")
+@unhashable
 @dataclass(frozen=True)
 class Answer:
     """A released table.
@@ -27,6 +29,10 @@ class Answer:
     ``columns`` are the names, ``rows`` the values, ``errors`` for each noisy column how far each value may be off with
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
     what the dataset has left.
+
+    >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
+    >>> answer["n"], answer.error("n"), answer.dicts()
+    ([41], [6.0], [{'region': 'north', 'n': 41}])
     """
 
     columns: tuple[str, ...]

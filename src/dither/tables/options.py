@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
+from dither.homes import public_in
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
 NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
@@ -34,6 +35,7 @@ class OptionKeywords(TypedDict, total=False):
     again: bool
 
 
+@public_in("dither")
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
     """How a question is to be released.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.tables.answer import Answer
 from dither.tables.execute.release import release
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
 
 
 @public_in("dither")
+@unhashable
 @dataclass(frozen=True)
 class Question:
-    """A question about a table. Nothing is read and nothing charged until it is released."""
+    """A question about a table. Nothing is read and nothing charged until it is released.
+
+    >>> import dither as dp, pyarrow as pa
+    >>> with dp.open(pa.table({"age": [30, 40] * 50}), bounds={"age": (0, 120)}, budget=dp.PureDP(1)) as people:
+    ...     question = people.agg(mean=dp.mean("age"))
+    ...     answer = question.release(epsilon=1)
+    >>> answer.columns
+    ('mean',)
+    """
 
     table: Table = field(repr=False)
     query: Query

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
@@ -27,6 +27,14 @@ class Table:
 
     ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in
     a new ledger or in one that holds other tables. ``temporary_folder`` holds a ledger that ends with the table.
+
+    A table cannot be copied or pickled: it is open where it was opened.
+
+    >>> import dither as dp, pyarrow as pa
+    >>> rows = pa.table({"region": ["north", "south"] * 50})
+    >>> with dp.open(rows, keys={"region": ["north", "south"]}, budget=dp.PureDP(1)) as visits:
+    ...     print(visits.sql("SELECT COUNT(*) AS n FROM data").release(epsilon=0.5).columns)
+    ('n',)
     """
 
     def __init__(
@@ -89,6 +97,11 @@ class Table:
         self.accounts.close()
         if self.temporary_folder is not None:
             self.temporary_folder.cleanup()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
+        fix = "open it again with dither.open where it is used"
+        raise WrongType(message("Table", "the table that was opened", "a copy or a pickle of it", fix))
 
     def __enter__(self) -> Table:
         return self
@@ -159,6 +172,13 @@ def open(
         They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
         itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
         number makes all of them floats), so declare the types of what came from a list or a file.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, dither as dp
+    >>> with dp.open(pa.table({"age": [30, 40] * 50}), bounds={"age": (0, 120)}, budget=dp.PureDP(1)) as people:
+    ...     print(people.sql("SELECT AVG(age) AS mean FROM data").release(epsilon=1).columns)
+    ('mean',)
     """
     from dither.tables.builder.aggregates import different
     from dither.tables.card import toml

@@ -102,17 +102,17 @@ def median(value: object, bounds: object = None, *, weight: float | None = None)
     return _numbers("quantile", value, bounds, weight)
 
 
-def quantile(value: object, at: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The quantile at ``at``, from 0 to 1.
+def quantile(value: object, q: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+    """The quantile at ``q``, from 0 to 1.
 
     >>> quantile("amount", 0.9).at
     0.9
     """
-    if isinstance(at, bool) or not isinstance(at, (int, float)):
-        raise WrongType(message("at", "a number from 0 to 1", type(at).__name__, "pass at=0.9"))
-    if not 0 <= at <= 1:
-        raise InvalidArgument(message("at", "a number from 0 to 1", at, "pass at=0.9"))
-    return replace(_numbers("quantile", value, bounds, weight), at=float(at))
+    if isinstance(q, bool) or not isinstance(q, (int, float)):
+        raise WrongType(message("q", "a number from 0 to 1", type(q).__name__, "pass q=0.9"))
+    if not 0 <= q <= 1:
+        raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.9"))
+    return replace(_numbers("quantile", value, bounds, weight), at=float(q))
 
 
 def mode(value: object, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:

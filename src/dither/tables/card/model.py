@@ -13,6 +13,7 @@ from datetime import date, datetime
 from typing import Literal as Choice
 
 from dither import arguments
+from dither.comparison import unhashable
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
@@ -46,6 +47,7 @@ class PublicTable:
 
 
 @public_in("dither")
+@unhashable
 @dataclass(frozen=True)
 class Card:
     """What is public about a table.
@@ -54,6 +56,9 @@ class Card:
     glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://…::table`` or ``spark::table``. ``unit`` is the
     column that names the person, or None if every row is a person of their own. ``max_groups`` and ``max_rows`` bound
     what one person contributes: at most so many groups, at most so many rows in each.
+
+    >>> Card("visits", "visits.parquet", {"age": ColumnCard("integer", bounds=(0, 120))}).max_rows
+    1
     """
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.mechanisms import Gaussian
 from dither.tables.planning.key_selection import every_group
@@ -24,9 +25,16 @@ _WHAT = {
 
 
 @public_in("dither")
+@unhashable
 @dataclass(frozen=True)
 class Explanation:
-    """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost."""
+    """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost.
+
+    >>> import dither as dp, pyarrow as pa
+    >>> with dp.open(pa.table({"age": [30, 40] * 50}), budget=dp.PureDP(1)) as people:
+    ...     print(people.agg(n=dp.count()).explain(epsilon=1).cost)
+    ε = 1
+    """
 
     lines: tuple[dict[str, Any], ...]
     cost: str

@@ -39,9 +39,9 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 Draw = Callable[[Any, int], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
-    """Code with a privacy claim, and how to test it."""
+    """Code with a privacy claim, and how to test it; equal only to itself, since functions have no other equality."""
 
     name: str
     kind: str

@@ -27,7 +27,7 @@ def distance(x, y):
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (0.0, 1.0), (-5, 100), (-2.5, 2)])
-def test_pairs_are_neighbours(bounds):
+def test_pairs_are_neighbors(bounds):
     for pair in standard_neighbors(bounds, dp.AddRemove):
         assert distance(pair.x, pair.x_neighbor) == (0, 1), pair.name
     for pair in standard_neighbors(bounds, dp.ReplaceOne):

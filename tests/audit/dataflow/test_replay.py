@@ -26,15 +26,15 @@ CHANGED = np.append(X[:-1], 9.9)
 RNG = np.random.default_rng()
 
 
-def both(function, **how):
+def both(function, **options):
     """The same statistic under either relation."""
     for neighbors, other in ((dp.AddRemove, FEWER), (dp.ReplaceOne, CHANGED)):
-        pipeline = partial(function, epsilon=1, neighbors=neighbors, **how)
+        pipeline = partial(function, epsilon=1, neighbors=neighbors, **options)
         yield replay(pipeline, X, other, claim=dp.PureDP(1))
 
 
 @pytest.mark.parametrize(
-    ("name", "how"),
+    ("name", "options"),
     [
         ("count", {}),
         *((name, {"bounds": (0, 10)}) for name in ("sum", "mean", "variance", "std", "median", "min", "max", "iqr")),
@@ -42,12 +42,12 @@ def both(function, **how):
         ("histogram", {"bounds": (0, 10)}),
     ],
 )
-def test_every_statistic_passes(name, how):
+def test_every_statistic_passes(name, options):
     if name == "quantiles":
-        q = how.pop("q")
-        result = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **how))
+        q = options.pop("q")
+        result = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **options))
     else:
-        result = list(both(getattr(dp.stats, name), **how))
+        result = list(both(getattr(dp.stats, name), **options))
     for item in result:
         assert item.passed, str(item)
         assert item.releases
@@ -86,15 +86,15 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
-def test_how_far_each_mechanism_moved(mechanism, method, one, other, times):
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "ratio"), MECHANISMS, ids=lambda item: str(item)[:40])
+def test_how_far_each_mechanism_moved(mechanism, method, one, other, ratio):
     result = replay(getattr(mechanism, method), one, other)
     assert result.passed, str(result)
-    assert result.releases[0].change.ratio == pytest.approx(times)
+    assert result.releases[0].change.ratio == pytest.approx(ratio)
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
-def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, times):
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "ratio"), MECHANISMS, ids=lambda item: str(item)[:40])
+def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, ratio):
     if isinstance(mechanism, dp.RandomizedResponse):
         far = [False, True]
     else:
@@ -174,18 +174,18 @@ FEW = VISITS[VISITS.who != 7]
 TOWNS = {"town": list("abcdefghij")}
 
 
-def ask(question, keys=None, **how):
+def ask(question, keys=None, **options):
     def run(frame):
         with dp.open(
             frame, unit="who", bounds={"amount": (0, 10)}, keys=keys, budget=dp.ApproxDP(3, 1e-4), max_groups=3
         ) as table:
-            return table.sql(question).release(epsilon=1, delta=1e-6, **how)
+            return table.sql(question).release(epsilon=1, delta=1e-6, **options)
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("question", "keys", "how"),
+    ("question", "keys", "options"),
     [
         ("SELECT COUNT(*) n FROM data", None, {}),
         ("SELECT town, COUNT(*) n, AVG(amount) m, MEDIAN(amount) k, MAX(amount) x FROM data GROUP BY town", TOWNS, {}),
@@ -197,9 +197,9 @@ def ask(question, keys=None, **how):
         ("SELECT town, AVG(1 / (amount - 5)) s FROM data GROUP BY town", TOWNS, {}),
     ],
 )
-def test_tables_pass(question, keys, how):
+def test_tables_pass(question, keys, options):
     claim = dp.ApproxDP(1, 1e-6)
-    result = replay(ask(question, keys, **how), VISITS, FEW, claim=claim)
+    result = replay(ask(question, keys, **options), VISITS, FEW, claim=claim)
     assert result.passed, str(result)
 
 
@@ -269,8 +269,8 @@ def test_coins_are_tossed_alike():
     def sampled(x):
         result = []
         for _ in range(3):
-            kept = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
-            result.append(dp.Laplace(10, 1).release(float(x[kept].sum())))
+            sampled = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
+            result.append(dp.Laplace(10, 1).release(float(x[sampled].sum())))
         return result
 
     assert replay(sampled, X, CHANGED, rounds=8).passed
@@ -290,9 +290,9 @@ def test_composition_is_counted():
 
 def test_a_ledger_is_charged_as_ever(tmp_path):
     def run(x):
-        with dp.ledger.open(tmp_path / f"{len(x)}-{np.random.default_rng().integers(1 << 60)}.db") as books:
-            books.create("d", limit=dp.PureDP(2))
-            with books.scope("d"):
+        with dp.ledger.open(tmp_path / f"{len(x)}-{np.random.default_rng().integers(1 << 60)}.db") as ledger:
+            ledger.create("d", limit=dp.PureDP(2))
+            with ledger.scope("d"):
                 return dp.stats.mean(x, bounds=(0, 10), epsilon=1, neighbors=dp.AddRemove)
 
     assert replay(run, X, FEWER, claim=dp.PureDP(1)).passed
@@ -302,16 +302,16 @@ def test_a_ledger_is_charged_as_ever(tmp_path):
     "wrong", [{"pipeline": 3}, {"rounds": 0}, {"rounds": True}, {"claim": 1}], ids=lambda item: str(item)
 )
 def test_wrong_arguments(wrong):
-    told = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}
+    arguments = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}
     with pytest.raises(dp.DitherError):
-        replay(told.pop("pipeline"), told.pop("x"), told.pop("x_neighbor"), **told)
+        replay(arguments.pop("pipeline"), arguments.pop("x"), arguments.pop("x_neighbor"), **arguments)
 
 
 @settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.integers() | st.floats() | st.text(),
-        lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
 def test_a_thing_is_the_same_as_itself(thing):

@@ -209,9 +209,9 @@ def halved(smooth):
     return changed(smooth, scale=smooth.scale / 2)
 
 
-def smaller(found):
-    found._holdout = found._holdout[:2]
-    return found
+def smaller(session):
+    session._holdout = session._holdout[:2]
+    return session
 
 
 @pytest.mark.parametrize("name", BROKEN)

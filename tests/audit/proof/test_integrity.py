@@ -23,7 +23,7 @@ from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 from .test_certify import built_in, holdout
 
 MECHANISMS = [mechanism for mechanism, _ in built_in((1,))]
-NAMES = [f"{place} {type(mechanism).__name__}" for place, mechanism in enumerate(MECHANISMS)]
+NAMES = [f"{index} {type(mechanism).__name__}" for index, mechanism in enumerate(MECHANISMS)]
 
 
 def other_values(value):
@@ -75,15 +75,15 @@ def a_legitimate_one(mechanism):
     )
 
 
-@pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
-def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
+@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+def test_every_attribute_of_every_mechanism_is_checked(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)  # below
     monkeypatch.setattr(integrity, "clear_caches", list)
-    count = len(vars(MECHANISMS[place]))
+    count = len(vars(MECHANISMS[index]))
     tried = 0
-    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "threshold"}):  # these are public, and any will do
-        for changed in other_values(getattr(MECHANISMS[place], name)):
-            mechanism = rebuilt(place)
+    for name in sorted(vars(MECHANISMS[index]).keys() - {"_train", "threshold"}):  # these are public, and any will do
+        for changed in other_values(getattr(MECHANISMS[index], name)):
+            mechanism = rebuilt(index)
             if alike(changed, getattr(mechanism, name)):
                 continue
             object.__setattr__(mechanism, name, changed)
@@ -95,9 +95,9 @@ def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
     assert tried >= count
 
 
-def rebuilt(place):
+def rebuilt(index):
     """A fresh one of the same kind and parameters."""
-    given = MECHANISMS[place]
+    given = MECHANISMS[index]
     if dataclasses.is_dataclass(given):
         return type(given)(**{e.name: getattr(given, e.name) for e in dataclasses.fields(given) if e.init})
     if isinstance(given, mechanisms.ReusableHoldout):
@@ -105,14 +105,14 @@ def rebuilt(place):
     return dp.SparseVector(1, 1).start(threshold=3)
 
 
-@pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
-def test_additional_attributes_and_subclasses_are_refused(place, monkeypatch):
+@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+def test_additional_attributes_and_subclasses_are_refused(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)
     monkeypatch.setattr(integrity, "clear_caches", list)
-    mechanism = rebuilt(place)
+    mechanism = rebuilt(index)
     kind = type(mechanism)
     for name in ("release", "select_index", "ask", "probability", "guarantee", "anything"):
-        extended = rebuilt(place)
+        extended = rebuilt(index)
         vars(extended)[name] = lambda *given: given
         with pytest.raises(NotPrivate):
             certify(extended)
@@ -223,8 +223,8 @@ def test_the_modules_behind_a_certificate_are_all_compared():
 @pytest.mark.parametrize("name", [name for name in MODULES if name != CHECKER])
 def test_every_global_that_is_rebound_is_noticed(name, monkeypatch):
     module = sys.modules[name]
-    held = [key for key in vars(module) if key.isidentifier()]
-    names = [key for key in held if key not in reference._IMPORT_SYSTEM and f"{name}.{key}" not in COUNTERS]
+    names = [key for key in vars(module) if key.isidentifier()]
+    names = [key for key in names if key not in reference._IMPORT_SYSTEM and f"{name}.{key}" not in COUNTERS]
     with monkeypatch.context() as patched:
         for key in names:
             value = vars(module)[key]
@@ -380,10 +380,10 @@ def test_another_source_of_noise_is_refused():
         source._DEFAULT.reset(token)
     with drawn_from(SeededSource(3)), pytest.raises(NotPrivate, match="source"):
         certify(dp.Laplace(1, 1))
-    own = source.SystemSource()
-    own._local.stream = source.KeyStream(bytes(48))
+    own_source = source.SystemSource()
+    own_source._local.stream = source.KeyStream(bytes(48))
     with pytest.raises(NotPrivate):
-        certify(dp.SparseVector(1, 1).start(threshold=3, source=own))
+        certify(dp.SparseVector(1, 1).start(threshold=3, source=own_source))
     assert certify(dp.Laplace(1, 1)).holds
 
 

@@ -166,8 +166,8 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
             if not usable.any():
                 continue
             if view.ordered and usable.mean() > 0.5 and column[usable].min() < column[usable].max():
-                apart = _rank_difference(column, labels, usable)
-                sign = 1.0 if apart >= 0 else -1.0
+                difference = _rank_difference(column, labels, usable)
+                sign = 1.0 if difference >= 0 else -1.0
                 yield ValueScore(view, sign), held_out_only(finite(column * sign), view)
         if view.only_atoms:
             yield from _atoms(view, column, labels, even)

@@ -368,8 +368,8 @@ def _callable(thing: Any) -> list[Child] | None:
             *_attribute_parts(thing),
         ]
     if isinstance(thing, CodeType):
-        held = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
-        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in held)]
+        fields = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
+        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in fields)]
     if isinstance(thing, CellType):
         return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
     return None

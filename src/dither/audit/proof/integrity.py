@@ -179,8 +179,8 @@ def _differing(built: Any, given: Any, name: str) -> str | None:
         return None if built.tobytes() == given.tobytes() else name
     if kind is np.ndarray:
         # arrays of data; objects in them are compared by identity
-        alike = built.dtype == given.dtype and built.shape == given.shape
-        return None if alike and built.tobytes() == given.tobytes() else name
+        same_shape = built.dtype == given.dtype and built.shape == given.shape
+        return None if same_shape and built.tobytes() == given.tobytes() else name
     if kind is Variate:
         return _first([_differing(built.law, given.law, f"{name}.law"), _not_fresh(given.uniform, name)])
     if kind is SystemSource:

@@ -43,8 +43,8 @@ ACCOUNTING = [
     "smooth_scale", "split", "to_dp_event", "zcdp",
 ]  # fmt: skip
 AUDIT = [
-    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "catalogue",
-    "certify", "measure", "people", "replay", "search",
+    "Audit", "Certificate", "Measurement", "Pair", "Release", "Replay", "Row", "Search", "audit", "certify",
+    "measure", "multi_row_neighbors", "replay", "search", "standard_neighbors",
 ]  # fmt: skip
 LEARN = [
     "Choice", "Comparison", "GaussianNB", "Huber", "KMeans", "LinearRegression", "Logistic", "LogisticRegression",

@@ -1,4 +1,4 @@
-"""Outputs of every kind are taken apart, and the difference between two laws is found in them."""
+"""Outputs of every type are decomposed into columns, and differences between two distributions are learned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_kinds_of_numbers_differ():
     assert len(set(number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])).tolist())) == 7
 
 
-def test_parts_join_as_if_gathered_at_once():
+def test_concatenated_parts_equal_the_whole():
     outputs = [1.5, None, "a", {"n": 1}, [1, 2, 3], np.zeros(2), {"x", "y"}, Raised("ValueError", "no"), 2, True, 1j]
     once, twice = (
         collect_outputs(outputs),

@@ -1,4 +1,4 @@
-"""Brute force in floats and mpmath: densities integrated and outcomes summed up, without a theorem."""
+"""Brute-force oracles in floats and mpmath: densities are integrated and outcomes enumerated, without theorems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates against brute force, mpmath and published numbers; each reduction to a worst pair against grids."""
+"""Certificates compared with brute force, mpmath and published numbers; every reduction to a worst pair with grids."""
 
 from __future__ import annotations
 

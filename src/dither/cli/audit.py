@@ -49,9 +49,9 @@ def audit_subjects(
             result = audit(chosen, seconds=seconds, confidence=confidence, on_row=lambda _: progress.advance(task))
         _show(result)
         _write(result, outputs, out, page)
-    wrong = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
-    if wrong:
-        echo("not as it should be: " + "; ".join(wrong))
+    unexpected = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
+    if unexpected:
+        echo("unexpected verdicts: " + "; ".join(unexpected))
         raise typer.Exit(1)
 
 

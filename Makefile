@@ -1,6 +1,8 @@
 # make demo   set up what is needed, for the examples too, and run the main job
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
+# make coverage   the lines that the fast tests reach, with the floor in pyproject.toml
+# make versions   Python 3.11 to 3.13, newest and lowest dependencies
 # make which-noise   measure docs/which-noise.md again
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +10,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
 DEMO := plot,learn
 
-.PHONY: demo test check lint bench which-noise lock clean
+.PHONY: demo test check coverage versions lint bench which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,6 +35,12 @@ check: lint
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+coverage: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=term
+
+versions:
+	$(PYTHON) scripts/try_versions.py
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'

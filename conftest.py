@@ -1,3 +1,21 @@
-"""The package is loaded before its doctests are collected: pytest would execute the first module of it twice."""
+"""Doctests of all of dither are collected, each class's from the file that defines it."""
 
-import dither.audit  # noqa: F401
+import doctest
+import inspect
+from types import ModuleType
+from typing import Any
+
+import dither.audit  # noqa: F401  (loaded before doctests are collected: pytest would execute its first module twice)
+from dither.homes import defining_module
+
+_is_from_module = doctest.DocTestFinder._from_module
+
+
+def _from_module(finder: Any, module: ModuleType | None, thing: Any) -> bool:
+    """Whether a thing is defined in this module; public classes are named by their package, not by their file."""
+    if module is not None and inspect.isclass(thing):
+        return module.__name__ == defining_module(thing)
+    return bool(_is_from_module(finder, module, thing))
+
+
+doctest.DocTestFinder._from_module = _from_module

@@ -9,7 +9,7 @@ x > 1 has no finite sensitivity, so here the population is bounded: values above
   smooth noise is far smaller than any noise of the global sensitivity, whatever its law.
 * "Mixed noise" as in Theorem 10 of the notes, Gaussian with the variance of Laplace where the sensitivity is below
   sqrt(pi) delta epsilon / 2, is not (epsilon, delta)-DP: its true delta does not depend on the sensitivity, whereas the
-  threshold does, and with it on the unit of measurement. ``dp.MixedNoise.theorem_10`` refuses and says the true delta;
+  threshold does, and with it on the unit of measurement. ``dp.course.theorem_10`` refuses and says the true delta;
   ``dp.MixedNoise`` takes the smaller of the Laplace and the exactly calibrated Gaussian noise.
 """
 
@@ -74,7 +74,7 @@ def compare(x: np.ndarray, draws: int) -> dict[str, dict[str, tuple[float, float
 def refusal(reach: float, delta: float) -> str:
     """What theorem_10 says to this sensitivity: the law it takes, or why it takes none."""
     try:
-        return f"{type(dp.MixedNoise.theorem_10(reach, EPSILON, delta)).__name__} noise"
+        return f"{type(dp.course.theorem_10(reach, EPSILON, delta)).__name__} noise"
     except dp.NotPrivate as error:
         return str(error)
 

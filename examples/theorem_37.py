@@ -23,9 +23,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import dither as dp
+from dither.course.private_descent import TheoremSGD, private_bound
 from dither.learn.gd import Schedule
 from dither.learn.losses import Squared
-from dither.learn.theorem import TheoremSGD, private_bound
 
 EPSILON, CLIP, RHO, KAPPA = 1.0, 2.0, 0.5, 0.9
 REGIMES = {

@@ -1,15 +1,17 @@
-"""What the tests of exactness share: scripted words, high-precision oracles, and tests that do not flake."""
+"""Shared by all tests: refusals, scripted random words, precise oracles, and statistical tests that do not flake."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -20,6 +22,49 @@ PRECISION = 700
 
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Tail = Callable[[Any], Any]
+
+_SHAPE = re.compile(r".+: expected .+, got .*\. Fix: .+\.", re.DOTALL)
+
+
+@contextmanager
+def refuses(
+    kind: type[Exception], *fragments: str, hiding: Iterable[object] = ()
+) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    """The block raises an error of ``kind`` that tells the caller what was expected, what was got and how to mend it.
+
+    Parameters
+    ----------
+    kind
+        The class of the error, or one that it inherits from.
+    fragments
+        Plain text, not patterns; each occurs in the message.
+    hiding
+        Private values; none of them occurs in the message, nor in those of the errors it was raised from.
+
+    Examples
+    --------
+    >>> import dither as dp
+    >>> with refuses(dp.InvalidArgument, "epsilon", "above 0") as refusal:
+    ...     dp.Laplace(sensitivity=1, epsilon=-1)
+    >>> refusal.value.args[0].startswith("epsilon: expected")
+    True
+    """
+    with pytest.raises(kind) as refusal:
+        yield refusal
+    text = str(refusal.value)
+    assert _SHAPE.fullmatch(text), f"not of the form 'name: expected …, got …. Fix: ….': {text}"
+    for fragment in fragments:
+        assert fragment in text, f"{fragment!r} is not in the message: {text}"
+    for value in hiding:
+        for link in _causes(refusal.value):
+            assert str(value) not in str(link), f"a private value is in the message: {link}"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and everything it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 class ScriptedSource:

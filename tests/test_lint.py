@@ -48,17 +48,8 @@ def test_the_package_is_typed():
 FOREIGN_API = {"_replace", "_asdict", "_fields", "_make", "_getframe"}
 """Names with an underscore that are the documented interface of a foreign class or module (namedtuple, sys)."""
 TEMPORARY_PRIVATE_ACCESS = {
-    "accounting/accountants.py": "reads Guarantee._loss_at",
-    "accounting/calibration.py": "reads Guarantee._loss_at",
-    "accounting/noises.py": "reads Guarantee._loss_at",
     "budget_hooks.py": "marks functions with _covered",
-    "learn/base.py": "calls _check_feature_names of scikit-learn",
-    "learn/sgd.py": "imports _short_enough",
-    "ledger/units.py": "reads Guarantee._loss_at",
-    "stats/moments.py": "reads _interval of an estimate",
-    "stats/order.py": "reads _interval of an estimate",
-    "tables/execute/contributors.py": "calls Engine._keep",
-    "tables/question.py": "reads private attributes of Table",
+    "learn/sklearn_base.py": "calls _check_feature_names of scikit-learn",
 }
 """Files that still read private names of others, with the reason; a file is removed from here once it does not."""
 

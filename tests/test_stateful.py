@@ -18,7 +18,8 @@ import pytest
 
 import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
-from dither.learn.budget import Budget
+from dither.homes import defining_module
+from dither.learn.budget import GaussianBudget
 from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
 from dither.mechanisms.sparse_vector import SparseVectorSession
@@ -29,14 +30,14 @@ MAKE: dict[type, Callable[[], Any]] = {
     ReusableHoldout: lambda: ReusableHoldout([1.0], [1.0], bounds=(0, 1), epsilon=1, threshold=0, limit=1),
     Allowance: lambda: Allowance(Charge("dataset", "key", PureDP(1), Receipt(1, "00" * 32))),
     Scope: lambda: Scope(None, "dataset", None, None),  # type: ignore[arg-type]
-    Budget: lambda: Budget(PureDP(1), AddRemove),
+    GaussianBudget: lambda: GaussianBudget(PureDP(1), AddRemove),
 }
 USE: dict[type, Callable[[Any], Any]] = {
     SparseVectorSession: lambda one: one.ask(10**6),
     ReusableHoldout: lambda one: one.ask(lambda x: x),
     Allowance: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
     Scope: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
-    Budget: lambda one: one.release([], 1),
+    GaussianBudget: lambda one: one.release([], 1),
 }
 ELSEWHERE = {
     "_Sketch": "a number set aside while it computes",
@@ -74,7 +75,7 @@ def below(kind: type) -> set[type]:
 
 def name(kind: type) -> str:
     """A certificate may have executed a module anew, so that a class is there twice."""
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{defining_module(kind)}.{kind.__qualname__}"
 
 
 def changing() -> set[str]:
@@ -108,7 +109,7 @@ def test_whatever_changes_is_stateful_or_says_why_not():
 
 def test_every_stateful_class_is_tried_here():
     modules()
-    mine = {name(kind) for kind in below(Stateful) if kind.__module__.startswith("dither.")}
+    mine = {name(kind) for kind in below(Stateful) if defining_module(kind).startswith("dither.")}
     assert mine == {name(kind) for kind in MAKE} == {name(kind) for kind in USE}
 
 

@@ -19,10 +19,12 @@ from dither.errors import (
     InvalidArgument,
     InvalidData,
     LedgerError,
+    MissingPackage,
     NotPrivate,
     WrongType,
 )
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel, sequential
+from dither.homes import name_by_home as _name_by_home
 from dither.mechanisms import (
     BoundedLaplace,
     Exponential,
@@ -43,24 +45,31 @@ from dither.mechanisms import (
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, learn, ledger, report
+    from dither import audit, course, learn, ledger, report
+    from dither.tables.answer import Answer
     from dither.tables.builder.steps import col, count, histogram, mean, median, mode, people, quantile, std, var
     from dither.tables.builder.steps import max_ as max  # noqa: F401
     from dither.tables.builder.steps import min_ as min  # noqa: F401
     from dither.tables.builder.steps import sum_ as sum  # noqa: F401
-    from dither.tables.table import open  # noqa: F401
+    from dither.tables.card.model import Card
+    from dither.tables.planning.explain import Explanation
+    from dither.tables.question import Question
+    from dither.tables.table import Table, open  # noqa: F401
 
 __version__ = "0.1.0"
 
-__all__ = [  # open, sum, min and max are there too, but a star should not hide Python's own
+__all__ = [
     "ZCDP",
     "AddRemove",
+    "Answer",
     "ApproxDP",
     "BoundedLaplace",
     "BudgetExceeded",
+    "Card",
     "DataIncident",
     "DatasetClosed",
     "DitherError",
+    "Explanation",
     "Exponential",
     "Gaussian",
     "Guarantee",
@@ -68,6 +77,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "InvalidData",
     "Laplace",
     "LedgerError",
+    "MissingPackage",
     "MixedNoise",
     "Neighbors",
     "NoisyMax",
@@ -75,6 +85,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "PermuteAndFlip",
     "ProposeTestRelease",
     "PureDP",
+    "Question",
     "RandomizedResponse",
     "ReplaceOne",
     "ReusableHoldout",
@@ -82,6 +93,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "SmoothNoise",
     "SparseVector",
     "Staircase",
+    "Table",
     "TopK",
     "WrongType",
     "__version__",
@@ -89,6 +101,7 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
     "audit",
     "col",
     "count",
+    "course",
     "density",
     "histogram",
     "learn",
@@ -109,24 +122,34 @@ __all__ = [  # open, sum, min and max are there too, but a star should not hide 
 
 
 _LATER = {
-    "audit": ("dither.audit", None),
-    "learn": ("dither.learn", None),
-    "ledger": ("dither.ledger", None),
-    "report": ("dither.report", None),
+    **{name: (f"dither.{name}", None) for name in ("audit", "course", "learn", "ledger", "report")},
+    "Answer": ("dither.tables.answer", "Answer"),
+    "Card": ("dither.tables.card.model", "Card"),
+    "Explanation": ("dither.tables.planning.explain", "Explanation"),
+    "Question": ("dither.tables.question", "Question"),
+    "Table": ("dither.tables.table", "Table"),
     "open": ("dither.tables.table", "open"),
-    "col": ("dither.tables.builder.steps", "col"),
-    **{name: ("dither.tables.builder.steps", name) for name in ("count", "people", "mean", "var", "std", "median")},
-    **{name: ("dither.tables.builder.steps", name) for name in ("quantile", "mode", "histogram")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("col", "count", "people", "mean", "var", "std")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("median", "quantile", "mode", "histogram")},
     **{name: ("dither.tables.builder.steps", f"{name}_") for name in ("sum", "min", "max")},
 }
+"""Names that are loaded when they are first asked for: their databases and estimators take a while to import."""
+
+_SHADOWING = ("max", "min", "open", "sum")
+"""Public names that are not in ``__all__``: ``from dither import *`` should not hide Python's own."""
+
+_name_by_home(__name__, __all__, globals())
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Ledger and tables are loaded when first asked for: their databases take a while."""
     if name not in _LATER:
         raise AttributeError(f"module 'dither' has no attribute {name!r}")
     import importlib
 
     module, attribute = _LATER[name]
-    result = importlib.import_module(module)
-    return result if attribute is None else getattr(result, attribute)
+    loaded = importlib.import_module(module)
+    return loaded if attribute is None else getattr(loaded, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_SHADOWING})

@@ -17,7 +17,7 @@ def need(module: str, extra: str) -> Any:
     'numpy'
     >>> need("nowhere", "plot")
     Traceback (most recent call last):
-    dither.errors.MissingPackage: nowhere: expected the package to be installed, got none. Fix: run pip install
+    dither.MissingPackage: nowhere: expected the package to be installed, got none. Fix: run pip install
     'dither[plot]'.
     """
     try:

@@ -19,6 +19,7 @@ from typing import ClassVar, Self
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.exact import decimal, exp, exp_neg, log, up
+from dither.exact.search import minimize
 
 _BITS = 96
 _SUBNORMAL = _decimal.Decimal("1e-300")
@@ -93,8 +94,14 @@ class Guarantee:
     def _implies(self, other: Guarantee) -> bool:
         raise AssertionError("each kind says what it implies")
 
-    def _loss_at(self, delta: Fraction) -> Fraction:
-        """The epsilon of :meth:`to_approx`, however large, for a delta that this kind can have."""
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """The epsilon of :meth:`to_approx` at an exact delta, however large; rounded up.
+
+        The delta must be one that this guarantee can have: positive, and at least that of an (epsilon, delta) promise.
+
+        >>> ZCDP(Fraction(1, 2)).epsilon_at(Fraction(1, 10**6)) == ZCDP(0.5).to_approx(1e-6).exact[0]
+        True
+        """
         raise AssertionError("each kind converts itself")
 
     def to_approx(self, delta: float) -> ApproxDP:
@@ -150,9 +157,10 @@ class PureDP(Guarantee):
         >>> PureDP(1).to_approx(0.01)
         ApproxDP(0.986226788887, 0.01)
         """
-        return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
+        return ApproxDP(self.epsilon_at(arguments.delta(delta)), delta)
 
-    def _loss_at(self, delta: Fraction) -> Fraction:
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
         return _trade(self.exact[0], delta)
 
     def to_zcdp(self) -> ZCDP:
@@ -180,7 +188,7 @@ class PureDP(Guarantee):
             return self.exact <= other.exact
         if isinstance(other, ZCDP):
             return self.to_zcdp().exact <= other.exact
-        return self._loss_at(other.exact[1]) <= other.exact[0]
+        return self.epsilon_at(other.exact[1]) <= other.exact[0]
 
 
 class ApproxDP(Guarantee):
@@ -227,9 +235,10 @@ class ApproxDP(Guarantee):
                     "a smaller delta cannot be had from this guarantee alone",
                 )
             )
-        return ApproxDP(self._loss_at(wanted), delta)
+        return ApproxDP(self.epsilon_at(wanted), delta)
 
-    def _loss_at(self, delta: Fraction) -> Fraction:
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
         return _trade(self.exact[0], (delta - self.exact[1]) / (1 - self.exact[1]))
 
     def group(self, size: int) -> ApproxDP:
@@ -253,7 +262,7 @@ class ApproxDP(Guarantee):
     def _implies(self, other: Guarantee) -> bool:
         if not isinstance(other, ApproxDP) or other.exact[1] < self.exact[1]:
             return False
-        return self._loss_at(other.exact[1]) <= other.exact[0]
+        return self.epsilon_at(other.exact[1]) <= other.exact[0]
 
 
 class ZCDP(Guarantee):
@@ -294,24 +303,21 @@ class ZCDP(Guarantee):
         >>> ZCDP(0.5).to_approx(1e-6)
         ApproxDP(5.22153444454, 1e-06)
         """
-        return ApproxDP(self._loss_at(arguments.delta(delta)), delta)
+        return ApproxDP(self.epsilon_at(arguments.delta(delta)), delta)
 
-    def _loss_at(self, delta: Fraction) -> Fraction:
+    def epsilon_at(self, delta: Fraction) -> Fraction:
+        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
         rho, fast = self.exact[0], float(self.exact[0])
         log_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
-        def loss(t: float) -> float:
+        def epsilon(t: float) -> float:
             return (
                 (math.exp(t) + 1) * fast
                 + (-log_delta - (math.exp(t) + 1) * math.log1p(math.exp(-t))) / math.exp(t)
                 - t / math.exp(t)
             )
 
-        low, high = -18.0, 36.0
-        for _ in range(200):
-            a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
-            low, high = (low, b) if loss(a) < loss(b) else (a, high)
-        alpha = 1 + Fraction(math.exp((low + high) / 2))
+        alpha = 1 + Fraction(math.exp(minimize(epsilon, -18.0, 36.0, steps=200)))
         one = 1 << _BITS
         top = -log(delta, _BITS)[0] + math.ceil(alpha * log(1 - 1 / alpha, _BITS)[1]) - log(alpha - 1, _BITS)[0]
         best = max(alpha * rho + Fraction(top, one) / (alpha - 1), Fraction(0))
@@ -324,7 +330,7 @@ class ZCDP(Guarantee):
     def _implies(self, other: Guarantee) -> bool:
         if isinstance(other, ZCDP):
             return self.exact <= other.exact
-        return isinstance(other, ApproxDP) and self._loss_at(other.exact[1]) <= other.exact[0]
+        return isinstance(other, ApproxDP) and self.epsilon_at(other.exact[1]) <= other.exact[0]
 
 
 def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -141,7 +141,7 @@ def too_small(accountant: Accountant, event: Event, curve: Any, factor: Fraction
     with mp.workdps(40):
         for delta in DELTAS:
             if accountant.supports(event):
-                said = accountant.guarantee(event, delta)._loss_at(Fraction(repr(delta)))
+                said = accountant.guarantee(event, delta).epsilon_at(Fraction(repr(delta)))
                 if curve(real(said * factor)) > real(delta):
                     return True
     return False

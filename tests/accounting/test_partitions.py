@@ -101,7 +101,7 @@ def test_no_accountant_claims_less_than_the_worst_adversary_achieves(tree: Event
     answered = 0
     for accountant in ACCOUNTANTS:
         try:
-            claimed = float(accountant.guarantee(tree, delta)._loss_at(arguments.delta(delta)))
+            claimed = float(accountant.guarantee(tree, delta).epsilon_at(arguments.delta(delta)))
         except DitherError:
             continue
         answered += 1

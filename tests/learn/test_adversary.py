@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither import learn
+from dither import course, learn
 from dither.exact import exactly
 from dither.learn import selection
-from dither.learn.budget import Budget, noisy_ceiling
+from dither.learn.budget import GaussianBudget, noisy_ceiling
 from dither.learn.descent import NoisyDescent
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ class Tape:
 
     def __init__(self, monkeypatch):
         self.calls, self.place, self.moved = [], None, Fraction(0)
-        release = Budget.release
+        release = GaussianBudget.release
 
         def taped(budget, parts, share, *, aligned=False):
             if self.place is None:
@@ -55,7 +55,7 @@ class Tape:
             self.moved = max(self.moved, self.apart(budget, parts, before, aligned))
             return result
 
-        monkeypatch.setattr(Budget, "release", taped)
+        monkeypatch.setattr(GaussianBudget, "release", taped)
 
     @staticmethod
     def apart(budget, parts, before, aligned):
@@ -264,7 +264,7 @@ def test_a_candidate_that_warns_of_a_record_is_not_heard(monkeypatch):
 def test_a_target_belongs_to_one_record():
     """With as many scores as records targets without a column of each would be subtracted across records."""
     descent = NoisyDescent(steps=2, step=0.1, clip=1.0, noise_multiplier=1, size=3)
-    theorem = learn.TheoremSGD(epsilon=1, steps=3, clip=1.0)
+    theorem = course.TheoremSGD(epsilon=1, steps=3, clip=1.0)
     for start, targets in ((np.zeros((2, 3)), np.arange(3.0)), (np.zeros(2), np.arange(3.0)[:, np.newaxis])):
         for run in (descent.run, theorem.run):
             with pytest.raises(dp.InvalidData, match="target"):
@@ -283,14 +283,14 @@ def test_no_record_makes_a_warning_in_a_descent(loss, size):
         targets[4] = -size
     result = NoisyDescent(steps=20, step=5, clip=1.0, noise_multiplier=1, size=20).run(loss, rows, targets, np.zeros(2))
     assert np.isfinite(result.iterates).all()
-    assert np.isfinite(learn.TheoremSGD(epsilon=1, steps=60, clip=1.0).run(loss, rows, targets, np.zeros(2))).all()
+    assert np.isfinite(course.TheoremSGD(epsilon=1, steps=60, clip=1.0).run(loss, rows, targets, np.zeros(2))).all()
 
 
 def test_noise_on_a_coarser_lattice_is_refused():
     """Before the last step two neighbours get the same noise, and must not be rounded farther apart by it."""
     with pytest.raises(dp.InvalidArgument, match="epsilon"):
-        learn.TheoremSGD(epsilon=1e-11, steps=100, clip=1.0)
-    assert learn.TheoremSGD(epsilon=1e-6, steps=100, clip=1.0).guarantee == dp.PureDP(1e-6)
+        course.TheoremSGD(epsilon=1e-11, steps=100, clip=1.0)
+    assert course.TheoremSGD(epsilon=1e-6, steps=100, clip=1.0).guarantee == dp.PureDP(1e-6)
 
 
 @pytest.mark.parametrize("clip", [1e-91, 1e91])
@@ -319,7 +319,7 @@ def test_an_answer_is_not_given_again_for_other_features(tmp_path):
 
 def test_records_of_no_length_are_below_every_ceiling():
     """Zero has no octave: it counted as nearly the largest."""
-    result = noisy_ceiling(np.zeros(10000), 8.0, 0.9, 10000, Budget(dp.ApproxDP(20, 1e-5)), share=1)
+    result = noisy_ceiling(np.zeros(10000), 8.0, 0.9, 10000, GaussianBudget(dp.ApproxDP(20, 1e-5)), share=1)
     assert result == 8 * 2**-9.5
 
 

@@ -128,8 +128,10 @@ def test_a_twin_that_keeps_something_of_the_data_is_caught(name, kept):
 
 @pytest.mark.parametrize("name", ["pure Mean", "pure StandardScaler", "GaussianNB", "LogisticRegression"])
 def test_a_twin_that_spends_its_budget_on_every_release_is_caught(name, monkeypatch):
-    noisy = budget.Budget._noisy
-    monkeypatch.setattr(budget.Budget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1)))
+    noisy = budget.GaussianBudget._noisy
+    monkeypatch.setattr(
+        budget.GaussianBudget, "_noisy", lambda self, total, reach, _: noisy(self, total, reach, Fraction(1))
+    )
     claim = ESTIMATORS[name]().guarantee
     result = replay(fitting(name), (ROWS, LABELS, VALUES), with_record("corner"), claim=claim)
     assert "lose more" in str(result)

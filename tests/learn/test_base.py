@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.learn.base import limits_of
-from dither.learn.budget import Budget
+from dither.learn.budget import GaussianBudget
 from dither.learn.linear import LinearRegression, Mean, Ridge
 from dither.learn.pca import PCA
 from dither.learn.scaler import StandardScaler
@@ -74,7 +74,9 @@ def test_a_fit_states_what_it_promised(estimator):
 @each
 def test_all_of_the_budget_and_no_more_is_spent(estimator, monkeypatch):
     made = []
-    monkeypatch.setattr("dither.learn.base.Budget", lambda *given: made.append(Budget(*given)) or made[-1])
+    monkeypatch.setattr(
+        "dither.learn.base.GaussianBudget", lambda *given: made.append(GaussianBudget(*given)) or made[-1]
+    )
     clone(estimator).fit(X, y)
     assert [budget.left for budget in made] == [0]
 
@@ -168,7 +170,7 @@ class Replay:
 
     def __init__(self, monkeypatch):
         self.recorded, self.again, self.worst = [], None, 0.0
-        original = Budget.release
+        original = GaussianBudget.release
 
         def release(budget, parts, share, *, aligned=False):
             answers = original(budget, parts, share, aligned=aligned)
@@ -185,7 +187,7 @@ class Replay:
             self.worst = max(self.worst, loss)
             return answers
 
-        monkeypatch.setattr(Budget, "release", release)
+        monkeypatch.setattr(GaussianBudget, "release", release)
 
     def second(self):
         self.again = iter(self.recorded)

@@ -14,7 +14,7 @@ from scipy import stats
 
 import dither as dp
 from dither.learn import budget as sums
-from dither.learn.budget import Budget
+from dither.learn.budget import GaussianBudget
 
 ONE = dp.ApproxDP(1, 1e-5)
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -84,7 +84,7 @@ def test_a_symmetric_matrix_from_its_parts():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_noise_of_the_whole_budget_is_that_of_the_exact_curve(epsilon):
-    ratio = Budget(dp.ApproxDP(epsilon, 1e-5)).ratio(1)
+    ratio = GaussianBudget(dp.ApproxDP(epsilon, 1e-5)).ratio(1)
 
     def delta(r):
         phi = stats.norm.cdf
@@ -95,7 +95,7 @@ def test_the_noise_of_the_whole_budget_is_that_of_the_exact_curve(epsilon):
 
 
 def test_shares_add_up_and_no_more_is_handed_out():
-    budget = Budget(ONE)
+    budget = GaussianBudget(ONE)
     for _ in range(10):
         budget.release([(np.array([1, 2]), 1)], 0.1)
     assert budget.left == 0
@@ -103,26 +103,26 @@ def test_shares_add_up_and_no_more_is_handed_out():
         budget.release([(np.array([1]), 1)], 0.001)
     ratios = [part.ratio for part, times in budget.event.parts for _ in range(times)]
     whole = 1 / sum(1 / ratio**2 for ratio in ratios)
-    assert whole >= Fraction(Budget(ONE).ratio(1)) ** 2 * (1 - Fraction(1, 10**12))
+    assert whole >= Fraction(GaussianBudget(ONE).ratio(1)) ** 2 * (1 - Fraction(1, 10**12))
     assert dp.accounting.best_of(budget.event, 1e-5).guarantee <= dp.ApproxDP(1.000001, 1e-5)
 
 
 @pytest.mark.parametrize("share", [0, -0.5, 1.5, math.nan])
 def test_shares_outside_of_0_and_1_are_refused(share):
     with pytest.raises(ValueError):
-        Budget(ONE).release([(np.array([1]), 1)], share)
+        GaussianBudget(ONE).release([(np.array([1]), 1)], share)
 
 
 def test_zcdp_is_not_a_budget():
     with pytest.raises(dp.WrongType, match="PureDP or ApproxDP"):
-        Budget(dp.ZCDP(1))
+        GaussianBudget(dp.ZCDP(1))
 
 
 def test_replacing_moves_twice_as_far():
-    add, replace = Budget(ONE, dp.AddRemove), Budget(ONE, dp.ReplaceOne)
+    add, replace = GaussianBudget(ONE, dp.AddRemove), GaussianBudget(ONE, dp.ReplaceOne)
     assert replace.ratio(1) == pytest.approx(2 * add.ratio(1))
     assert replace.ratio(1, aligned=True) == pytest.approx(math.sqrt(2) * add.ratio(1))
-    pure = Budget(dp.PureDP(1), dp.ReplaceOne)
+    pure = GaussianBudget(dp.PureDP(1), dp.ReplaceOne)
     assert pure.ratio(1, aligned=True) == pytest.approx(2.0), "l1 has no such saving"
 
 
@@ -135,7 +135,7 @@ def fits(sample: np.ndarray, deviation: float) -> bool:
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
 def test_the_noise_has_its_size(neighbors):
     moves = 1 if neighbors is dp.AddRemove else 2
-    budget = Budget(ONE, neighbors)
+    budget = GaussianBudget(ONE, neighbors)
     [noise] = budget.release([(np.zeros(40000, dtype=np.int64), 1 << 20)], 0.25)
     deviation = 2**20 * 2 * 3.7306316 * moves
     assert fits(noise, deviation)
@@ -144,7 +144,7 @@ def test_the_noise_has_its_size(neighbors):
 
 
 def test_the_noise_of_a_gram_matrix_has_its_size():
-    result = sums.noisy_gram(np.zeros((1, 250)), 3.0, Budget(ONE), 1)
+    result = sums.noisy_gram(np.zeros((1, 250)), 3.0, GaussianBudget(ONE), 1)
     above = result[np.triu_indices(250, 1)]
     deviation = 9 * 3.7306316 / math.sqrt(2)
     assert np.array_equal(result, result.T)
@@ -154,21 +154,21 @@ def test_the_noise_of_a_gram_matrix_has_its_size():
 
 
 def test_pure_noise_is_laplace():
-    [noise] = Budget(dp.PureDP(1)).release([(np.zeros(40000, dtype=np.int64), 1000)], 0.5)
+    [noise] = GaussianBudget(dp.PureDP(1)).release([(np.zeros(40000, dtype=np.int64), 1000)], 0.5)
     assert stats.kstest(noise / 2000, "laplace").pvalue > 1e-9
     assert stats.kstest(noise / 1800, "laplace").pvalue < 1e-9
 
 
 def test_sums_beyond_exact_floats_are_released_exactly():
     big = 2**60 + 1
-    [result] = Budget(dp.PureDP(1)).release([(np.array([big, -big]), 1)], 1)
+    [result] = GaussianBudget(dp.PureDP(1)).release([(np.array([big, -big]), 1)], 1)
     assert abs(result[0] - big) < 1e3
     assert abs(result[1] + big) < 1e3
-    assert Budget(ONE).release([(np.zeros(0, dtype=np.int64), 1)], 1)[0].shape == (0,)
+    assert GaussianBudget(ONE).release([(np.zeros(0, dtype=np.int64), 1)], 1)[0].shape == (0,)
 
 
 def test_a_public_count_is_free_and_a_private_one_is_not():
-    public, private = Budget(ONE, dp.ReplaceOne), Budget(ONE)
+    public, private = GaussianBudget(ONE, dp.ReplaceOne), GaussianBudget(ONE)
     assert sums.noisy_count(np.zeros(7), public, 0.1) == 7.0
     assert public.left == 1
     assert sums.noisy_count(np.zeros(100000), private, 0.5) == pytest.approx(100000, abs=100)
@@ -186,8 +186,8 @@ def test_the_norm_of_moments_cuts_nothing(places):
 
 def test_a_ceiling_is_above_about_its_fraction():
     sizes = np.random.default_rng(5).uniform(0, 1, 50000)
-    result = sums.noisy_ceiling(sizes, 16.0, 0.9, 50000, Budget(ONE), 0.02)
+    result = sums.noisy_ceiling(sizes, 16.0, 0.9, 50000, GaussianBudget(ONE), 0.02)
     assert result == 1.0
-    few = sums.noisy_ceiling(np.zeros(10), 16.0, 0.9, 10, Budget(dp.ApproxDP(0.01, 1e-5)), 0.02)
+    few = sums.noisy_ceiling(np.zeros(10), 16.0, 0.9, 10, GaussianBudget(dp.ApproxDP(0.01, 1e-5)), 0.02)
     assert few <= 16.0
-    assert sums.noisy_ceiling(np.array([0.0, 1e-30, 1e300] * 9999), 16.0, 0.9, 29997, Budget(ONE), 1) == 16.0
+    assert sums.noisy_ceiling(np.array([0.0, 1e-30, 1e300] * 9999), 16.0, 0.9, 29997, GaussianBudget(ONE), 1) == 16.0

@@ -18,7 +18,7 @@ import dither as dp
 from dither.accounting import best_of
 from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, WrongType
-from dither.learn.budget import Budget
+from dither.learn.budget import GaussianBudget
 from dither.learn.kmeans import KMeans, _normal_centres, private_centres, squared_distances
 from dither.learn.linear import LinearRegression
 from dither.randomness import SeededSource
@@ -106,7 +106,7 @@ def test_a_pure_fit_spends_exactly_epsilon():
 
 @pytest.mark.parametrize("n", [5, 300, 3000])
 def test_all_of_the_budget_is_spent(n):
-    budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
     private_centres(np.clip(ROWS[:n] / 5 - 1, -1, 1), 4, budget)
     assert budget.left == 0
 

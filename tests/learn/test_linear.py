@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 
 import dither as dp
 from dither.learn import linear
-from dither.learn.budget import Budget
+from dither.learn.budget import GaussianBudget
 from dither.learn.linear import LinearRegression, Mean, Ridge, solve
 
 rng = np.random.default_rng(3)
@@ -48,9 +48,9 @@ def test_few_records_are_not_fitted_worse_than_by_a_constant():
 def test_the_way_is_chosen_by_public_numbers_only():
     ways = []
     for values in (np.zeros((3000, 3)), rng.uniform(-1, 1, (3000, 3))):
-        ways.append(solve(values, np.zeros(3000), np.zeros(3), Budget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne))[2])
+        ways.append(solve(values, np.zeros(3000), np.zeros(3), GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne))[2])
     assert ways == ["newton", "newton"]
-    assert solve(np.zeros((300, 3)), np.zeros(300), np.zeros(3), Budget(dp.ApproxDP(1, 1e-5)))[2] == "descent"
+    assert solve(np.zeros((300, 3)), np.zeros(300), np.zeros(3), GaussianBudget(dp.ApproxDP(1, 1e-5)))[2] == "descent"
 
 
 @pytest.mark.parametrize("n", [400, 40000])

@@ -18,7 +18,7 @@ import dither as dp
 from dither.accounting import best_of
 from dither.budget_hooks import kept_by
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
-from dither.learn.budget import Budget
+from dither.learn.budget import GaussianBudget
 from dither.learn.naive_bayes import GaussianNB, moments
 from dither.randomness import SeededSource
 from learn.conformance import failed
@@ -114,7 +114,7 @@ def test_a_pure_fit_spends_exactly_epsilon():
 
 
 def test_all_of_the_budget_is_spent_and_no_more():
-    budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
     moments(np.zeros((50, 2)), np.zeros(50, dtype=np.int64), 2, budget)
     assert budget.left == 0
     with pytest.raises(NotPrivate):

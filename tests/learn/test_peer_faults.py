@@ -132,7 +132,7 @@ def test_linear_regression_releases_nothing_without_noise():
 
 
 def test_every_entry_of_a_gram_matrix_has_noise():
-    budgets = [sums.Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove) for _ in range(2)]
+    budgets = [sums.GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove) for _ in range(2)]
     one, other = (sums.noisy_gram(ROWS, 2.0, budget, 1) for budget in budgets)
     assert np.all(one != other)
     assert all(budget.left == 0 for budget in budgets)

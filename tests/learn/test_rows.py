@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dither.learn.budget import quantised
 from dither.learn.descent import Factors
 from dither.learn.losses import Huber, Logistic, Multinomial, SmoothHinge, Squared, softmax
-from dither.learn.rows import across, lengths, turned
+from dither.learn.rows import project, row_norms, row_sums
 
 SHAPES = st.tuples(st.integers(1, 70), st.integers(1, 70), st.integers(1, 12))
 
@@ -41,12 +41,12 @@ def test_rows_are_by_themselves(shape):
     n, d, k = shape
     X, w, W = drawn((n, d)), drawn((d,)), drawn((d, k))
     for order in (1, 2):
-        alike(partial(lengths, order=order), X)
+        alike(partial(row_norms, order=order), X)
         alike(partial(_on_lattice, order), X)
-    alike(across, X)
+    alike(row_sums, X)
     largest = float(np.abs(X).max())
-    alike(lambda rows: turned(rows, w, largest), X)
-    alike(lambda rows: turned(rows, W, largest), X)
+    alike(lambda rows: project(rows, w, largest), X)
+    alike(lambda rows: project(rows, W, largest), X)
     alike(lambda rows: Factors.of(rows).times(W), X)
     alike(lambda rows: Factors.of(rows).directions, X)
     alike(softmax, drawn((n, k), 1))
@@ -66,17 +66,17 @@ def test_products_are_near(shape):
     n, d, k = shape
     X, W = drawn((n, d)), drawn((d, k), 2)
     top = float(np.abs(X).max())
-    assert np.all(np.abs(turned(X, W, top) - X @ W) <= top * np.abs(W).max() * d * 2.0**-20)
+    assert np.all(np.abs(project(X, W, top) - X @ W) <= top * np.abs(W).max() * d * 2.0**-20)
     rough = np.abs(Factors.of(X).times(W) - X @ W)
-    assert np.all(rough <= lengths(X)[:, np.newaxis] * np.abs(W).max() * d * 2.0**-14)
-    assert lengths(X) == pytest.approx(np.linalg.norm(X, axis=1))
-    assert lengths(X, 1) == pytest.approx(np.abs(X).sum(axis=1))
+    assert np.all(rough <= row_norms(X)[:, np.newaxis] * np.abs(W).max() * d * 2.0**-14)
+    assert row_norms(X) == pytest.approx(np.linalg.norm(X, axis=1))
+    assert row_norms(X, 1) == pytest.approx(np.abs(X).sum(axis=1))
 
 
 def test_extremes():
     X = np.array([[0.0, 0.0], [5e-324, 0.0], [1e-300, 1.0]])
-    assert turned(X, np.array([1.0, 1.0]), 1.0) == pytest.approx([0.0, 0.0, 1.0], abs=1e-20)
-    assert turned(X, np.zeros(2), 1.0).tolist() == [0.0] * 3
-    assert turned(X * 0, np.ones(2), 0.0).tolist() == [0.0] * 3
-    assert turned(np.zeros((0, 2)), np.zeros((2, 3)), 1.0).shape == (0, 3)
-    assert np.all(np.isfinite(turned(X, np.array([1e300, -1e300]), 1.0)))
+    assert project(X, np.array([1.0, 1.0]), 1.0) == pytest.approx([0.0, 0.0, 1.0], abs=1e-20)
+    assert project(X, np.zeros(2), 1.0).tolist() == [0.0] * 3
+    assert project(X * 0, np.ones(2), 0.0).tolist() == [0.0] * 3
+    assert project(np.zeros((0, 2)), np.zeros((2, 3)), 1.0).shape == (0, 3)
+    assert np.all(np.isfinite(project(X, np.array([1e300, -1e300]), 1.0)))

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import mpmath as mp
 import pytest
 from divergence import budget, discrete_laplace, hockey_stick, number, refusal, rounded
 
-from dither import ApproxDP, Gaussian, Laplace, MixedNoise, NotPrivate, PureDP
-from dither.accounting import gaussian_delta
+from dither import ApproxDP, Gaussian, Laplace, MixedNoise, PureDP
 
 CASES = [(s, e, d) for s in (1, 3) for e in (0.3, 1, 4) for d in (1e-9, 1e-3, 0.05, 0.3)]
 
@@ -46,34 +42,6 @@ def test_vectors_choose_by_the_largest_error() -> None:
     assert m.error() == Gaussian(10, 1, 1e-6).error(coordinates=100)
     assert m.error(integer=False) <= Laplace(100, 1).error(coordinates=100, integer=False)
     assert MixedNoise(1, 1, 1e-6, l2_sensitivity=1, coordinates=5).chosen == "Laplace"
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1, 2])
-@pytest.mark.parametrize("sensitivity", [1e-9, 1e-6, 1e-4])
-def test_theorem_10_is_refused_with_the_true_delta(sensitivity: float, epsilon: float) -> None:
-    """The seed's condition is sensitivity <= sqrt(pi) delta epsilon / 2: by units alone it can always be met."""
-    claimed = sensitivity * 2 / math.sqrt(math.pi) / epsilon * 1.001
-    r = mp.sqrt(2) / number(Fraction(str(epsilon)))
-    e = budget(epsilon)
-    true = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
-    with pytest.raises(NotPrivate, match=r"expected .*got .*Fix:") as refused:
-        MixedNoise.theorem_10(sensitivity, epsilon, claimed)
-    assert f"{float(true):.6g}" in str(refused.value)
-
-
-def test_theorem_10_s_true_delta_at_one_is_0396() -> None:
-    with pytest.raises(NotPrivate, match=r"0\.0396"):
-        MixedNoise.theorem_10(0.01, 1, 0.0113)
-
-
-def test_theorem_10_is_granted_where_it_is_true() -> None:
-    assert MixedNoise.theorem_10(1, 1, 0.01) == Laplace(1, 1)  # above the threshold: Laplace noise
-    granted = MixedNoise.theorem_10(0.01, 1, 0.1)
-    assert isinstance(granted, Gaussian)
-    assert granted.delta is not None
-    assert granted.delta <= 0.1
-    assert granted.privacy_curve(1) <= granted.delta
-    assert gaussian_delta(Fraction(1), Fraction(math.sqrt(2))) <= granted.delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.1, 0.3])

@@ -10,6 +10,7 @@ import pytest
 from divergence import refusal
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
+from dither.course import theorem_10
 from support import label
 
 BAD_EPSILON = [0, -1, math.nan, math.inf, -math.inf, 1e7, "1", None, True, 1 + 0j, [1], np.array([1.0, 2.0]), object()]
@@ -40,7 +41,7 @@ FROM_EPSILON = {
     "Bounded": lambda e: BoundedLaplace(1, e, 0, 10),
     "Mixed": lambda e: MixedNoise(1, e, 1e-6),
     "Response": lambda e: RandomizedResponse(e),
-    "theorem 10": lambda e: MixedNoise.theorem_10(1, e, 0.1),
+    "theorem 10": lambda e: theorem_10(1, e, 0.1),
 }
 FROM_SENSITIVITY = {
     "Laplace": lambda s: Laplace(s, 1),
@@ -49,14 +50,14 @@ FROM_SENSITIVITY = {
     "Staircase": lambda s: Staircase(s, 1),
     "Bounded": lambda s: BoundedLaplace(s, 1, 0, 10),
     "Mixed": lambda s: MixedNoise(s, 1, 1e-6),
-    "theorem 10": lambda s: MixedNoise.theorem_10(s, 1, 0.1),
+    "theorem 10": lambda s: theorem_10(s, 1, 0.1),
 }
 FROM_DELTA = {
     "Gaussian": lambda d: Gaussian(1, 1, d),
     "classical": lambda d: Gaussian(1, 0.5, d, method="classical"),
     "Mixed": lambda d: MixedNoise(1, 1, d),
     "for_error": lambda d: Gaussian.for_error(5, sensitivity=1, delta=d),
-    "theorem 10": lambda d: MixedNoise.theorem_10(1, 1, d),
+    "theorem 10": lambda d: theorem_10(1, 1, d),
 }
 SPLIT = {
     "Laplace": lambda w: Laplace([1, 2], 1, split=w),

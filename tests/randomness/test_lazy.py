@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dither.exact import exp_neg
 from dither.randomness import LazyUniform
-from dither.randomness.lazy import largest
 from support import ScriptedSource
 
 
@@ -64,16 +63,3 @@ def test_approximate_is_positive_however_many_zeros_come(zeros: int) -> None:
     assert 0 < guess < 1
     if zeros < 14:
         assert guess == pytest.approx(u.value / (1 << u.bits), rel=2.0**-30)
-
-
-@given(st.integers(-(10**30), 10**30), st.integers(-(10**30), 10**30))
-def test_largest_finds_the_last_true_from_anywhere(last: int, guess: int) -> None:
-    calls = 0
-
-    def predicate(k: int) -> bool:
-        nonlocal calls
-        calls += 1
-        return k <= last
-
-    assert largest(predicate, guess) == last
-    assert calls <= 4 * (abs(last - guess) + 2).bit_length() + 4

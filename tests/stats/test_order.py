@@ -38,7 +38,7 @@ def aim(target: Any, n: int, epsilon: float, relation: Any) -> tuple[float, floa
     with pytest.MonkeyPatch.context() as patch:
 
         def spy(values: Any, grid: Any, lower: float, upper: float, wanted: Any, source: Any) -> int:
-            seen.append((wanted.numerator / wanted.unit, float(wanted.rate), grid.last <= 0))
+            seen.append((wanted.numerator / wanted.unit, float(wanted.rate), grid.high <= 0))
             return 0
 
         patch.setattr(order, "select_place", spy)
@@ -159,10 +159,10 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
             def spy(values: Any, grid: Any, lower: Any, upper: Any, wanted: Any, source: Any) -> int:
                 places = np.concatenate([*grid.places(values, lower, upper), np.zeros(0, np.uint64)]).astype(int)
                 scores = {
-                    t: -wanted.miss(int((places < t).sum()), int((places <= t).sum())) for t in range(grid.span + 1)
+                    t: -wanted.miss(int((places < t).sum()), int((places <= t).sum())) for t in range(grid.width + 1)
                 }
                 factor = float(wanted.rate / wanted.unit)
-                calls.append(normal({grid.first + t: math.exp(factor * s) for t, s in scores.items()}))
+                calls.append(normal({grid.low + t: math.exp(factor * s) for t, s in scores.items()}))
                 return first or 0
 
             patch.setattr(order, "select_place", spy)

@@ -45,7 +45,7 @@ def shape(answer: Any) -> Any:
     if isinstance(answer, stats.Histogram):
         more: Any = (answer.counts.dtype, answer.counts.shape, answer.edges.tolist(), answer.error())
     else:
-        more = (answer.mechanism, type(answer._interval), type(answer.interval()[0]))
+        more = (answer.mechanism, type(answer.uncertainty), type(answer.interval()[0]))
     return type(answer), answer.guarantee, answer.neighbors, answer.seeded, more
 
 

@@ -16,7 +16,7 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile.dialect_sql import Phrases
 from dither.tables.engines import connect
 from dither.tables.execute import run as answering
-from dither.tables.planning.plan import Keys, Plan
+from dither.tables.planning.plan import KeySelection, Plan
 
 COLUMNS = {
     "person": ColumnCard("integer"),
@@ -78,7 +78,7 @@ def glass(place: float | None = None) -> Iterator[Glass]:
 def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = None) -> Glass:
     """A plan run on DuckDB without noise; keys that are not public are all shown."""
     if plan.selection is not None:
-        plan = replace(plan, selection=Keys(-(1 << 60), plan.selection.delta))
+        plan = replace(plan, selection=KeySelection(-(1 << 60), plan.selection.delta))
     with connect(rows, plan.card) as engine, glass(place) as seen:
 
         def run(sql: str) -> list[tuple[Any, ...]]:

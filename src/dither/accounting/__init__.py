@@ -47,6 +47,7 @@ from dither.accounting.smooth import (
     smooth_calibration,
     smooth_scale,
 )
+from dither.homes import name_by_home as _name_by_home
 
 __all__ = [
     "ACCOUNTANTS",
@@ -90,3 +91,5 @@ __all__ = [
     "to_dp_event",
     "zcdp",
 ]
+
+_name_by_home(__name__, __all__, globals())

@@ -176,7 +176,7 @@ class Zcdp(Accountant):
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ZCDP | ApproxDP:
         """rho-zCDP; (epsilon, delta)-DP if a delta is given."""
         result = ZCDP(self._checked(event).fold(lambda leaf: leaf.zcdp or Fraction(0), _sum, max))
-        return result if delta is None else ApproxDP(result._loss_at(_delta(delta)), _delta(delta))
+        return result if delta is None else ApproxDP(result.epsilon_at(_delta(delta)), _delta(delta))
 
 
 class Renyi(Accountant):
@@ -291,7 +291,7 @@ def best_of(
             said.append((accountant.name, str(refusal)))
             continue
         said.append((accountant.name, answer))
-        loss = answer._loss_at(wanted)
+        loss = answer.epsilon_at(wanted)
         if best is None or loss < best[0]:
             best = loss, accountant.name, answer
     if best is None:

@@ -11,8 +11,8 @@ from typing import Protocol
 from dither import arguments
 from dither.accounting.accountants import ACCOUNTANTS, basic, best_of, pld, renyi, zcdp
 from dither.accounting.events import Event, Sequential, check
-from dither.accounting.search import crossing
 from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType, message
+from dither.exact.search import bisect_floats, crossing
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 _TOLERANCE = 1e-6
@@ -103,10 +103,7 @@ def epsilon_for_error(make: Callable[[float], HasError], error: float, confidenc
             raise InvalidArgument(
                 message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
             )
-    while high - low > 1e-9 * high:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return bisect_floats(fits, low, high, geometric=True, tolerance=1e-9).holds
 
 
 def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
@@ -132,7 +129,7 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
             result = best_of(event, whole.exact[1], useful)
-            loss, promised, who = result.guarantee._loss_at(whole.exact[1]), result.guarantee, result.accountant
+            loss, promised, who = result.guarantee.epsilon_at(whole.exact[1]), result.guarantee, result.accountant
         else:
             accountant = zcdp if isinstance(whole, ZCDP) else basic
             promised, who = accountant.guarantee(event), accountant.name

@@ -82,7 +82,7 @@ def in_floats(event: Event, compute: Callable[[], T]) -> T:
     >>> from dither.accounting import Pure
     >>> in_floats(Pure(1), lambda: 1e308 ** 2)
     Traceback (most recent call last):
-    dither.errors.NotPrivate: event: expected a workload whose losses floats can hold, got Pure, repeated too often or
+    dither.NotPrivate: event: expected a workload whose losses floats can hold, got Pure, repeated too often or
     with parameters too large or too small. Fix: use another accountant, or fewer releases, or moderate parameters.
     """
     try:

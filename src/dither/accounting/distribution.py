@@ -42,8 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting.pairs import UNIT, Floats, Pair, normal_tail
-from dither.accounting.search import crossing
 from dither.errors import NotPrivate, message
+from dither.exact.search import bisect_floats, crossing
 
 _SHARE = 2e-4
 _BEYOND = 2.0**-20
@@ -220,33 +220,28 @@ class _Sketch:
 
     def tilt(self, delta: float | None, epsilon: float) -> float:
         """Where the bound is smallest, at this delta, or else at this epsilon; its derivative is rising."""
-        low, high = 0.0, self._most
-        for _ in range(50):
-            t = math.sqrt(low * high) if low > 0 else high / 16
+
+        def rising(t: float) -> bool:
             log_moment, mean = self.moments(t)
             if delta is None:
-                far = mean - math.log1p(1 / t) >= epsilon
-            else:
-                far = t * mean - log_moment + math.log1p(t) >= -math.log(delta)
-            low, high = (low, t) if far else (t, high)
-            if high < 1e-6 or high - low < 1e-3 * high:
-                break
-        return high if high > 1e-6 else 0.0
+                return mean - math.log1p(1 / t) >= epsilon
+            return t * mean - log_moment + math.log1p(t) >= -math.log(delta)
+
+        least = bisect_floats(rising, 0.0, self._most, geometric=True, tolerance=1e-3, negligible=1e-6, steps=50).holds
+        return least if least > 1e-6 else 0.0
 
     def window(self, tilt: float, sign: int) -> float:
         """The s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""
         square, self._square = self._square, 0.0
         start = self.moments(tilt)[0]
-        low, high = 1e-9 * self._most, 4 * self._most
-        for _ in range(40):
-            s = math.sqrt(low * high)
+
+        def rising(s: float) -> bool:
             log_moment, mean = self.moments(tilt + sign * s)
-            far = sign * s * mean - (log_moment - start) >= _FAR
-            low, high = (low, s) if far else (s, high)
-            if high - low < 1e-2 * high:
-                break
+            return sign * s * mean - (log_moment - start) >= _FAR
+
+        width = bisect_floats(rising, 1e-9 * self._most, 4 * self._most, geometric=True, tolerance=1e-2, steps=40).holds
         self._square = square
-        return high
+        return width
 
 
 def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: float | None, epsilon: float) -> float:

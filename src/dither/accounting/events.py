@@ -12,7 +12,7 @@ PureDP(0.5)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TypeVar
@@ -52,7 +52,7 @@ class Event:
 
     def __mul__(self, times: object) -> Event:
         count = arguments.whole(times, "times")
-        return self if count == 1 else Sequential._of({self: count})
+        return self if count == 1 else Sequential.repeated({self: count})
 
     __rmul__ = __mul__
 
@@ -150,9 +150,15 @@ class Sequential(Event):
         self._freeze(parts=tuple(_gathered((check(event), 1) for event in _some(events)).items()))
 
     @classmethod
-    def _of(cls, parts: dict[Event, int]) -> Sequential:
+    def repeated(cls, counts: Mapping[Event, int]) -> Sequential:
+        """Each event as often as its count says.
+
+        >>> from dither.accounting import Pure
+        >>> Sequential.repeated({Pure(1): 3})
+        3 * Pure(1)
+        """
         result = cls.__new__(cls)
-        result._freeze(parts=tuple(_gathered(parts.items()).items()))
+        object.__setattr__(result, "parts", tuple(_gathered(counts.items()).items()))
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -171,7 +177,7 @@ class Sequential(Event):
 
     def scaled(self, factor: Fraction) -> Event:
         """Each part."""
-        return Sequential._of({event.scaled(factor): count for event, count in self.parts})
+        return Sequential.repeated({event.scaled(factor): count for event, count in self.parts})
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
         """``add`` of the parts."""

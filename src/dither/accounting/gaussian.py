@@ -13,9 +13,9 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dither.accounting.search import certified, smallest
 from dither.errors import InvalidArgument, message
 from dither.exact import exp, normal_tail, up
+from dither.exact.search import certified, smallest_float
 
 _BITS = 64
 _LARGE_LOSS = 400
@@ -76,7 +76,7 @@ def gaussian_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     4.2247
     """
     fast, wanted = float(epsilon), _possible(delta)
-    start = smallest(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
+    start = smallest_float(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
     return certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
 
 
@@ -90,5 +90,5 @@ def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
     fast, wanted = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= wanted:
         return Fraction(0)
-    start = smallest(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)
+    start = smallest_float(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)
     return certified(start, lambda epsilon: Fraction(gaussian_delta(epsilon, r)) <= delta)

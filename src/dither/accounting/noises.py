@@ -277,7 +277,7 @@ class Approximate(Event):
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
         """Its own epsilon, or less at a larger delta."""
-        return ApproxDP(self.epsilon, self.delta)._loss_at(delta) if delta >= self.delta else None
+        return ApproxDP(self.epsilon, self.delta).epsilon_at(delta) if delta >= self.delta else None
 
     def scaled(self, factor: Fraction) -> Event:
         """epsilon / factor; delta stays."""
@@ -304,7 +304,7 @@ class Concentrated(Event):
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
         """By the conversion of :meth:`dither.ZCDP.to_approx`."""
-        return ZCDP(self.rho)._loss_at(delta)
+        return ZCDP(self.rho).epsilon_at(delta)
 
     def scaled(self, factor: Fraction) -> Event:
         """rho / factor^2."""

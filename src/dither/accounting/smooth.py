@@ -43,6 +43,7 @@ from functools import lru_cache
 
 from dither.errors import InvalidArgument, message
 from dither.exact import exp, exp_neg, log, normal_tail, square_root, up
+from dither.exact.search import bisect_floats, bisect_fractions, minimize
 
 _BITS = 160  # e^50 takes 72 of them, and a delta of 1e-20 another 66
 _ONE = 1 << _BITS
@@ -157,10 +158,7 @@ def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction
     low = high / 2
     while holds(low):
         high, low = low, low / 2
-    for _ in range(26):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return Fraction(up(high))
+    return Fraction(up(bisect_fractions(holds, low, high, steps=26).holds))
 
 
 @lru_cache(maxsize=256)
@@ -197,10 +195,7 @@ def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[F
     def cost(t: float) -> float:
         return quick(math.exp(t)) / math.exp(t)
 
-    for _ in range(32):
-        a, b = low + (high - low) * 0.382, high - (high - low) * 0.382
-        low, high = (low, b) if cost(a) < cost(b) else (a, high)
-    beta = Fraction(math.exp((low + high) / 2))
+    beta = Fraction(math.exp(minimize(cost, low, high, steps=32)))
     return beta, smooth_scale(kind, epsilon, delta, beta)
 
 
@@ -208,19 +203,17 @@ def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], f
     """The scale as a function of beta, in floats."""
 
     def scale(beta: float) -> float:
-        low, high = 1e-3 / epsilon * math.exp(-epsilon), 1e4 / epsilon
-        for _ in range(36):
-            s = math.sqrt(low * high)
+        def fits(s: float) -> bool:
             if kind in POWERS:
-                fits = all(
+                return all(
                     b + POWERS[kind] * math.log(_largest_ratio(b, math.exp(2 * min(b, 0.0)) / s**2)) <= epsilon
                     for b in (-beta, -beta / 2, 0.0)
                 )
-            else:
-                near = 1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)
-                fits = near + beta < epsilon and _float_delta(kind, epsilon, s, beta) <= delta
-            low, high = (low, s) if fits else (s, high)
-        return high
+            near = 1 / s if kind == "laplace" else math.exp(beta) / s + 1 / (2 * s * s)
+            return near + beta < epsilon and _float_delta(kind, epsilon, s, beta) <= delta
+
+        start = 1e-3 / epsilon * math.exp(-epsilon)
+        return bisect_floats(fits, start, 1e4 / epsilon, geometric=True, steps=36).holds
 
     return scale
 

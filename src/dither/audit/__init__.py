@@ -26,6 +26,7 @@ from dither.audit.dataflow.replay import Release, Replay, replay
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.certify import certify
 from dither.audit.suite.run import Audit, Row, audit
+from dither.homes import name_by_home as _name_by_home
 
 __all__ = [
     "Audit",
@@ -44,3 +45,5 @@ __all__ = [
     "search",
     "standard_neighbors",
 ]
+
+_name_by_home(__name__, __all__, globals())

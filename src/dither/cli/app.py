@@ -103,13 +103,17 @@ def query(
 ) -> None:
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
+    from dither.tables.options import ReleaseOptions
 
-    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
+    options = ReleaseOptions(
+        epsilon=epsilon, error=error, delta=delta, max_groups=tables.max_groups_option(max_groups), max_rows=max_rows,
+        noise=tables.noise_option(noise), consistent=consistent, other=other, nonnegative=nonnegative, integer=integer,
+        analyst=analyst, key=key, again=again,
+    )  # fmt: skip
     if dry_run:
-        tables.explain(card, sql, how, analyst)
+        tables.explain(card, sql, options)
     else:
-        after = {"nonnegative": nonnegative, "integer": integer, "analyst": analyst, "key": key, "again": again}
-        tables.query(card, sql, how, after, tables.Wanted(format, output, plot, report, force, receipt))
+        tables.query(card, sql, options, tables.Wanted(format, output, plot, report, force, receipt))
 
 
 @app.command()
@@ -128,9 +132,13 @@ def explain(
 ) -> None:
     """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
     from dither.cli import tables
+    from dither.tables.options import ReleaseOptions
 
-    how = tables.options(epsilon, error, delta, max_groups, max_rows, noise, consistent, other)
-    tables.explain(card, sql, how, analyst)
+    options = ReleaseOptions(
+        epsilon=epsilon, error=error, delta=delta, max_groups=tables.max_groups_option(max_groups), max_rows=max_rows,
+        noise=tables.noise_option(noise), consistent=consistent, other=other, analyst=analyst,
+    )  # fmt: skip
+    tables.explain(card, sql, options)
 
 
 @app.command()

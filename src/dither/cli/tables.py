@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
@@ -18,6 +18,7 @@ from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.accounts import FIRST_NOTES
+from dither.tables.options import NOISES, NoiseChoice, ReleaseOptions
 
 FORMATS = ("json", "csv", "parquet")
 _WHOLE = re.compile("[0-9]{1,18}")
@@ -48,38 +49,29 @@ def check(path: str) -> None:
     echo(f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree")
 
 
-def options(
-    epsilon: float | None,
-    error: float | None,
-    delta: float | None,
-    max_groups: str | None,
-    max_rows: int | None,
-    noise: str,
-    consistent: bool,
-    other: bool = False,
-) -> dict[str, Any]:
-    """What was asked for, as a question takes it."""
-    groups: object = max_groups
-    if max_groups is not None and max_groups != "auto":
-        if not _WHOLE.fullmatch(max_groups):
-            raise InvalidArgument(message("--max-groups", "a whole number, or auto", "something else", "pass 3"))
-        groups = int(max_groups)
-    return {
-        "epsilon": epsilon,
-        "error": error,
-        "delta": delta,
-        "max_groups": groups,
-        "max_rows": max_rows,
-        "noise": noise,
-        "consistent": consistent,
-        "other": other,
-    }
+def max_groups_option(text: str | None) -> int | Literal["auto"] | None:
+    """The option ``--max-groups``: a whole number, or auto."""
+    if text is None:
+        return None
+    if text == "auto":
+        return "auto"
+    if not _WHOLE.fullmatch(text):
+        raise InvalidArgument(message("--max-groups", "a whole number, or auto", "something else", "pass 3"))
+    return int(text)
 
 
-def explain(path: str, sql: str, how: dict[str, Any], analyst: str | None = None) -> None:
+def noise_option(text: str) -> NoiseChoice:
+    """The option ``--noise``."""
+    for noise in NOISES:
+        if text == noise:
+            return noise
+    raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(text), "leave it out"))
+
+
+def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
     with open_table(path, read_only=True) as table:
-        echo(as_options(str(table.sql(sql).explain(analyst=analyst, **how))))
+        echo(as_options(str(table.sql(sql).explain(options=options))))
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class Wanted:
     receipt: str | None = None
 
 
-def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wanted: Wanted) -> None:
+def query(path: str, sql: str, options: ReleaseOptions, wanted: Wanted) -> None:
     """Ask, and print, write or plot the answer, or make a page of it. Whatever can fail without the answer is tried
     before the question is charged.
     """
@@ -118,13 +110,13 @@ def query(path: str, sql: str, how: dict[str, Any], after: dict[str, Any], wante
         outputs.add("--report", wanted.report, ("html", "htm"))
         with open_table(path, receipt=wanted.receipt) as table:
             question = table.sql(sql)
-            plan = question.plan(**how)
+            plan = question.plan(options=options)
             plotted = plots.column(wanted.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explanation = question.explain(**how) if wanted.report and plan.automatic is None else None
+            explanation = question.explain(options=options) if wanted.report and plan.automatic is None else None
             with charges.told(str(card.ledger), card.name, sql):
                 with _busy():
-                    answer = _current(question.release(**how, **after))
+                    answer = _current(question.release(options=options))
                 _write(outputs, wanted, answer, plotted, explanation, table, sql)
 
 
@@ -178,4 +170,4 @@ def _busy() -> Any:
     return Console(stderr=True).status("asking…")
 
 
-__all__ = ["Wanted", "check", "explain", "init", "options", "query"]
+__all__ = ["Wanted", "check", "explain", "init", "max_groups_option", "noise_option", "query"]

@@ -15,6 +15,7 @@ from dither.density import histograms, ks
 from dither.density.released import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.guarantees import PureDP
+from dither.inference import bin_numbers
 from dither.intake import as_table
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
@@ -178,8 +179,5 @@ def _sizes(
 def _cells(
     columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    result = [
-        np.clip(np.searchsorted(line, column, side="right") - 1, 0, line.size - 2)
-        for column, line in zip(columns, edges, strict=True)
-    ]
-    return np.ravel_multi_index(tuple(result), shape)
+    numbers = tuple(bin_numbers(column, line) for column, line in zip(columns, edges, strict=True))
+    return np.ravel_multi_index(numbers, shape)

@@ -24,6 +24,7 @@ from dither.exact.functions import (
     square_root,
 )
 from dither.exact.rational import decimal, down, exactly, outward_max, up
+from dither.homes import name_by_home as _name_by_home
 
 __all__ = [
     "Enclosure",
@@ -44,3 +45,5 @@ __all__ = [
     "square_root",
     "up",
 ]
+
+_name_by_home(__name__, __all__, globals())

@@ -5,7 +5,7 @@
   states its ``guarantee_`` and charges an open ledger scope once. :class:`NonPrivate` is the baseline of any of them.
 * :func:`select_model`: choose among fitted models on private records. :func:`compare`: what privacy costs in score.
 * Descent: :func:`gradient_descent`, :func:`online_sgd` and :func:`offline_sgd`, not private, with their bounds;
-  :class:`TheoremSGD`, the lecture's private algorithm; :func:`noisy_descent`, the modern one.
+  :func:`noisy_descent`, private.
 
 >>> import numpy as np
 >>> X = np.linspace(0, 10, 4000)[:, np.newaxis]
@@ -15,6 +15,7 @@ ApproxDP(1, 1e-05)
 
 from __future__ import annotations
 
+from dither.homes import name_by_home as _name_by_home
 from dither.learn.base import NonPrivate
 from dither.learn.compare import Comparison, compare
 from dither.learn.descent import NoisyDescent, noise_for, noisy_descent
@@ -31,7 +32,6 @@ from dither.learn.sgd import gradient_variance, stochastic_bound
 from dither.learn.sgd import offline as offline_sgd
 from dither.learn.sgd import online as online_sgd
 from dither.learn.spent import PrivacyWarning, total_spent
-from dither.learn.theorem import TheoremSGD, private_bound
 
 __all__ = [
     "PCA",
@@ -54,7 +54,6 @@ __all__ = [
     "SmoothHinge",
     "Squared",
     "StandardScaler",
-    "TheoremSGD",
     "Trace",
     "compare",
     "descend",
@@ -65,10 +64,11 @@ __all__ = [
     "noisy_descent",
     "offline_sgd",
     "online_sgd",
-    "private_bound",
     "ridge_line",
     "select_model",
     "stochastic_bound",
     "total_spent",
     "utility_bound",
 ]
+
+_name_by_home(__name__, __all__, globals())

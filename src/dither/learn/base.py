@@ -2,11 +2,10 @@
 
 The order of a fit: parameters are checked, the data enter through :mod:`dither.learn.inputs` (which looks at declared
 types and shapes alone), the ledger scope that is open, if any, is charged, and only then is anything computed that
-depends on a value in the data. What a fit
-computes it computes in :meth:`PrivateEstimator._released`, from rows clipped to the public bounds and a
-:class:`~dither.learn.budget.Budget`; it comes back as a dict of arrays and numbers, which become the attributes of the
-estimator, so that a ledger can keep it and give it again. A scope holds for the thread that opened it: fits in other
-threads or processes (``n_jobs`` above 1 in scikit-learn) do not see it, and are not charged.
+depends on a value in the data. A fit computes in :meth:`PrivateEstimator._released`, from rows clipped to the public
+bounds and a :class:`~dither.learn.budget.GaussianBudget`. The result is a dict of arrays and numbers, which become the
+attributes of the estimator, so that a ledger can record it and give it again. A scope holds for the thread that opened
+it: fits in other threads or processes (``n_jobs`` above 1 in scikit-learn) do not see it, and are not charged.
 
 No outcome but the noisy one depends on a value, nor, where one record may be added or removed, on the number of rows:
 a cell that is missing (None, NaN, text) counts as the middle of its bounds, and a table without rows is fitted like any
@@ -26,37 +25,14 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
 from dither.budget_hooks import keeper, spends
-from dither.errors import InvalidArgument, MissingPackage, message
+from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
-from dither.learn.budget import Budget, Floats
+from dither.learn.budget import Floats, GaussianBudget
+from dither.learn.sklearn_base import BaseEstimator, check_feature_names, check_is_fitted
 from dither.learn.spent import count_fit, shared_lineage, total_of
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
-
-try:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClusterMixin,
-        RegressorMixin,
-        TransformerMixin,
-    )
-    from sklearn.utils.validation import check_is_fitted
-except ImportError as missing:
-    raise MissingPackage(
-        message("scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'"),
-        name="sklearn",
-    ) from missing
-
-try:
-    from sklearn.utils.validation import _check_feature_names
-except ImportError:  # before 1.6 it was a method
-
-    def _check_feature_names(estimator: Any, X: Any, *, reset: bool) -> None:
-        """The same, of earlier versions."""
-        estimator._check_feature_names(X, reset=reset)
-
 
 Released = dict[str, Any]
 
@@ -64,11 +40,11 @@ _LARGEST = 1e90
 _WIDE = 64
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(BaseEstimator):
     """Base of the estimators: epsilon, delta, bounds and neighbors in, ``guarantee_`` and ``event_`` out.
 
     A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
-    :meth:`_released` and, for its non-private twin, :meth:`_plain`; with labels, its ``fit`` calls
+    :meth:`_released` and, for its non-private twin, :meth:`non_private_estimator`; with labels, its ``fit`` calls
     ``self._fit_rows(X, y, labelled=True)``.
 
     >>> from dither.learn.linear import Ridge
@@ -103,11 +79,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         arguments.epsilon(self.epsilon)
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Release what this estimator is of the rows, clipped to the bounds; an open ledger scope is charged once."""
-        self._fit_rows(X)
-        return self
-
     def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> tuple[Any, ...]:
         """Check everything, pay, compute, and keep what was released as attributes; returns the prepared labels."""
         guarantee = self.guarantee
@@ -115,10 +86,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if self.delta is None and self._needs_delta:
             raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
         self._check_parameters()
-        rows = self._read(X, reset=True)
+        rows = self.read_rows(X, reset=True)
         limits = limits_of(self.bounds, rows.shape[1])
         self._check_columns(rows.shape[1])
-        budget = Budget(guarantee, neighbors, _words(self.source))
+        budget = GaussianBudget(guarantee, neighbors, _words(self.source))
         prepared = self._labels(y, len(rows)) if labelled else ()
         charged = keeper() is not None
 
@@ -175,15 +146,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
         raise AssertionError("an estimator with labels reads them")
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         """Everything that is released, by name of the attribute; rows are inside the bounds."""
         raise AssertionError("each estimator computes what it releases")
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
         """The estimator of scikit-learn that does the same without privacy."""
         raise AssertionError("each estimator has a twin")
 
-    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+    def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         """What that one is fitted to."""
         return (rows,)
 
@@ -197,11 +168,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """
         return NonPrivate(self)
 
-    def _read(self, X: Any, *, reset: bool) -> Floats:
+    def read_rows(self, X: Any, *, reset: bool) -> Floats:
         """Rows as finite floats; what is missing counts as the middle of its bounds."""
         declared = len(self.bounds) if _several(self.bounds) else None
         rows = inputs.table(X, declared)
-        _check_feature_names(self, X, reset=reset)
+        check_feature_names(self, X, reset=reset)
         if reset:
             self.n_features_in_ = rows.shape[1]
         elif rows.shape[1] != self.n_features_in_:
@@ -214,7 +185,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _new_rows(self, X: Any) -> Floats:
         """Rows to predict from, after a fit."""
         check_is_fitted(self)
-        return self._read(X, reset=False)
+        return self.read_rows(X, reset=False)
 
     def _rows(self, X: Any) -> Floats:
         """The same, clipped to the bounds."""
@@ -225,6 +196,15 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+class UnsupervisedEstimator(PrivateEstimator):
+    """Base of the estimators without labels: ``y`` is there for scikit-learn's pipelines and is not looked at."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Release what this estimator is of the rows, clipped to the bounds; an open ledger scope is charged once."""
+        self._fit_rows(X)
+        return self
 
 
 def _words(source: Source | None) -> Source:
@@ -263,7 +243,7 @@ def _whole(guarantee: Guarantee) -> Event:
     return Pure(*numbers) if isinstance(guarantee, PureDP) else Approximate(*numbers)
 
 
-class NonPrivate(BaseEstimator):  # type: ignore[misc]
+class NonPrivate(BaseEstimator):
     """The same estimator without noise: data clipped to the same bounds, fitted by scikit-learn. For baselines.
 
     >>> from dither.learn.linear import Ridge
@@ -277,10 +257,10 @@ class NonPrivate(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scikit-learn's estimator."""
         private = self.estimator
-        rows = private._read(X, reset=True)
+        rows = private.read_rows(X, reset=True)
         kept = clip(rows, limits_of(private.bounds, rows.shape[1]))
-        self.model_ = private._plain()
-        self.model_.fit(*private._plain_data(kept, y))
+        self.model_ = private.non_private_estimator()
+        self.model_.fit(*private.non_private_data(kept, y))
         self.n_features_in_ = rows.shape[1]
         self.private_ = False
         return self
@@ -364,15 +344,11 @@ def centred(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
 
 
 __all__ = [
-    "ClassifierMixin",
-    "ClusterMixin",
     "NonPrivate",
     "PrivateEstimator",
-    "RegressorMixin",
     "Released",
-    "TransformerMixin",
+    "UnsupervisedEstimator",
     "centred",
-    "check_is_fitted",
     "clip",
     "limits_of",
 ]

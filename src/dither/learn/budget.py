@@ -5,11 +5,11 @@ that the row becomes a row of integers whose norm is at most ``2**bits``: not ne
 exactly (in floats, block by block, while every partial sum is below 2^53; the blocks in 64-bit integers), so no order
 of the rows, rounding or overflow can move a sum by more than the noise is made for.
 
-The noise of all releases of one fit comes out of one :class:`Budget`. Nothing here depends on the number of rows but
-the sums themselves.
+The noise of all releases of one fit comes out of one :class:`GaussianBudget`. Nothing here depends on the number of
+rows but the sums themselves.
 
 >>> import dither as dp
->>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+>>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
 >>> rows = np.array([[3.0, 4.0], [0.3, 0.4]])
 >>> noisy_sum(rows, 1.0, budget, share=1).shape             # the first row counts as (0.6, 0.8)
 (2,)
@@ -30,7 +30,7 @@ from dither.budget_hooks import covered
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
 from dither.exact import decimal, exactly, root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
-from dither.learn.rows import lengths
+from dither.learn.rows import row_norms
 from dither.mechanisms import Gaussian, Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
@@ -45,31 +45,31 @@ _ROWS = 1 << 14  # 2^14 rows of squares below 2^32 add up to less than 2^53, and
 _MOST_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
 _EXACT = 1 << 53
 _BITS = 96
-_NONE = np.zeros(1)  # the lengths of rows that are all within their norm
+_NONE = np.zeros(1)  # the norms of rows that are all within their norm
 _BINS = 20
 
 
-class Budget(Stateful):
+class GaussianBudget(Stateful):
     """What one fit may spend, handed out in shares that add up to at most 1.
 
-    *Statement.* Let each person's contribution to the parts of one release satisfy ``sum_b |z_b|^2 / reach_b^2 <=
-    1``. Part b gets normal noise of deviation ``r reach_b / sqrt(share)``, with r the exact ratio of noise to
+    *Statement.* Let each person's contribution to the parts of one release satisfy ``sum_b |z_b|^2 / s_b^2 <=
+    1``. Part b gets normal noise of deviation ``r s_b / sqrt(share)``, with r the exact ratio of noise to
     sensitivity that (epsilon, delta) asks of a single release. All releases together are (epsilon, delta)-DP, also
     if what is asked, and which share it gets, depends on the answers before.
 
-    *Why.* A release is one Gaussian mechanism on the vector of all ``z_b / reach_b``: it is mu-GDP with ``mu^2 =
+    *Why.* A release is one Gaussian mechanism on the vector of all ``z_b / s_b``: it is mu-GDP with ``mu^2 =
     share / r^2``. Squares of mu add up (Dong, Roth and Su 2022, corollary 2), adaptively and with adaptive shares as
     long as their sum is bounded (Smith and Thakurta 2022), and mu = 1/r is (epsilon, delta)-DP. Under replace-one a
-    person moves the sums by the difference of two contributions: twice the reach; sqrt(2) times if no two
+    person moves the sums by the difference of two contributions: twice the sensitivity; sqrt(2) times if no two
     contributions have a negative inner product.
 
     Under pure epsilon-DP norms are l1, the noise is Laplace, and shares of epsilon add up.
 
     >>> import dither as dp
-    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
     >>> round(budget.ratio(1), 3), round(budget.ratio(0.25), 3)
     (3.731, 7.461)
-    >>> found = budget.release([(np.array([10, 20]), 1.0)], share=0.5)
+    >>> sums = budget.release([(np.array([10, 20]), 1.0)], share=0.5)
     >>> budget.left, budget.event.guarantee <= dp.ApproxDP(1, 1e-5)
     (Fraction(1, 2), True)
     """
@@ -84,7 +84,7 @@ class Budget(Stateful):
         self.source = resolve(source)
         self._left = Fraction(1)
         self._events: list[Event] = []
-        self._made: dict[tuple[Fraction, Fraction], Laplace | Gaussian] = {}
+        self._mechanisms: dict[tuple[Fraction, Fraction], Laplace | Gaussian] = {}
 
     @property
     def pure(self) -> bool:
@@ -107,10 +107,10 @@ class Budget(Stateful):
         return Sequential(*self._events)
 
     def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
-        """The deviation (for Laplace noise: the scale) of the noise of a part with reach 1.
+        """The deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1.
 
         >>> import dither as dp
-        >>> round(Budget(dp.PureDP(1), dp.AddRemove).ratio(0.5), 6)
+        >>> round(GaussianBudget(dp.PureDP(1), dp.AddRemove).ratio(0.5), 6)
         2.0
         """
         return up(self._ratio(decimal(share, "share")) * self._moves(aligned))
@@ -124,7 +124,7 @@ class Budget(Stateful):
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
     def _moves(self, aligned: bool) -> Fraction:
-        """How many reaches apart the sums of neighbours are."""
+        """By how many sensitivities the sums of neighbors differ."""
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
         return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
@@ -132,7 +132,7 @@ class Budget(Stateful):
     def release(
         self, parts: Sequence[tuple[NDArray[Any], float | Fraction]], share: float | Fraction, *, aligned: bool = False
     ) -> list[Floats]:
-        """Exact integer sums with their noise, as floats; each part is an array and its reach.
+        """Exact integer sums with their noise, as floats; each part is an array and its sensitivity.
 
         ``aligned`` says that no two contributions have a negative inner product.
         """
@@ -145,15 +145,15 @@ class Budget(Stateful):
         self._left -= weight
         self._events.append(Pure(self.guarantee.exact[0] * weight) if self.pure else GaussianNoise(ratio))
         moves = self._moves(aligned)
-        return [self._noisy(sums, exactly(reach) * moves, weight) for sums, reach in parts]
+        return [self._noisy(sums, exactly(sensitivity) * moves, weight) for sums, sensitivity in parts]
 
-    def _noisy(self, sums: NDArray[Any], reach: Fraction, weight: Fraction) -> Floats:
-        mechanism = self._made.get((reach, weight))
+    def _noisy(self, sums: NDArray[Any], sensitivity: Fraction, weight: Fraction) -> Floats:
+        mechanism = self._mechanisms.get((sensitivity, weight))
         if mechanism is None:
             ratio: Any = self._ratio(weight)
-            size: Any = reach
+            size: Any = sensitivity
             mechanism = Laplace(size, 1 / ratio) if self.pure else Gaussian(size, rho=1 / (2 * ratio * ratio))
-            self._made[reach, weight] = mechanism
+            self._mechanisms[sensitivity, weight] = mechanism
         flat = sums.ravel()
         if flat.size == 0:
             return np.zeros(sums.shape)
@@ -175,8 +175,8 @@ def quantised(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
     """Rows clipped to ``norm`` as rows of whole numbers with norm at most ``2**bits``, and how many steps make 1;
-    ``sizes`` are the rows' :func:`~dither.learn.rows.lengths`, where they are known; zeros where no row is longer than
-    ``norm`` but for d + 2 roundings.
+    ``sizes`` are the rows' :func:`~dither.learn.rows.row_norms`, where they are known; zeros where no row is longer
+    than ``norm`` but for d + 2 roundings.
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
@@ -191,7 +191,7 @@ def quantised(
     top = steps_to_one(rows.shape[1], 1.0, bits)
     if sizes is None:
         with np.errstate(over="ignore"):  # a row too long for floats counts as zero
-            sizes = lengths(rows, order)
+            sizes = row_norms(rows, order)
     whole = rows * (top / np.maximum(sizes, norm))[:, np.newaxis]
     return np.trunc(whole, out=whole), top / norm
 
@@ -233,11 +233,11 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
     return _summed(rows, squares), steps_to_one(rows.shape[1], norm, GRAM_BITS) ** 2
 
 
-def noisy_sum(rows: Floats, norm: float, budget: Budget, share: float | Fraction) -> Floats:
+def noisy_sum(rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction) -> Floats:
     """The sum of the rows, each clipped to ``norm``.
 
     >>> import dither as dp
-    >>> total = noisy_sum(np.ones((1000, 1)), 1.0, Budget(dp.PureDP(1), dp.AddRemove), share=1)
+    >>> total = noisy_sum(np.ones((1000, 1)), 1.0, GaussianBudget(dp.PureDP(1), dp.AddRemove), share=1)
     >>> bool(abs(total[0] - 1000) < 100)
     True
     """
@@ -245,14 +245,14 @@ def noisy_sum(rows: Floats, norm: float, budget: Budget, share: float | Fraction
     return budget.release([(total, 1 << VECTOR_BITS)], share)[0] / steps
 
 
-def gram_parts(total: Integers, reach: float | Fraction, pure: bool) -> list[tuple[Integers, Fraction]]:
+def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> list[tuple[Integers, Fraction]]:
     """The parts of a symmetric matrix to release: diagonal and upper triangle.
 
     The Frobenius norm counts an entry off the diagonal twice, so in the vector of the upper triangle it weighs
-    sqrt(2): its reach is that much smaller. In l1 the entries of ``x x'`` add up to at most the square of the norm,
-    each pair again twice.
+    sqrt(2): its sensitivity is that much smaller. In l1 the entries of ``x x'`` add up to at most the square of the
+    norm, each pair again twice.
     """
-    whole = exactly(reach)
+    whole = exactly(sensitivity)
     shorter = whole / 2 if pure else root_up(whole * whole / 2, _BITS)
     return [(np.diagonal(total), whole), (total[np.triu_indices(len(total), 1)], shorter)]
 
@@ -269,7 +269,9 @@ def symmetric(diagonal: Floats, above: Floats) -> Floats:
     return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
 
 
-def noisy_gram(rows: Floats, norm: float, budget: Budget, share: float | Fraction, *, within: bool = False) -> Floats:
+def noisy_gram(
+    rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction, *, within: bool = False
+) -> Floats:
     """The sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix. ``within`` says that none is
     longer, but for d + 2 roundings.
 
@@ -277,7 +279,7 @@ def noisy_gram(rows: Floats, norm: float, budget: Budget, share: float | Fractio
     aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.
 
     >>> import dither as dp
-    >>> noisy_gram(np.ones((1000, 2)), 2.0, Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove), share=1).shape
+    >>> noisy_gram(np.ones((1000, 2)), 2.0, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove), share=1).shape
     (2, 2)
     """
     total, steps = exact_gram(rows, norm, budget.order, within=within)
@@ -285,11 +287,11 @@ def noisy_gram(rows: Floats, norm: float, budget: Budget, share: float | Fractio
     return symmetric(*budget.release(parts, share, aligned=True)) / steps
 
 
-def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: Budget, share: float | Fraction) -> float:
+def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
     """The number of rows, at least 1: with noise where it is private, and for nothing where it is public.
 
     >>> import dither as dp
-    >>> noisy_count([0] * 7, Budget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)
+    >>> noisy_count([0] * 7, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)
     7.0
     """
     if budget.neighbors is ReplaceOne:
@@ -298,14 +300,14 @@ def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: Budget, share: float
 
 
 def noisy_moments(
-    places: Floats, count: float, budget: Budget, share: float | Fraction
+    places: Floats, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> tuple[Floats, Floats, float]:
     """Mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
 
     One row adds ``(x, x^2 - 1/2)``: in l2 its square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
 
     >>> import dither as dp
-    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne)
+    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne)
     >>> mean, square, noise = noisy_moments(np.full((5000, 1), 0.5), 5000, budget, share=1)
     >>> bool(abs(mean[0] - 0.5) < 0.02 and abs(square[0] - 0.25) < 0.02)
     True
@@ -324,15 +326,15 @@ def noisy_moments(
 
 
 def noisy_ceiling(
-    sizes: Floats, top: float, fraction: float, count: float, budget: Budget, share: float | Fraction
+    sizes: Floats, top: float, fraction: float, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> float:
     """A size that about this fraction of the sizes stay below: from the top down through a noisy histogram.
 
-    The bins are half octaves below ``top``; a person is in one of them, so the reach is 1. Noise alone, of one
+    The bins are half octaves below ``top``; a person is in one of them, so the sensitivity is 1. Noise alone, of one
     deviation, does not end the search: what is found errs to the large side, which costs noise and not bias.
 
     >>> import dither as dp
-    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
     >>> noisy_ceiling(np.full(10000, 0.9), 8.0, 0.9, 10000, budget, share=1)
     1.0
     """

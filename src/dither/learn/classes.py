@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.learn import inputs
-from dither.learn.base import ClassifierMixin, PrivateEstimator
+from dither.learn.base import PrivateEstimator
 from dither.learn.budget import Floats
+from dither.learn.sklearn_base import ClassifierMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -18,7 +19,7 @@ OBSERVED = "observed"
 _LARGEST = 1 << 53
 
 
-class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """Base of the classifiers. ``classes`` is the public list of labels; ``"observed"`` takes those that occur, for
     data where *that a label occurs* is public."""
 
@@ -40,7 +41,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         tags.classifier_tags.poor_score = True  # on a few records, as any private estimator
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
         _, self.classes_ = self._fit_rows(X, y, labelled=True)
@@ -85,7 +86,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         inputs.check_lengths(len(places), rows)
         return places, classes
 
-    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+    def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        """What the non-private estimator is fitted to."""
         places, classes = self._labels(y, len(rows))
         return rows[places >= 0], classes[places[places >= 0]]
 

@@ -25,22 +25,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi, zcdp
-from dither.accounting.search import crossing
 from dither.budget_hooks import covered, spends
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, root_up, up
+from dither.exact.search import crossing
 from dither.guarantees import ApproxDP, Guarantee
 from dither.learn.budget import quantised
 from dither.learn.gd import Schedule, Trace, read_records, start_of
 from dither.learn.losses import Floats, Loss
-from dither.learn.rows import lengths, whole_product
+from dither.learn.rows import row_norms, whole_product
 from dither.mechanisms import Gaussian
 from dither.randomness import Source, bernoulli, resolve, uniform_integers
 
@@ -59,14 +59,14 @@ _LEAST_NOISE = 2.0**-6
 
 @dataclass(frozen=True)
 class Factors:
-    """Rows as directions on the lattice and their lengths.
+    """Rows as directions on the lattice and their norms.
 
-    >>> Factors.of(np.array([[3.0, 4.0]])).lengths
+    >>> Factors.of(np.array([[3.0, 4.0]])).norms
     array([5.])
     """
 
     directions: Floats
-    lengths: Floats
+    norms: Floats
     unit: float
     """How many steps of the lattice make 1."""
 
@@ -75,7 +75,7 @@ class Factors:
         """The factors of every row."""
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
-        long = lengths(scaled)
+        long = row_norms(scaled)
         directions, unit = quantised(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
         with np.errstate(over="ignore"):
             return cls(directions, long * high, unit)
@@ -86,7 +86,7 @@ class Factors:
         >>> Factors.of(np.array([[3.0, 4.0]])).times(np.array([1.0, 1.0])).round(3)
         array([7.])
         """
-        scale = self.lengths / self.unit
+        scale = self.norms / self.unit
         result = whole_product(self.directions, GRADIENT_BITS, beta)
         result *= scale if beta.ndim == 1 else scale[:, np.newaxis]
         return result
@@ -101,14 +101,14 @@ class Factors:
         array([[2576901735],
                [3435868980]])
         """
-        directions, lengths = self.directions, self.lengths
-        if len(lengths) >= _MOST_ROWS:
+        directions, norms = self.directions, self.norms
+        if len(norms) >= _MOST_ROWS:
             raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
         parts = residuals if residuals.ndim == 2 else residuals[:, np.newaxis]
         if chosen is not None:
-            directions, lengths, parts = directions[chosen], lengths[chosen], parts[chosen]
+            directions, norms, parts = directions[chosen], norms[chosen], parts[chosen]
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = parts * lengths[:, np.newaxis]
+            parts = parts * norms[:, np.newaxis]
         parts[~np.isfinite(parts)] = 0.0  # too long for floats: such a record counts as none
         whole, _ = quantised(parts, clip, GRADIENT_BITS)
         total = np.zeros((directions.shape[1], whole.shape[1]), dtype=np.int64)
@@ -228,7 +228,7 @@ class NoisyDescent:
     def mechanism(self) -> Gaussian:
         """The noise of one step."""
         multiplier = decimal(self.noise_multiplier, "noise_multiplier")
-        return Gaussian(REACH, rho=1 / (2 * multiplier * multiplier))  # type: ignore[arg-type]
+        return Gaussian(REACH, rho=cast(float, 1 / (2 * multiplier * multiplier)))  # exact numbers are floats to it
 
     @property
     def event(self) -> Event:

@@ -161,7 +161,7 @@ def gradient_descent(
 
 
 def descent_bound(distance_squared: float, steps: Floats, smoothness: float) -> Floats:
-    """``|beta[0] - beta*|^2 / sum gamma[j]`` after 1, ..., N steps: the bound (6) on ``f(average) - f*``.
+    """``|beta[0] - beta*|^2 / sum gamma[j]`` after 1, ..., N steps: a bound on ``f(average) - f*``.
 
     *Statement.* It holds if f is convex, its gradient has the Lipschitz constant L = ``smoothness``, and every step is
     at most 1.5 / L; other steps are refused. *Why.* For such f, ``<f'(b), b - b*> >= f(b) - f* + |f'(b)|^2 / (2L)``
@@ -171,7 +171,7 @@ def descent_bound(distance_squared: float, steps: Floats, smoothness: float) -> 
     >>> descent_bound(1.0, np.full(4, 0.5), smoothness=1.0)
     array([2.        , 1.        , 0.66666667, 0.5       ])
     """
-    _short_enough(steps, 1.5 / smoothness)
+    check_step_sizes(steps, 1.5 / smoothness)
     return utility_bound(distance_squared, steps)
 
 
@@ -180,9 +180,8 @@ def utility_bound(
 ) -> Floats:
     """``(D^2 + constant sum gamma^2 + per_noise sum gamma^2 theta^2) / sum gamma`` after 1, ..., N steps.
 
-    The right-hand sides of (6), with neither, of (9), with a constant, and of (11), with the sizes theta of the noise
-    as well. Which constants make it a theorem is said by :func:`descent_bound`,
-    :func:`dither.learn.sgd.stochastic_bound` and :func:`dither.learn.theorem.private_bound`.
+    Without constant and noise it bounds gradient descent (:func:`descent_bound`), with a constant stochastic descent
+    (:func:`dither.learn.sgd.stochastic_bound`), and with the sizes theta of the noise private descent as well.
 
     >>> utility_bound(1.0, np.ones(2), constant=0.5)
     array([1.5, 1. ])
@@ -194,7 +193,11 @@ def utility_bound(
     return np.asarray(total / np.cumsum(steps))
 
 
-def _short_enough(steps: Floats, limit: float) -> None:
+def check_step_sizes(steps: Floats, limit: float) -> None:
+    """Refuse steps longer than the limit up to which a bound is proved.
+
+    >>> check_step_sizes(np.array([0.5, 0.25]), 0.5)
+    """
     if not math.isfinite(limit) or steps.max() > limit * (1 + 1e-12):
         raise InvalidArgument(
             message(

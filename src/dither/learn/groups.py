@@ -4,7 +4,7 @@ A record is in one group and adds to no other, so the sums of all groups togethe
 number of groups costs what one does.
 
 >>> import dither as dp
->>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+>>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
 >>> groups = np.repeat([0, 1], 3000)
 >>> counts = group_counts(groups, 2, budget, share=0.5)
 >>> means, noise = group_means(np.repeat([[0.2], [0.7]], 3000, axis=0), groups, counts, 1.0, budget, share=0.5)
@@ -20,21 +20,26 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.learn.budget import VECTOR_BITS, Budget, Floats, exact_sum, noisy_ceiling
-from dither.learn.rows import lengths
+from dither.learn.budget import VECTOR_BITS, Floats, GaussianBudget, exact_sum, noisy_ceiling
+from dither.learn.rows import row_norms
 
 _KEPT, _CAREFUL = 0.5, 5.0
 _ENOUGH = 8.0
 
 
-def group_counts(groups: NDArray[np.int64], size: int, budget: Budget, share: float | Fraction) -> Floats:
+def group_counts(groups: NDArray[np.int64], size: int, budget: GaussianBudget, share: float | Fraction) -> Floats:
     """How many records are in each of so many groups; may be negative."""
     [noisy] = budget.release([(np.bincount(groups, minlength=size), 1)], share, aligned=True)
     return noisy
 
 
 def group_means(
-    rows: Floats, groups: NDArray[np.int64], counts: Floats, norm: float, budget: Budget, share: float | Fraction
+    rows: Floats,
+    groups: NDArray[np.int64],
+    counts: Floats,
+    norm: float,
+    budget: GaussianBudget,
+    share: float | Fraction,
 ) -> tuple[Floats, Floats]:
     """The sum of the rows of each group, each clipped to ``norm``, over its count; and the deviation of the noise."""
     sums = [exact_sum(rows[groups == group], norm, budget.order) for group in range(len(counts))]
@@ -49,7 +54,7 @@ def typical_length(
     longest: float,
     otherwise: float,
     count: float,
-    budget: Budget,
+    budget: GaussianBudget,
     share: float | Fraction,
 ) -> float:
     """A length to clip rows to that are summed in so many groups; a public one if there are too few to find out.
@@ -58,14 +63,14 @@ def typical_length(
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
 
     >>> import dither as dp
-    >>> budget = Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
     >>> typical_length(np.ones((9, 1)), 2, longest=2.0, otherwise=0.5, count=9, budget=budget, share=0.1)
     0.5
     """
     if count < _ENOUGH * deviation(budget, share, aligned=True):
         return otherwise
     kept = max(_KEPT, 1 - _CAREFUL * longest * deviation(budget, 1) * size / count)
-    return noisy_ceiling(lengths(rows, budget.order), longest, kept, count, budget, share)
+    return noisy_ceiling(row_norms(rows, budget.order), longest, kept, count, budget, share)
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
@@ -80,11 +85,11 @@ def without_noise(result: Floats, noise: Floats | float) -> Floats:
     return np.asarray(kept[..., np.newaxis] * result)
 
 
-def deviation(budget: Budget, share: float | Fraction, *, aligned: bool = False) -> float:
+def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:
     """The standard deviation of the noise of a part with reach 1.
 
     >>> import dither as dp
-    >>> round(deviation(Budget(dp.PureDP(1), dp.AddRemove), 1), 3)
+    >>> round(deviation(GaussianBudget(dp.PureDP(1), dp.AddRemove), 1), 3)
     1.414
     """
     return budget.ratio(share, aligned=aligned) * (math.sqrt(2) if budget.pure else 1.0)

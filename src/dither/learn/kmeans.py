@@ -34,10 +34,11 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
-from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, limits_of
-from dither.learn.budget import Budget, Floats, noisy_count, noisy_gram, noisy_sum
+from dither.learn.base import Released, UnsupervisedEstimator, centred, limits_of
+from dither.learn.budget import Floats, GaussianBudget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
-from dither.learn.rows import turned
+from dither.learn.rows import project
+from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -52,12 +53,12 @@ _POINTS, _ROUNDS = 1 << 11, 30
 _MOST_AXES = 1000
 
 
-class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class KMeans(TransformerMixin, UnsupervisedEstimator):
     """Centres of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
 
     *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows and their products,
-    each with noise out of one :class:`~dither.learn.budget.Budget`.
+    each with noise out of one :class:`~dither.learn.budget.GaussianBudget`.
 
     Distances are measured in the units of the bounds: features count alike if their bounds are as wide as they are.
     There are no ``labels_``: which group a record is in is for whoever has the record, by :meth:`predict`.
@@ -105,7 +106,7 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
             raise InvalidArgument(message("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer"))
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         centres, steps = private_centres(centred(rows, (lower, upper)), self.n_clusters, budget)
         return {"cluster_centers_": (lower + upper) / 2 + centres * (upper - lower) / 2, "n_iter_": steps}
@@ -140,7 +141,8 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         """``kmeans0``, ``kmeans1``, …."""
         return np.array([f"kmeans{i}" for i in range(self._n_features_out)], dtype=object)
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import cluster
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import FunctionTransformer
@@ -162,12 +164,12 @@ def squared_distances(rows: Floats, centres: Floats) -> Floats:
     return result
 
 
-def private_centres(places: Floats, size: int, budget: Budget) -> tuple[Floats, int]:
+def private_centres(places: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
     """So many centres of rows between -1 and 1, and the number of steps. All of the budget is spent.
 
     >>> import dither as dp
     >>> places = np.repeat([[-0.5], [0.5]], 3000, axis=0)
-    >>> centres, steps = private_centres(places, 2, Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> centres, steps = private_centres(places, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
     >>> bool(np.abs(np.sort(centres.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
     (True, 6)
     """
@@ -188,14 +190,14 @@ def private_centres(places: Floats, size: int, budget: Budget) -> tuple[Floats, 
     noise = norm * deviation(budget, share) * size / count
     kept = min(max(1, int((variances > noise * noise).sum())), _MOST_AXES)
     variances, axes = variances[:kept], axes[:, :kept]
-    rows = turned(moved, axes, 2.0)
+    rows = project(moved, axes, 2.0)
     centres = _normal_centres(variances, size)
     for _ in range(steps):
         centres = _moved(rows, centres, norm, share, budget)
     return np.clip(middle + centres @ axes.T, -1.0, 1.0), steps
 
 
-def _mean(places: Floats, longest: float, count: float, weakness: float, budget: Budget) -> Floats:
+def _mean(places: Floats, longest: float, count: float, weakness: float, budget: GaussianBudget) -> Floats:
     """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
     mean being some 0.3 from there usually."""
     share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
@@ -205,7 +207,7 @@ def _mean(places: Floats, longest: float, count: float, weakness: float, budget:
     return np.asarray(np.clip(known * without_noise(result, noise), -1.0, 1.0))
 
 
-def _principal(rows: Floats, norm: float, count: float, budget: Budget) -> tuple[Floats, Floats]:
+def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Variances along the principal axes, without that of the noise, falling, and the axes as columns."""
     matrix = noisy_gram(rows, norm, budget, _GRAM) / count
     noise = norm * norm * deviation(budget, _GRAM, aligned=True) / count
@@ -234,7 +236,7 @@ def _normal_centres(variances: Floats, size: int) -> Floats:
     return np.asarray(centres[np.lexsort(centres.T[::-1])])
 
 
-def _moved(rows: Floats, centres: Floats, norm: float, share: Fraction, budget: Budget) -> Floats:
+def _moved(rows: Floats, centres: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
     """One step: each centre by the noisy mean difference of its records, as far as that is not noise."""
     nearest = squared_distances(rows, centres).argmin(axis=1)
     first = share * _COUNTS

@@ -26,10 +26,10 @@ import numpy as np
 
 from dither import arguments
 from dither.learn import inputs
-from dither.learn.base import PrivateEstimator, RegressorMixin, Released, centred, limits_of
+from dither.learn.base import PrivateEstimator, Released, UnsupervisedEstimator, centred, limits_of
 from dither.learn.budget import (
-    Budget,
     Floats,
+    GaussianBudget,
     noisy_ceiling,
     noisy_count,
     noisy_gram,
@@ -39,7 +39,8 @@ from dither.learn.budget import (
     steps_to_one,
 )
 from dither.learn.descent import GRADIENT_BITS, REACH, Factors
-from dither.learn.rows import lengths, turned
+from dither.learn.rows import project, row_norms
+from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -68,13 +69,13 @@ _MANY_STEPS = ((1, 1), (4, 3), (8, 5))  # and where noise hides some directions
 class _Steps:
     """Noisy sums of clipped gradients ``z (v - z'beta)``, where the rows z are given ones, used up, times a matrix."""
 
-    def __init__(self, rows: Floats, largest: float, matrix: Floats, v: Floats, budget: Budget) -> None:
+    def __init__(self, rows: Floats, largest: float, matrix: Floats, v: Floats, budget: GaussianBudget) -> None:
         self.v, self.budget = v, budget
         sizes = np.empty(len(rows))
         for start in range(0, len(rows), _BLOCK):
             block = slice(start, start + _BLOCK)
-            z = turned(rows[block], matrix, largest)
-            sizes[block] = lengths(z)
+            z = project(rows[block], matrix, largest)
+            sizes[block] = row_norms(z)
             # any row is longer: unit vectors
             rows[block] = quantised(z, _SHORTEST, GRADIENT_BITS, sizes=sizes[block])[0]
         self.unit = steps_to_one(rows.shape[1], 1.0, GRADIENT_BITS)
@@ -89,14 +90,15 @@ class _Steps:
         return noisy[:, 0] / self.factors.steps_to_one(clip, 1)
 
 
-def solve(x: Floats, v: Floats, penalty: Floats, budget: Budget) -> tuple[float, Floats, str]:
+def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tuple[float, Floats, str]:
     """Intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
 
     ``penalty`` is that of the square of each weight. All of the budget is spent.
 
     >>> import dither as dp
     >>> x = np.linspace(-1, 1, 4000)[:, np.newaxis]
-    >>> intercept, weights, way = solve(x, 0.5 * x[:, 0], np.zeros(1), Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
+    >>> intercept, weights, way = solve(x, 0.5 * x[:, 0], np.zeros(1), budget)
     >>> bool(abs(weights[0] - 0.5) < 0.1), way
     (True, 'newton')
     """
@@ -107,7 +109,7 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: Budget) -> tuple[float,
     return (*_newton(x, v, penalty, count, budget), "newton")
 
 
-def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
+def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
     middle = _likely_mean(v, count, budget)
     v = v - middle
     features = x.shape[1]
@@ -128,7 +130,7 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget
     return float(middle + later[0] * constant), _likely_weights(later[1:], count / budget.ratio(1), steps)
 
 
-def _likely_mean(v: Floats, count: float, budget: Budget) -> float:
+def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
     """The mean of the labels as far as a noisy sum tells it; the middle of the bounds where it does not.
 
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
@@ -160,7 +162,7 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     return result * min(min(told, usual) / gone, 1.0)
 
 
-def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget) -> tuple[float, Floats]:
+def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
     size = x.shape[1] + 1
     mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
     scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _LEAST_VARIANCE)))
@@ -174,7 +176,7 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
         rows[:, 0], rows[:, -1] = 1.0, v[block]
         np.subtract(x[block], mean, out=rows[:, 1:-1])
         rows[:, 1:-1] *= 1 / scale
-        sizes[block] = lengths(rows[:, :-1])
+        sizes[block] = row_norms(rows[:, :-1])
     longest = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
     both *= (longest / np.maximum(sizes, longest))[:, np.newaxis]  # a weight leaves a linear model as it is
 
@@ -195,7 +197,7 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
     parts = sum(part for _, part in rounds)
     for steps, part in rounds:
         residuals = sums.residuals(beta)
-        sizes = np.abs(residuals) * sums.factors.lengths
+        sizes = np.abs(residuals) * sums.factors.norms
         clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES)
         for again in range(steps):
             residuals = sums.residuals(beta) if again else residuals
@@ -205,7 +207,7 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Budget)
     return float(result[0] - np.sum(result[1:] * mean / scale)), result[1:] / scale
 
 
-class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class _Linear(RegressorMixin, PrivateEstimator):
     coef_: Floats
     intercept_: float
     _needs_delta = True
@@ -223,7 +225,7 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
         self.label_bounds = label_bounds
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # labels are needed
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
         self._fit_rows(X, y, labelled=True)
         return self
@@ -246,7 +248,8 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         inputs.check_lengths(len(result), rows)
         return (np.clip(result, low, high),)
 
-    def _plain_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+    def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        """What the non-private estimator is fitted to."""
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:
@@ -256,7 +259,7 @@ class _Linear(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """That of a weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         low, high = self._label_limits()
         half, reach = (upper - lower) / 2, (high - low) / 2
@@ -296,7 +299,8 @@ class LinearRegression(_Linear):
     (ApproxDP(1, 1e-05), True)
     """
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import linear_model
 
         return linear_model.LinearRegression()
@@ -334,13 +338,14 @@ class Ridge(_Linear):
     def _alpha(self) -> float:
         return 0.0 if self.alpha == 0 else arguments.positive(self.alpha, "alpha")
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import linear_model
 
         return linear_model.Ridge(alpha=self.alpha)
 
 
-class Mean(PrivateEstimator):
+class Mean(UnsupervisedEstimator):
     """The mean of each column: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
 
     Rows are moved to the middle of the bounds, so that the noise of the count matters little.
@@ -351,7 +356,7 @@ class Mean(PrivateEstimator):
 
     mean_: Floats
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)
@@ -360,7 +365,8 @@ class Mean(PrivateEstimator):
         place = np.clip(total / count, -1.0, 1.0)
         return {"mean_": (lower + upper) / 2 + place * (upper - lower) / 2}
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         return _PlainMean()
 
 

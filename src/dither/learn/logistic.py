@@ -33,12 +33,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dither.learn.base import Released, centred, limits_of
-from dither.learn.budget import Budget, noisy_count, noisy_gram, noisy_sum
+from dither.learn.budget import GaussianBudget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.classes import PrivateClassifier
 from dither.learn.descent import REACH, descend_privately
 from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
-from dither.learn.rows import turned
+from dither.learn.rows import project
 from dither.neighbors import ReplaceOne
 
 _STEPS = 40
@@ -56,7 +56,7 @@ class LogisticRegression(PrivateClassifier):
 
     *Statement.* A fit is (epsilon, delta)-DP in rows and labels, for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through sums of clipped rows and of clipped gradients only, each
-    with normal noise out of one :class:`~dither.learn.budget.Budget`.
+    with normal noise out of one :class:`~dither.learn.budget.GaussianBudget`.
 
     Parameters
     ----------
@@ -89,12 +89,15 @@ class LogisticRegression(PrivateClassifier):
     ApproxDP(1, 1e-05)
     """
 
+    coef_: Floats
+    intercept_: Floats
     _needs_delta = True
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
         places = centred(rows, limits)
@@ -105,7 +108,7 @@ class LogisticRegression(PrivateClassifier):
         known = strength >= _ENOUGH * rows.shape[1]
         turn = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
         one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
-        features = np.column_stack([turned(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
+        features = np.column_stack([project(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
         weights = _descended(features, codes, classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
         lower, upper = limits
         coef = (turn @ weights[:-1]).T * (scale * 2 / (upper - lower))
@@ -134,7 +137,7 @@ class LogisticRegression(PrivateClassifier):
         return np.asarray(self.classes_[best])
 
 
-def _size(rows: Floats, budget: Budget) -> float:
+def _size(rows: Floats, budget: GaussianBudget) -> float:
     """The number of records: counted twice where it is private, the second time as well as it is worth."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
@@ -145,7 +148,7 @@ def _size(rows: Floats, budget: Budget) -> float:
     return max(least, (first * count + more * again) / (first + more))
 
 
-def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floats]:
+def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Where to centre each feature, and what to multiply it by, so that a typical row has length 1."""
     columns = places.shape[1]
     weakness = budget.ratio(1.0) / size
@@ -164,7 +167,7 @@ def _standard(places: Floats, size: float, budget: Budget) -> tuple[Floats, Floa
     return middle, scale / math.sqrt(float((scale**2 * squares).sum()))
 
 
-def _decorrelation(rows: Floats, size: float, budget: Budget) -> Floats:
+def _decorrelation(rows: Floats, size: float, budget: GaussianBudget) -> Floats:
     """The matrix to multiply rows by: the fourth root of the inverse of their mean product.
 
     Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
@@ -178,7 +181,7 @@ def _decorrelation(rows: Floats, size: float, budget: Budget) -> Floats:
 
 
 def _descended(
-    features: Floats, codes: NDArray[np.int64], classes: NDArray[Any], size: float, budget: Budget, noise: float
+    features: Floats, codes: NDArray[np.int64], classes: NDArray[Any], size: float, budget: GaussianBudget, noise: float
 ) -> Floats:
     """Coefficients, one column for each score: k of them, or one if there are two classes."""
     chosen = codes[:, np.newaxis] == np.arange(len(classes))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
-from dither.learn.rows import across
+from dither.learn.rows import row_sums
 
 Floats = NDArray[np.float64]
 
@@ -198,7 +198,7 @@ def softmax(scores: Floats) -> Floats:
     array([[0.5, 0.5]])
     """
     out = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(out / across(out)[:, np.newaxis])
+    return np.asarray(out / row_sums(out)[:, np.newaxis])
 
 
 @dataclass(frozen=True)

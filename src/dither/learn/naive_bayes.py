@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.learn.base import Released, centred, limits_of
-from dither.learn.budget import Budget, Floats, noisy_sum
+from dither.learn.budget import Floats, GaussianBudget, noisy_sum
 from dither.learn.classes import PrivateClassifier
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.losses import softmax
@@ -39,7 +39,7 @@ class GaussianNB(PrivateClassifier):
 
     *Statement.* A fit is (epsilon, delta)-DP in rows and labels, for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows, of disjoint classes,
-    each with noise out of one :class:`~dither.learn.budget.Budget`.
+    each with noise out of one :class:`~dither.learn.budget.GaussianBudget`.
 
     Parameters
     ----------
@@ -77,12 +77,13 @@ class GaussianNB(PrivateClassifier):
     class_prior_: Floats
     class_count_: Floats
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import naive_bayes
 
         return naive_bayes.GaussianNB()
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         half = (upper - lower) / 2
         codes, classes = labels
@@ -119,12 +120,14 @@ class GaussianNB(PrivateClassifier):
         return np.asarray(self.classes_[best])
 
 
-def moments(places: Floats, groups: NDArray[np.int64], size: int, budget: Budget) -> tuple[Floats, Floats, Floats]:
+def moments(
+    places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
+) -> tuple[Floats, Floats, Floats]:
     """Count, mean and variance of each of so many groups of rows between -1 and 1. All of the budget is spent.
 
     >>> import dither as dp
     >>> places, groups = np.repeat([[-0.5], [0.5]], 4000, axis=0), np.repeat([0, 1], 4000)
-    >>> counts, means, variances = moments(places, groups, 2, Budget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
+    >>> counts, means, variances = moments(places, groups, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
     >>> bool(np.abs(means.ravel() - [-0.5, 0.5]).max() < 0.05), means.shape, variances.shape
     (True, (2, 1), (2, 1))
     """

@@ -9,10 +9,11 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
-from dither.learn.base import PrivateEstimator, Released, TransformerMixin, limits_of
-from dither.learn.budget import Budget, Floats, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
+from dither.learn.base import Released, UnsupervisedEstimator, limits_of
+from dither.learn.budget import Floats, GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.learn.inputs import filled, table
-from dither.learn.rows import lengths
+from dither.learn.rows import row_norms
+from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -20,7 +21,7 @@ _COUNT, _MEAN, _SIZES = 0.02, 0.1, 0.02
 _KEPT = 0.5
 
 
-class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PCA(TransformerMixin, UnsupervisedEstimator):
     """Principal components by Analyze Gauss (Dwork, Talwar, Thakurta and Zhang 2014), (epsilon, delta)-DP.
 
     The mean is released first and taken away, so that rows are short; they are clipped to about their median length,
@@ -79,7 +80,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
                 message("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
             )
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         columns = rows.shape[1]
         longest = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
@@ -88,7 +89,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         mean = noisy_sum(moved, longest, budget, _MEAN) / count
         mean = np.clip(mean, (lower - upper) / 2, (upper - lower) / 2)
         moved -= mean
-        norm = noisy_ceiling(lengths(moved), 2 * longest, _KEPT, count, budget, _SIZES) / math.sqrt(2)
+        norm = noisy_ceiling(row_norms(moved), 2 * longest, _KEPT, count, budget, _SIZES) / math.sqrt(2)
         matrix = noisy_gram(moved, norm, budget, budget.left) / count
         values, vectors = np.linalg.eigh(matrix)
         kept = columns if self.n_components is None else self.n_components
@@ -119,7 +120,8 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         """``pca0``, ``pca1``, …."""
         return np.array([f"pca{i}" for i in range(self._n_features_out)], dtype=object)
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import decomposition
 
         return decomposition.PCA(self.n_components)

@@ -6,7 +6,7 @@ left over, so that a row at another place is rounded otherwise. Here products ar
 and sums over columns are taken in the order of the columns, for all rows alike.
 
 >>> X, w = np.sin(np.arange(3030.0)).reshape(101, 30), np.cos(np.arange(30.0))
->>> bool(np.all(turned(X, w, 1)[:-1] == turned(X[:-1], w, 1)))
+>>> bool(np.all(project(X, w, 1)[:-1] == project(X[:-1], w, 1)))
 True
 """
 
@@ -24,10 +24,10 @@ _ROWS = 1 << 13
 _LEAST = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
 
 
-def lengths(rows: Floats, order: int = 2) -> Floats:
+def row_norms(rows: Floats, order: int = 2) -> Floats:
     """The l2 norm of each row, or its l1 norm.
 
-    >>> lengths(np.array([[3.0, 4.0], [1.0, -1.0]])), lengths(np.array([[3.0, -4.0]]), order=1)
+    >>> row_norms(np.array([[3.0, 4.0], [1.0, -1.0]])), row_norms(np.array([[3.0, -4.0]]), order=1)
     (array([5.        , 1.41421356]), array([7.]))
     """
     result = np.zeros(len(rows))
@@ -38,10 +38,10 @@ def lengths(rows: Floats, order: int = 2) -> Floats:
     return result if order == 1 else np.sqrt(result, out=result)
 
 
-def across(values: Floats) -> Floats:
+def row_sums(values: Floats) -> Floats:
     """The sum of each row.
 
-    >>> across(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([3., 7.])
     """
     result = np.zeros(len(values))
@@ -50,14 +50,14 @@ def across(values: Floats) -> Floats:
     return result
 
 
-def turned(rows: Floats, matrix: Floats, largest: float) -> Floats:
+def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
     """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
     2^-22; the matrix is good to about 2^-23 of its largest entry.
 
     *Why each row is by itself.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
     columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
 
-    >>> turned(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
+    >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
     array([1.])
     """
     unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _LEAST))
@@ -74,4 +74,4 @@ def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     return result
 
 
-__all__ = ["across", "lengths", "turned", "whole_product"]
+__all__ = ["project", "row_norms", "row_sums", "whole_product"]

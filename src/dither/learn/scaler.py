@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from dither.learn.base import PrivateEstimator, Released, TransformerMixin, centred, check_is_fitted, limits_of
-from dither.learn.budget import Budget, Floats, noisy_count, noisy_moments
+from dither.learn.base import Released, UnsupervisedEstimator, centred, limits_of
+from dither.learn.budget import Floats, GaussianBudget, noisy_count, noisy_moments
+from dither.learn.sklearn_base import TransformerMixin, check_is_fitted
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
 _COUNT = 0.2
 
 
-class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class StandardScaler(TransformerMixin, UnsupervisedEstimator):
     """Take away the mean of each feature and divide by its deviation: (epsilon, delta)-DP, or epsilon-DP with
     ``delta=None``.
 
@@ -61,7 +62,7 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self.with_mean = with_mean
         self.with_std = with_std
 
-    def _released(self, rows: Floats, *labels: Any, budget: Budget) -> Released:
+    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         half = (upper - lower) / 2
         count = noisy_count(rows, budget, _COUNT)
@@ -94,7 +95,8 @@ class StandardScaler(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
         return _check_feature_names_in(self, input_features)
 
-    def _plain(self) -> Any:
+    def non_private_estimator(self) -> Any:
+        """The estimator of scikit-learn that does the same without privacy."""
         from sklearn import preprocessing
 
         return preprocessing.StandardScaler()

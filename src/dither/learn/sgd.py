@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
-from dither.learn.gd import Schedule, Trace, _short_enough, descend, utility_bound
+from dither.learn.gd import Schedule, Trace, check_step_sizes, descend, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.randomness import Source, resolve, uniform_integers
 
@@ -63,7 +63,7 @@ def offline(
     return descend(gradient, start=start, steps=steps, schedule=schedule)
 
 
-def draw_rows(count: int, size: int, source: Source) -> Floats:
+def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
     """``size`` different indices below ``count``, every set of them with the same probability.
 
     >>> sorted(draw_rows(3, 3, resolve(None)).tolist())
@@ -73,12 +73,12 @@ def draw_rows(count: int, size: int, source: Source) -> Floats:
         keys = uniform_integers(1 << 64, count, source)
         while np.unique(keys).size < count:
             keys = uniform_integers(1 << 64, count, source)
-        return np.argsort(keys)[:size]  # type: ignore[return-value]
+        return np.asarray(np.argsort(keys)[:size], dtype=np.int64)
     chosen = uniform_integers(count, size, source).astype(np.int64)
     while np.unique(chosen).size < size:
         kept = np.unique(chosen)
         chosen = np.concatenate([kept, uniform_integers(count, size - kept.size, source).astype(np.int64)])
-    return chosen  # type: ignore[return-value]
+    return chosen
 
 
 def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
@@ -100,7 +100,7 @@ def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
 def stochastic_bound(
     distance_squared: float, steps: Floats, smoothness: float, variance: float, *, noise: Floats | None = None
 ) -> Floats:
-    """``D^2 / sum gamma + C sum gamma^2 / sum gamma``: the bound (9) on the mean of ``f(average) - f*``.
+    """``D^2 / sum gamma + C sum gamma^2 / sum gamma``: a bound on the mean of ``f(average) - f*``.
 
     Batches are of one row.
 
@@ -111,12 +111,12 @@ def stochastic_bound(
     least ``gamma (f(b) - f*)``, less ``2 variance gamma^2``.
 
     With ``noise``, the root of the mean squared length of independent noise in each step, its square adds to the
-    variance: bound (11).
+    variance.
 
     >>> float(stochastic_bound(1.0, np.full(100, 0.125), 2.0, 1.0)[-1])
     0.33
     """
-    _short_enough(steps, 1 / (4 * smoothness))
+    check_step_sizes(steps, 1 / (4 * smoothness))
     return utility_bound(distance_squared, steps, constant=2 * variance, noise=noise, per_noise=1.0)
 
 

@@ -19,11 +19,14 @@ from __future__ import annotations
 
 from os import PathLike
 
+from dither.homes import name_by_home as _name_by_home
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.ledger import Charge, Ledger, Released, Verified
 
 __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verified", "open"]
+
+_name_by_home(__name__, __all__, globals())
 
 
 def open(

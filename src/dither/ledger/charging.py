@@ -45,14 +45,16 @@ def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple
     return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def earlier(store: Store, dataset: str, key: str, paid: Guarantee, request: str) -> Charge | None:
-    """The recorded answer under this key. A charge without one gives no right to anything: whoever asks again pays
-    again, and so nobody draws the noise of one charge twice.
+def earlier(store: Store, dataset: str, key: str, paid: Guarantee, requests: list[str]) -> Charge | None:
+    """The recorded answer under this key, of one of these requests, by their digests.
+
+    A charge without an answer gives no right to anything: whoever asks again pays again, and so nobody draws the noise
+    of one charge twice.
     """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
-    if chain.checked(store, rows[0][0]).body.get("request") != request:
+    if chain.checked(store, rows[0][0]).body.get("request") not in requests:
         raise InvalidArgument(
             message("key", "a new key for a new request", "one used for another request", "choose another key")
         )

@@ -170,6 +170,7 @@ class Ledger:
         *,
         key: str | None = None,
         request: Any = None,
+        recorded_as: tuple[str, Any] | None = None,
         analyst: str | None = None,
         people: Any = None,
         max_incidents: int = _incidents.DEFAULT,
@@ -192,6 +193,8 @@ class Ledger:
             new one is made.
         request
             What was asked, as JSON: part of the history, and compared when the key is used again.
+        recorded_as
+            Key and request under which an earlier version would have recorded the same release: also looked up.
         people
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
@@ -204,16 +207,21 @@ class Ledger:
         named = uuid.uuid4().hex if key is None else _name(key, "key")
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
+        keys, digests = [named] if key is not None else [], [digest]
+        if recorded_as is not None:
+            keys.append(recorded_as[0])
+            digests.append(charging.digest(name, price, who, _canonical(recorded_as[1]))[1])
         self._reached("asked")
-        result = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
-        if result is not None:
-            return result
+        for known in dict.fromkeys(keys):
+            result = charging.earlier(self._store, name, known, guarantee, digests)
+            if result is not None:
+                return result
         contributors, unread = None, False
         if people is not None:
             population = charging.check(self._store, name, price, who, most, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
-            result = charging.earlier(self._store, name, named, guarantee, digest) if key is not None else None
+            result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
             if result is None:
                 body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
                 result = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)

@@ -26,6 +26,7 @@ from typing import Any, Literal
 from dither.accounting import Event, zcdp
 from dither.arguments import MAX_DELTA
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.exact.search import bisect_integers
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 LOSS_UNIT = 10**15
@@ -130,12 +131,11 @@ def _parts(guarantee: object) -> tuple[Fraction, Fraction]:
 def _advanced(guarantee: ApproxDP) -> Amount:
     epsilon, delta = _parts(guarantee)
     half = delta / 2
-    low, high = 0, min(int(epsilon * LOSS_UNIT), MOST)
-    while high - low > 1 and high - low > low >> 40:
-        middle = (low + high) // 2
-        fits = ZCDP(Fraction(middle, LOSS_UNIT))._loss_at(half) <= epsilon
-        low, high = (middle, high) if fits else (low, middle)
-    return Amount(low, int(half * DELTA_UNIT))
+    most = min(int(epsilon * LOSS_UNIT), MOST)
+    rho = bisect_integers(
+        lambda units: ZCDP(Fraction(units, LOSS_UNIT)).epsilon_at(half) <= epsilon, most, 0, significant_bits=40
+    ).holds
+    return Amount(rho, int(half * DELTA_UNIT))
 
 
 def _up(number: Fraction, unit: int) -> int:

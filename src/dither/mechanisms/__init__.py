@@ -5,6 +5,7 @@
 PureDP(1)
 """
 
+from dither.homes import name_by_home as _name_by_home
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.mechanisms.exponential import Exponential
@@ -46,3 +47,5 @@ __all__ = [
     "mean_pieces",
     "piecewise_constant",
 ]
+
+_name_by_home(__name__, __all__, globals())

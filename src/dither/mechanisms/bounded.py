@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
-from dither.accounting.search import smallest
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
+from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
 from dither.mechanisms.additive import plain
@@ -150,16 +150,15 @@ class BoundedLaplace:
         True
         """
         width = arguments.positive(error, "error")
-        low, high = 1e-9, 1e6
-        if cls(sensitivity, high, lower, upper, delta).error(confidence) > width:
+
+        def fits(epsilon: float) -> bool:
+            return cls(sensitivity, epsilon, lower, upper, delta).error(confidence) <= width
+
+        if not fits(1e6):
             raise InvalidArgument(
                 message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
             )
-        for _ in range(80):
-            middle = math.sqrt(low * high)
-            fits = cls(sensitivity, middle, lower, upper, delta).error(confidence) <= width
-            low, high = (low, middle) if fits else (middle, high)
-        return cls(sensitivity, high, lower, upper, delta)
+        return cls(sensitivity, smallest_float(fits, 1e-9, 1e6), lower, upper, delta)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
@@ -276,7 +275,7 @@ def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 
-    start = smallest(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
+    start = smallest_float(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
     result, more = Fraction(start), Fraction(1, 1 << 50)
     while _loss(part, width, result) > loss:
         result *= 1 + more

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import DiscreteLaplaceNoise, Event, LaplaceNoise, Pure, pure_delta
 from dither.exact import exp_neg, up
+from dither.exact.search import bisect_floats
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
 from dither.randomness import (
@@ -87,12 +88,13 @@ class Laplace(Additive):
         needed = math.log(1 / tail) + 2.0**-20
         if integer:
             # 2 q^(k+1) / (1 + q) <= tail, with q = exp(-epsilon / sensitivity) and k the whole part of the error
-            k, low, high = math.floor(width), 0.0, needed + 1
-            for _ in range(200):
-                middle = (low + high) / 2
-                fits = math.log(2) - middle * (k + 1) - math.log1p(math.exp(-middle)) <= math.log(tail)
-                low, high = (low, middle) if fits else (middle, high)
-            return cls(sensitivity, up(exact * Fraction(high)) * (1 + 1e-12))
+            k = math.floor(width)
+
+            def fits(rate: float) -> bool:
+                return math.log(2) - rate * (k + 1) - math.log1p(math.exp(-rate)) <= math.log(tail)
+
+            rate = bisect_floats(fits, 0.0, needed + 1, steps=200).holds
+            return cls(sensitivity, up(exact * Fraction(rate)) * (1 + 1e-12))
         return cls(sensitivity, up(exact * Fraction(needed) / Fraction(width)))
 
     @property

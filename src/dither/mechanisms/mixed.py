@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from dither import arguments
-from dither.accounting import Event, gaussian_delta
+from dither.accounting import Event
 from dither.budget_hooks import covered, spends
-from dither.errors import NotPrivate, message
-from dither.exact import exactly, pi, square_root, up
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.noise import Noise
 from dither.randomness import Source
-
-_BITS = 96
 
 
 @dataclass(frozen=True)
@@ -31,9 +26,8 @@ class MixedNoise:
     vectors the choice is by the largest error over ``coordinates``, at 95 %, the Laplace scale following the l1
     sensitivity and sigma the l2 sensitivity.
 
-    This is what remains of the mixed noise of the lecture (its Definition 9), whose Theorem 10 is false:
-    Gaussian noise with the Laplace variance, ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does
-    not depend on the sensitivity, so no threshold on the sensitivity can make it small. See :meth:`theorem_10`.
+    Gaussian noise with the Laplace variance, ``sigma = sqrt(2) sensitivity / epsilon``, has a delta that does not
+    depend on the sensitivity, so no threshold on the sensitivity can decide between the two laws.
 
     Examples
     --------
@@ -68,31 +62,6 @@ class MixedNoise:
                 coordinates=self.coordinates, integer=False
             )
         object.__setattr__(self, "mechanism", laplace if smaller else gaussian)
-
-    @staticmethod
-    def theorem_10(sensitivity: float, epsilon: float, delta: float) -> Laplace | Gaussian:
-        """The lecture's parameters: sigma^2 = 2 (sensitivity/epsilon)^2 if sensitivity <= sqrt(pi) delta
-        epsilon / 2, else Laplace noise.
-
-        Refused, with the true delta, whenever that Gaussian noise is not (epsilon, delta)-DP; granted with its
-        true delta otherwise.
-
-        >>> MixedNoise.theorem_10(0.01, 1, 0.0113)
-        Traceback (most recent call last):
-        dither.errors.NotPrivate: delta: expected at least 0.0396326, the true delta of such Gaussian noise at this
-        epsilon, whatever the sensitivity, got 0.0113. Fix: use MixedNoise(sensitivity, epsilon, delta).
-        """
-        width, loss, wanted = arguments.sensitivity(sensitivity), arguments.epsilon(epsilon), arguments.delta(delta)
-        root_pi = Fraction(square_root(Fraction(pi(_BITS)[0], 1 << _BITS), _BITS)[0], 1 << _BITS)
-        if width > root_pi * wanted * loss / 2:
-            return Laplace(sensitivity, epsilon)
-        true = gaussian_delta(loss, Fraction(square_root(Fraction(2), _BITS)[0], 1 << _BITS) / loss)
-        if exactly(true) > wanted:
-            expected = (
-                f"at least {true:.6g}, the true delta of such Gaussian noise at this epsilon, whatever the sensitivity"
-            )
-            raise NotPrivate(message("delta", expected, delta, "use MixedNoise(sensitivity, epsilon, delta)"))
-        return Gaussian(sensitivity, epsilon, up(Fraction(true)))
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95) -> MixedNoise:

@@ -16,6 +16,7 @@ from dither.accounting import ResponseReport
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
+from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.intake import as_values
 from dither.mechanisms.additive import plain
@@ -173,18 +174,17 @@ class RandomizedResponse:
         True
         """
         width = arguments.positive(error, "error")
-        low, high = 1e-9, 700.0
-        if cls(high, categories).error(confidence, people=people) > width:
+
+        def fits(epsilon: float) -> bool:
+            return cls(epsilon, categories).error(confidence, people=people) <= width
+
+        if not fits(700.0):
             raise InvalidArgument(
                 message(
                     "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
                 )
             )
-        for _ in range(100):
-            middle = math.sqrt(low * high)
-            fits = cls(middle, categories).error(confidence, people=people) <= width
-            low, high = (low, middle) if fits else (middle, high)
-        return cls(high, categories)
+        return cls(smallest_float(fits, 1e-9, 700.0), categories)
 
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``,

@@ -11,6 +11,7 @@ from dither import arguments
 from dither.accounting import Pure, pure_delta
 from dither.errors import InvalidArgument, message
 from dither.exact import exactly, exp_neg, up
+from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
 from dither.randomness import Staircase as StaircaseLaw
@@ -79,16 +80,16 @@ class Staircase(Additive):
         True
         """
         width = arguments.positive(error, "error")
-        low, high = 1e-9, 1e6
-        for _ in range(100):
-            middle = math.sqrt(low * high)
-            fits = cls(sensitivity, middle).error(confidence, integer=False) <= width
-            low, high = (low, middle) if fits else (middle, high)
-        if high == 1e6:
+
+        def fits(epsilon: float) -> bool:
+            return float(cls(sensitivity, epsilon).error(confidence, integer=False)) <= width
+
+        epsilon = smallest_float(fits, 1e-9, 1e6)
+        if epsilon == 1e6:
             raise InvalidArgument(
                 message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
             )
-        return cls(sensitivity, high)
+        return cls(sensitivity, epsilon)
 
     @property
     def guarantee(self) -> PureDP:

@@ -13,7 +13,8 @@ from dither import arguments
 from dither.accounting import Event
 from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, message
-from dither.exact import down, square_root
+from dither.exact import square_root
+from dither.exact.search import bisect_fractions
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
@@ -127,11 +128,8 @@ class TopK:
 @lru_cache(maxsize=256)
 def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho, to a relative 1e-9, whose zCDP implies (epsilon, delta)-DP."""
-    low, high = Fraction(0), epsilon
-    for _ in range(40):
-        middle = Fraction(down((low + high) / 2))
-        if middle > 0 and ZCDP(middle).to_approx(float(delta)).exact[0] <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def fits(rho: Fraction) -> bool:
+        return rho > 0 and ZCDP(rho).to_approx(float(delta)).exact[0] <= epsilon
+
+    return bisect_fractions(fits, epsilon, Fraction(0), steps=40, floats=True).holds

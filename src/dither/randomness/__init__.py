@@ -5,6 +5,7 @@
 (5,)
 """
 
+from dither.homes import name_by_home as _name_by_home
 from dither.randomness.coins import bernoulli, bernoulli_exp, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.discrete import (
     MAX_SCALE,
@@ -73,3 +74,5 @@ __all__ = [
     "uniform_integer",
     "uniform_integers",
 ]
+
+_name_by_home(__name__, __all__, globals())

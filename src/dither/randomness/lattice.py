@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.exact import Enclosure
+from dither.exact.search import largest_integer
 from dither.randomness.laws import LOW, Floats, Law
-from dither.randomness.lazy import LazyUniform, largest
+from dither.randomness.lazy import LazyUniform
 from dither.randomness.source import Source
 
 CHUNK = 1 << 14
@@ -70,7 +71,7 @@ def settle(u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: 
         return (law.symmetric and z <= 0) or u.below(lambda bits: law.tail(z, bits))
 
     guess, _ = law.quantile_one(u.approximate())
-    return sign * largest(reached, round(shift + scale * Fraction(guess)))
+    return sign * largest_integer(reached, round(shift + scale * Fraction(guess)))
 
 
 def draw(

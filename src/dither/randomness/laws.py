@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, divide, exp_neg, gumbel_tail, heavy_tail, pi
+from dither.exact.search import bisect_floats
 
 Floats = NDArray[np.float64]
 
@@ -298,12 +299,13 @@ class Student:
 
     def quantile_one(self, u: float) -> tuple[float, float]:
         """By bisection on the float tail."""
-        low, high = 0.0, max(2.0, (4 / (3 * math.pi * u)) ** (1 / 3) * 2)
-        for _ in range(60):
-            z = (low + high) / 2
+
+        def passes(z: float) -> bool:
             tail = 1 - 2 / math.pi * (math.atan(z) + z / (1 + z * z)) if z < 100 else 4 / (3 * math.pi * z**3)
-            low, high = (z, high) if tail > u else (low, z)
-        return high, math.inf
+            return tail <= u
+
+        high = max(2.0, (4 / (3 * math.pi * u)) ** (1 / 3) * 2)
+        return bisect_floats(passes, 0.0, high, steps=60).holds, math.inf
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
         """The formula above, enclosed."""

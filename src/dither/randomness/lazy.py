@@ -49,24 +49,3 @@ class LazyUniform:
         while self.value >> 32 == 0 and self.bits < 960:
             self.extend()
         return max(self.value, 1) / (1 << self.bits)
-
-
-def largest(predicate: Callable[[int], bool], guess: int) -> int:
-    """The largest integer for which a decreasing ``predicate`` holds, searched outward from ``guess``.
-
-    >>> largest(lambda k: k * k <= 1000, 3)
-    31
-    """
-    step = 1
-    if predicate(guess):
-        low, high = guess, guess + 1
-        while predicate(high):
-            low, high, step = high, high + 2 * step, 2 * step
-    else:
-        low, high = guess - 1, guess
-        while not predicate(low):
-            low, high, step = low - 2 * step, low, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if predicate(middle) else (low, middle)
-    return low

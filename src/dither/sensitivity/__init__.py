@@ -5,6 +5,7 @@
 0.01
 """
 
+from dither.homes import name_by_home as _name_by_home
 from dither.sensitivity.known import count, histogram, maximum, mean, median, minimum, std, sum, variance
 from dither.sensitivity.smooth import (
     distance_to_exceed,
@@ -44,3 +45,5 @@ __all__ = [
     "sum",
     "variance",
 ]
+
+_name_by_home(__name__, __all__, globals())

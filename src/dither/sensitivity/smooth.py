@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
 from dither.exact import decimal, exactly, square_root, up
+from dither.exact.search import bisect_integers
 from dither.intake import as_values
 
 Floats = NDArray[np.float64]
@@ -311,14 +312,7 @@ def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:
     n, limit = ordered.size, float(exactly(limit, "limit"))
     if high - low <= limit:
         return n + 1
-    below, above = -1, n
-    while above - below > 1:
-        middle = (below + above) // 2
-        if local_order(ordered, rank, (low, high), middle) > limit:
-            above = middle
-        else:
-            below = middle
-    return above
+    return bisect_integers(lambda k: local_order(ordered, rank, (low, high), k) > limit, -1, n).holds
 
 
 def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -> float:

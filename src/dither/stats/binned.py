@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dither import arguments, sensitivity
 from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
+from dither.inference import bin_numbers
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, mark, resolve
 from dither.stats.column import NanPolicy, read
@@ -51,8 +52,7 @@ def histogram(
         coordinates=edges.size - 1,
     )
     values = read(x, neighbors, nan, lower).astype(np.float64)
-    cells = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
-    counts = np.bincount(cells, minlength=edges.size - 1).astype(np.int64)
+    counts = np.bincount(bin_numbers(values, edges), minlength=edges.size - 1).astype(np.int64)
     released = mark(covered(mechanism.release)(counts, source=words), words)
     return Histogram(released, edges, mechanism.guarantee, neighbors, mechanism, not words.private)
 

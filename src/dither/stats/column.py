@@ -1,5 +1,4 @@
-"""Reading one column of data: any one-dimensional container, a stated policy for missing values, and an exact
-integer grid.
+"""Reading one column of data: any one-dimensional container, and a stated policy for missing values.
 
 Everything here works on one record at a time (clip, round, replace), so it cannot make neighbours differ in
 more than one record; and every check that could fail on the data fails before anything is released.
@@ -9,22 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData, message
-from dither.exact import exactly
+from dither.inference.grid import Values
 from dither.intake import as_values
 from dither.neighbors import Neighbors, ReplaceOne
 
 NanPolicy = Literal["refuse", "drop", "lower"]
-Values = NDArray[np.int64] | NDArray[np.float64]
-
-_ROWS = 1 << 17
 
 
 def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float = 0.0) -> Values:
@@ -95,71 +89,6 @@ def known_size(size: int, at_least: int = 1) -> None:
                 "pass neighbors=dither.AddRemove if that number is private",
             )
         )
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The points ``step * k``, ``first <= k <= last``, on which values are counted: sums become sums of integers.
-
-    >>> Grid.between(0, 100, 20)
-    Grid(step=Fraction(1, 16384), first=0, last=1638400)
-    >>> Grid.between(0, 100, 20, integers=True)
-    Grid(step=Fraction(1, 1), first=0, last=100)
-    """
-
-    step: Fraction
-    first: int
-    last: int
-
-    @classmethod
-    def between(cls, lower: float, upper: float, bits: int, *, integers: bool = False) -> Grid:
-        """A grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds; for ``integers`` the integers,
-        if they are not many more.
-        """
-        low, high = exactly(lower), exactly(upper)
-        if (
-            integers
-            and isinstance(lower, int)
-            and isinstance(upper, int)
-            and high - low < 1 << (62 if bits > 24 else bits)
-            and -(1 << 63) <= low < high < 1 << 63
-        ):
-            return cls(Fraction(1), lower, upper)
-        if max(abs(low), abs(high)) >= 1 << 1000:
-            raise InvalidArgument(
-                message("bounds", "bounds of at most 1e+300", "larger ones", "pass bounds that the data can reach")
-            )
-        exponent = math.frexp(float(high - low))[1] - 1 - bits
-        step = Fraction(2) ** exponent
-        if max(abs(low), abs(high)) / step >= 1 << 62 or not -1000 < exponent < 900:
-            raise InvalidArgument(
-                message(
-                    "bounds",
-                    "bounds whose width is not tiny against their size",
-                    "such bounds",
-                    "subtract a public constant from the data and the bounds",
-                )
-            )
-        return cls(step, round(low / step), round(high / step))
-
-    @property
-    def span(self) -> int:
-        """The number of steps from the first point to the last."""
-        return self.last - self.first
-
-    def places(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
-        """For each record, clipped to the bounds, how many steps from the first point it lies; in blocks of rows."""
-        for start in range(0, x.size, _ROWS):
-            part = x[start : start + _ROWS]
-            if part.dtype.kind == "i" and self.step == 1:
-                clipped = np.clip(part, self.first, self.last)
-            else:
-                scaled = np.clip(part.astype(np.float64), float(lower), float(upper))
-                if float(self.step) != 1.0:
-                    scaled = scaled / float(self.step)
-                clipped = np.clip(np.rint(scaled), float(self.first), float(self.last)).astype(np.int64)
-                np.clip(clipped, self.first, self.last, out=clipped)
-            yield clipped.view(np.uint64) - np.uint64(self.first % (1 << 64))
 
 
 def total(places: NDArray[np.uint64]) -> int:

@@ -1,6 +1,6 @@
 """Count, sum, mean, variance and standard deviation.
 
-Data are clipped to the public bounds and counted on an integer grid (:class:`~dither.stats.column.Grid`), so
+Data are clipped to the public bounds and counted on an integer grid (:class:`~dither.inference.Grid`), so
 every sum is a sum of integers: no order of the rows, rounding or overflow can move it by more than the
 sensitivity that is paid for (Casacuberta, Shoemate, Vadhan and Wagaman 2022).
 
@@ -26,12 +26,13 @@ import numpy as np
 from dither import arguments
 from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
+from dither.inference import Around, AroundBounded, BernsteinInterval, Grid, RatioInterval, Root
+from dither.inference.grid import Values
 from dither.mechanisms import BoundedLaplace, Laplace, MixedNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
-from dither.stats.column import Grid, NanPolicy, Values, known_size, listed, read, total
-from dither.stats.estimate import Around, EstimateFloat, EstimateInt, Root
-from dither.stats.intervals import AroundBounded, BernsteinInterval, RatioInterval
+from dither.stats.column import NanPolicy, known_size, listed, read, total
+from dither.stats.estimate import EstimateFloat, EstimateInt
 
 _SUM_BITS = 30
 _SQUARE_BITS = 21
@@ -138,9 +139,8 @@ def sum(
     arguments.epsilon(epsilon)
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
-    reach = grid.span if neighbors is ReplaceOne else max(abs(grid.first), abs(grid.last))
-    mechanism = noise(reach * grid.step, epsilon, delta)
-    exact = (_total(values, grid, lower, upper) + values.size * grid.first) * grid.step
+    mechanism = noise(grid.sensitivity(neighbors) * grid.step, epsilon, delta)
+    exact = (_total(values, grid, lower, upper) + values.size * grid.low) * grid.step
     whole = grid.step == 1 and values.dtype.kind == "i"
     released = covered(mechanism.release)(int(exact) if whole else exact, source=words)
     kind: type[EstimateInt] | type[EstimateFloat] = EstimateInt if whole else EstimateFloat
@@ -183,17 +183,17 @@ def mean(
     grid = Grid.between(lower, upper, _SUM_BITS, integers=values.dtype.kind == "i")
     if neighbors is ReplaceOne:
         known_size(values.size, 1)
-        mechanism = noise(grid.span * grid.step / values.size, epsilon, delta)
-        exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.first) * grid.step
+        mechanism = noise(grid.width * grid.step / values.size, epsilon, delta)
+        exact = (Fraction(_total(values, grid, lower, upper), values.size) + grid.low) * grid.step
         released = covered(mechanism.release)(exact, source=words)
         return EstimateFloat.of(
             released, mechanism.guarantee, neighbors, _name(mechanism), Around(mechanism), words.private
         )
-    mechanism = noise(grid.span, epsilon, delta, coordinates=2)
+    mechanism = noise(grid.width, epsilon, delta, coordinates=2)
     above = _total(values, grid, lower, upper)
-    high, low = covered(mechanism.release)([above, values.size * grid.span - above], source=words)
+    high, low = covered(mechanism.release)([above, values.size * grid.width - above], source=words)
     share = min(max(high / (high + low), 0.0), 1.0) if high + low > 0 else 0.5
-    first, width = float(grid.first * grid.step), float(grid.span * grid.step)
+    first, width = float(grid.low * grid.step), float(grid.width * grid.step)
     interval = RatioInterval(int(high), int(low), mechanism, first, width)
     inside = min(max(first + width * share, float(lower)), float(upper))
     return EstimateFloat.of(inside, mechanism.guarantee, neighbors, _name(mechanism), interval, words.private)
@@ -227,7 +227,7 @@ def variance(
         raise InvalidArgument(message("method", "'clamped' or 'bounded'", repr(method), "choose one of them"))
     values = read(x, relation(neighbors), nan, lower)
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
-    _payable((grid.span * grid.step) ** 2)
+    _payable((grid.width * grid.step) ** 2)
     n, first, second = values.size, 0, 0
     for places in grid.places(values, lower, upper):
         first += total(places)
@@ -243,12 +243,12 @@ def variance(
                 )
             )
         return _variance_of_private_size(
-            n, first, second, grid, noise(grid.span**2, epsilon, delta, coordinates=3), words
+            n, first, second, grid, noise(grid.width**2, epsilon, delta, coordinates=3), words
         )
     known_size(n, 2)
     exact = Fraction(n * second - first * first, n * (n - 1)) * grid.step**2
-    reach = grid.span**2 * grid.step**2 / n
-    largest = grid.span**2 * Fraction((n // 2) * (n - n // 2), n * (n - 1)) * grid.step**2
+    reach = grid.width**2 * grid.step**2 / n
+    largest = grid.width**2 * Fraction((n // 2) * (n - n // 2), n * (n - 1)) * grid.step**2
     top = float(largest) * (1 + 2.0**-50)
     if method == "bounded":
         if delta is not None:
@@ -269,10 +269,10 @@ def variance(
 def _variance_of_private_size(
     n: int, first: int, second: int, grid: Grid, mechanism: Laplace | MixedNoise, source: Source
 ) -> EstimateFloat:
-    top, cross = second, 2 * (grid.span * first - second)
-    sums = covered(mechanism.release)([n * grid.span**2 - cross - top, cross, top], source=source)
+    top, cross = second, 2 * (grid.width * first - second)
+    sums = covered(mechanism.release)([n * grid.width**2 - cross - top, cross, top], source=source)
     interval = BernsteinInterval(
-        tuple(int(item) for item in sums), mechanism, float(grid.span), float(grid.span * grid.step)
+        tuple(int(item) for item in sums), mechanism, float(grid.width), float(grid.width * grid.step)
     )
     return EstimateFloat.of(
         interval.point(), mechanism.guarantee, AddRemove, _name(mechanism), interval, source.private
@@ -305,7 +305,7 @@ def std(
         square.guarantee,
         square.neighbors,
         square.mechanism,
-        Root(square._interval),
+        Root(square.uncertainty),
         not square.seeded,
     )
 

@@ -32,12 +32,14 @@ from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import decimal
 from dither.guarantees import PureDP
+from dither.inference import Grid, RankInterval, Split, halve, levels
+from dither.inference.grid import Values
 from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
-from dither.stats.column import Grid, NanPolicy, Values, known_size, read
-from dither.stats.estimate import EstimateFloat, EstimateInt, Interval
+from dither.stats.column import NanPolicy, known_size, read
+from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.stats.smooth import smooth_quantile
 
 _BITS = 30
@@ -45,33 +47,6 @@ _EDGE = math.log(1e6)
 _RARE = 28.0
 
 Selected = EstimateInt | EstimateFloat
-
-
-@dataclass(frozen=True)
-class RankInterval(Interval):
-    """How many ranks a selected value can be off: ``2 D (ln d + ln(1/tail)) / epsilon``, d the number of
-    lattice points.
-
-    How far that is in the units of the data is not public without a further release, so the limits in those
-    units are the bounds.
-    """
-
-    rate: float
-    points: int
-    low: float
-    high: float
-
-    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The bounds: nothing narrower is certain."""
-        return self.low, self.high
-
-    def ranks(self, confidence: float) -> float:
-        """The number of records by which the rank is off at most."""
-        return (math.log(self.points) - math.log(1 - confidence)) / self.rate
-
-    def text(self, value: float) -> str:
-        """In ranks."""
-        return f"within {self.ranks(0.95):.0f} ranks"
 
 
 @dataclass(frozen=True)
@@ -98,10 +73,10 @@ def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted:
     """
     n = values.size
     middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
-    reach = math.ceil((math.log(grid.span + 1) + _RARE) / float(wanted.rate)) + 2
+    reach = math.ceil((math.log(grid.width + 1) + _RARE) / float(wanted.rate)) + 2
     first, last = builtins.max(middle - reach, 0), builtins.min(middle + reach, n)
     near: Values = values if last - first == n else np.partition(values, [first, last - 1])[first:last]  # type: ignore[assignment]
-    starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.span)
+    starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.width)
     misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
     while True:
@@ -169,8 +144,8 @@ class _Column:
         return cls(values, grid, lower, upper, neighbors, loss, words)
 
     def estimate(self, place: int, rate: Fraction) -> Selected:
-        value = (self.grid.first + place) * self.grid.step
-        interval = RankInterval(float(rate), self.grid.span + 1, float(self.lower), float(self.upper))
+        value = self.grid.value(place)
+        interval = RankInterval(float(rate), self.grid.width + 1, float(self.lower), float(self.upper))
         facts = (PureDP(self.epsilon), self.neighbors, "Exponential", interval, self.source.private)
         if self.grid.step == 1 and self.values.dtype.kind == "i":
             return EstimateInt.of(int(value), *facts)
@@ -271,27 +246,19 @@ def quantiles(
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
         return _pair(column, shares, qs)
-    levels = (len(shares)).bit_length()
-    loss = column.epsilon / (levels * (1 if neighbors is AddRemove or len(shares) == 1 else 2))
-    result: dict[Fraction, Selected] = {}
+    alone = len(shares) == 1
+    epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or alone else 2))
 
-    def split(inner: list[Fraction], values: Values, first: int, last: int, below: Fraction, above: Fraction) -> None:
-        """Quantiles strictly between the shares ``below`` and ``above`` of all records, which these are."""
-        if not inner:
-            return
-        q = inner[len(inner) // 2]
-        relation_here = neighbors if len(shares) == 1 else AddRemove
-        wanted = _wanted(
-            (q - below) / (above - below) if above > below else Fraction(1, 2), values.size, loss, relation_here
-        )
-        part = Grid(column.grid.step, column.grid.first + first, column.grid.first + last)
-        place = first + select_place(values, part, column.lower, column.upper, wanted, column.source)
-        result[q] = column.estimate(place, wanted.rate)
-        cut = _places(values, column.grid, column.lower, column.upper) <= place
-        split(inner[: len(inner) // 2], values[cut], first, place, below, q)
-        split(inner[len(inner) // 2 + 1 :], values[~cut], place, last, q, above)
+    def select(split: Split, part: tuple[Values, int, int]) -> tuple[Selected, Any, Any]:
+        """One quantile among the records that lie between the places ``first`` and ``last`` of the grid."""
+        values, first, last = part
+        wanted = _wanted(split.at, values.size, epsilon_each, neighbors if alone else AddRemove)
+        grid = column.grid.part(first, last)
+        place = first + select_place(values, grid, column.lower, column.upper, wanted, column.source)
+        below = _places(values, column.grid, column.lower, column.upper) <= place
+        return column.estimate(place, wanted.rate), (values[below], first, place), (values[~below], place, last)
 
-    split(shares, column.values, 0, column.grid.span, Fraction(0), Fraction(1))
+    result = halve(shares).select_all((column.values, 0, column.grid.width), select)
     return [result[_share(q)] for q in qs]
 
 
@@ -322,7 +289,8 @@ def iqr(
     """
     low, high = covered(quantiles)(x, [0.25, 0.75], bounds, epsilon, neighbors=neighbors, nan=nan, source=source)
     ends = arguments.bounds(bounds)
-    interval = replace(high._interval, low=0.0, high=float(ends[1] - ends[0]))  # type: ignore[type-var]
+    assert isinstance(high.uncertainty, RankInterval)
+    interval = replace(high.uncertainty, low=0.0, high=float(ends[1] - ends[0]))
     return type(high).of(high - low, high.guarantee, high.neighbors, high.mechanism, interval, not high.seeded)
 
 
@@ -371,10 +339,9 @@ def _extreme(
     rate = column.epsilon / 2
     if top and neighbors is AddRemove:
         # ranks from the top do not move when a record is added below: mirror the column
-        mirrored = Grid(column.grid.step, -column.grid.last, -column.grid.first)
         flipped = -column.values if column.values.dtype.kind == "f" else -np.maximum(column.values, -(2**63) + 1)
-        place = column.grid.span - select_place(
-            flipped, mirrored, -column.upper, -column.lower, Wanted(inside, 1, rate), column.source
+        place = column.grid.width - select_place(
+            flipped, column.grid.mirrored, -column.upper, -column.lower, Wanted(inside, 1, rate), column.source
         )
     else:
         place = select_place(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,28 +10,13 @@ import numpy as np
 from dither import sensitivity
 from dither.budget_hooks import covered
 from dither.errors import InvalidArgument, message
+from dither.inference import WithinBounds
 from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.sensitivity.smooth import ends, rank_of
 from dither.stats.column import NanPolicy, known_size, read
-from dither.stats.estimate import EstimateFloat, Interval
-
-
-@dataclass(frozen=True)
-class WithinBounds(Interval):
-    """The size of the noise depends on the data, so nothing but the bounds can be said of the error."""
-
-    low: float
-    high: float
-
-    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The bounds."""
-        return self.low, self.high
-
-    def text(self, value: float) -> str:
-        """In words."""
-        return "with noise of a private size"
+from dither.stats.estimate import EstimateFloat
 
 
 def smooth_quantile(

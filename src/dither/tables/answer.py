@@ -13,11 +13,13 @@ from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.extras import need
+from dither.homes import public_in
 from dither.ledger.report import safe
 from dither.tables.card.model import Type
 from dither.terminal import printable
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Answer:
     """A released table.

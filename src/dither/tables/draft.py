@@ -26,7 +26,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
 
     with connect(source) as engine:
         columns, left_out = engine.schema(), engine.unusable()
-        sniffed = getattr(engine, "_csv", None) is not None
+        declares_types = engine.declares_types
     if unit is not None and unit not in columns:
         near = difflib.get_close_matches(unit, columns, 1)
         fix = f"did you mean {near[0]}?" if near else "pass the name of the column that says who a row is about"
@@ -46,12 +46,12 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
         )
     ]
     parts.append(_SPEND.format(per=_PERSON if unit is not None else _DATASET))
-    parts.append(_COLUMNS + (_CSV if sniffed else ""))
+    parts.append(_COLUMNS + ("" if declares_types else _CSV))
     if left_out:
         parts.append(
             f"# Left out, since lists, bytes and the like cannot be asked about: {_comment(', '.join(left_out))}\n"
         )
-    parts += [_section(column, type, column == unit, sniffed) for column, type in types.items()]
+    parts += [_section(column, type, column == unit, declares_types) for column, type in types.items()]
     parts.append(_TABLES)
     return "\n".join(parts)
 
@@ -178,12 +178,12 @@ _TABLES = """\
 """
 
 
-def _section(column: str, type: Type, is_unit: bool, sniffed: bool) -> str:
+def _section(column: str, type: Type, is_unit: bool, declares_types: bool) -> str:
     bare = re.fullmatch(r"[A-Za-z0-9_-]+", column)
     lines = [f"[columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
     if is_unit:
         lines[1] += "  # who it is: never shown"
-    elif sniffed:
+    elif not declares_types:
         lines[1] += "  # to be filled in"
         lines += ["# bounds = [0, 100]", '# keys = ["north", "south"]']
     elif type in ("integer", "number"):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dither import arguments
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
+from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
-from dither.tables.card import accounts as card_ledger
+from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.engines import connect
 from dither.tables.engines.process import OwnFolder
@@ -20,50 +21,44 @@ from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
 
 
+@public_in("dither")
 class Table:
-    """A table with its card, its engine and its ledger: what :func:`dither.open` returns.
+    """A table with its card, its engine and its accounts in a ledger: what :func:`dither.open` returns.
 
     ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in
-    a new ledger or in one that holds other tables.
+    a new ledger or in one that holds other tables. ``temporary_folder`` holds a ledger that ends with the table.
     """
 
     def __init__(
         self,
         card: Card,
         source: object,
-        ledger: Ledger | None,
+        accounts: TableAccounts,
         log: incidents.IncidentLog,
         *,
-        owned: Any = None,
-        new_ledger: bool = False,
-        new_accounts: bool = False,
+        temporary_folder: OwnFolder | None = None,
         read_only: bool = False,
     ) -> None:
         self.card = card
-        self.new_ledger = new_ledger
-        self.new_accounts = new_accounts
-        self.read_only = read_only
+        self.accounts = accounts
         self.incident_log = log
-        self._ledger, self._owned = ledger, owned
-        self._first = new_accounts
+        self.temporary_folder = temporary_folder
+        self.read_only = read_only
         try:
+            self.new_accounts = accounts.opened_now
+            self.new_ledger = accounts.started_ledger
             _check_unit(card)
             arguments.epsilon(card.min_epsilon, "min_epsilon")
             arguments.whole(card.max_incidents, "max_incidents")
             self.engine = connect(source, card)
         except BaseException:
-            if ledger is not None:
-                ledger.close()
+            accounts.close()
             raise
 
     @property
     def ledger(self) -> Ledger:
         """Where its budget is kept. Opened to read only, a table may have none yet."""
-        if self._ledger is None:
-            raise LedgerError(
-                message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
-            )
-        return self._ledger
+        return self.accounts.ledger
 
     def sql(self, text: str) -> Question:
         """A question in SQL."""
@@ -86,15 +81,14 @@ class Table:
     @property
     def left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
+        return self.accounts.dataset_left
 
     def close(self) -> None:
         """Let go of the engine and the ledger."""
         self.engine.close()
-        if self._ledger is not None:
-            self._ledger.close()
-        if self._owned is not None:
-            self._owned.cleanup()
+        self.accounts.close()
+        if self.temporary_folder is not None:
+            self.temporary_folder.cleanup()
 
     def __enter__(self) -> Table:
         return self
@@ -108,13 +102,13 @@ class Table:
 
 def _check_unit(card: Card) -> None:
     """A person is named by a whole number or a text: doubles have no one text, and some are not numbers."""
-    told = None if card.unit is None else card.columns.get(card.unit)
-    if card.unit is not None and (told is None or told.type not in ("integer", "text")):
+    column = None if card.unit is None else card.columns.get(card.unit)
+    if card.unit is not None and (column is None or column.type not in ("integer", "text")):
         raise InvalidArgument(
             message(
                 "unit",
                 "a column of whole numbers or text",
-                "no such column" if told is None else told.type,
+                "no such column" if column is None else column.type,
                 "convert it; a pandas column of whole numbers with gaps is made of floats: use astype('Int64')",
             )
         )
@@ -194,32 +188,36 @@ def open(
     }
     card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
     card = limited(card, max_incidents, min_epsilon)
-    folder = None if ledger is not None else OwnFolder()
-    place = ledger if ledger is not None else f"{folder.name}/ledger.sqlite"  # type: ignore[union-attr]
+    if ledger is not None:
+        return _opened(card, source, ledger, receipt, read_only)
+    folder = OwnFolder()
     try:
-        return _opened(card, source, place, receipt, read_only, owned=folder)
+        return _opened(card, source, f"{folder.name}/ledger.sqlite", receipt, read_only, folder)
     except BaseException:
-        if folder is not None:
-            folder.cleanup()
+        folder.cleanup()
         raise
 
 
 def _opened(
-    card: Card, source: object, place: str | None, receipt: Receipt | str | None, read_only: bool, owned: Any = None
+    card: Card,
+    source: object,
+    place: str | None,
+    receipt: Receipt | str | None,
+    read_only: bool,
+    temporary_folder: OwnFolder | None = None,
 ) -> Table:
     """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger
     if where is None and not read_only:
         raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
-    new_ledger, new_accounts, ledger = False, False, None
+    ledger, opened_now = None, False
     if where is not None and read_only:
-        ledger = card_ledger.read_ledger(card, where, receipt)
+        ledger = read_ledger(card, where, receipt)
     elif where is not None:
-        ledger, new_accounts = card_ledger.open_ledger(card, where, receipt)
-        new_ledger = new_accounts and not card_ledger.holds_others(ledger, card)
+        ledger, opened_now = open_ledger(card, where, receipt)
+    accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
     log = incidents.log_of(card, where or "")
-    new = {"new_ledger": new_ledger, "new_accounts": new_accounts}
-    return Table(card, source, ledger, log, owned=owned, read_only=read_only, **new)
+    return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)
 
 
 __all__ = ["Table", "open"]

@@ -18,6 +18,7 @@ from dither import mechanisms
 from dither.audit.proof import integrity, reference
 from dither.audit.proof.certify import certify
 from dither.errors import NotPrivate
+from dither.homes import defining_module
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 
 from .test_certify import built_in, holdout
@@ -255,15 +256,15 @@ class Descriptor:
 
 def every_class():
     for name in MODULES:
-        yield from (v for v in vars(sys.modules[name]).values() if isinstance(v, type) and v.__module__ == name)
+        yield from (v for v in vars(sys.modules[name]).values() if isinstance(v, type) and defining_module(v) == name)
 
 
-CLASSES = sorted({*every_class()}, key=lambda kind: (kind.__module__, kind.__qualname__))
+CLASSES = sorted({*every_class()}, key=lambda kind: (defining_module(kind), kind.__qualname__))
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__qualname__)
 def test_every_member_of_every_class_is_compared(kind):
-    module, name = sys.modules[kind.__module__], f"{kind.__module__}.{kind.__qualname__}"
+    module, name = sys.modules[defining_module(kind)], f"{defining_module(kind)}.{kind.__qualname__}"
     inherited = {"__getattribute__", "__call__", "another"} - vars(kind).keys()
     before = {key: value for key, value in vars(kind).items() if key not in NEVER_SET}
     try:
@@ -288,7 +289,7 @@ def test_replaced_base_classes_are_detected():
         except (TypeError, AttributeError):  # Python allows it of some only
             continue
         try:
-            assert any("__bases__" in name for name in detected(sys.modules[kind.__module__])), kind
+            assert any("__bases__" in name for name in detected(sys.modules[defining_module(kind)])), kind
         finally:
             kind.__bases__ = before
         tried += 1

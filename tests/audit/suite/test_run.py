@@ -17,6 +17,7 @@ from dither.audit import audit
 from dither.audit.suite.run import examine
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
+from dither.homes import defining_module
 from dither.report.audit import audit_html, most_power, trade_off, write_audit
 
 pytestmark = pytest.mark.slow
@@ -35,8 +36,8 @@ def test_everything_that_is_built_in_is_what_it_claims(subject):
 def test_every_mechanism_is_there():
     mechanisms = [s.mechanism() if isinstance(s.mechanism, partial) else s.mechanism for s in EVERY]
     kinds = {type(mechanism).__name__ for mechanism in mechanisms} | {"SampleAndAggregate", "ContinuousExponential"}
-    mechanisms = [getattr(dp, name) for name in dp.__all__]
-    expected = {m.__name__ for m in mechanisms if isinstance(m, type) and m.__module__.startswith("dither.mechanisms")}
+    classes = [kind for kind in (getattr(dp, name) for name in dp.__all__) if isinstance(kind, type)]
+    expected = {kind.__name__ for kind in classes if defining_module(kind).startswith("dither.mechanisms")}
     assert expected <= kinds
 
 

@@ -71,10 +71,10 @@ def test_closing_in_a_child_leaves_everything_to_the_parent() -> None:
 
 def test_the_folder_of_a_ledger_outlives_a_child_that_ends_as_programs_do() -> None:
     with dp.open(pa.table({"x": [1, 2]}), budget=dp.PureDP(1)) as table:
-        folder = Path(table._owned.name)
+        folder = Path(table.temporary_folder.name)
 
         def end() -> None:
-            table._owned.cleanup()
+            table.temporary_folder.cleanup()
             table.engine._folder.remove()  # type: ignore[attr-defined]
 
         assert in_child(end)

@@ -110,7 +110,7 @@ def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monk
         if step == "_answer":
             monkeypatch.setattr(run, "answer", fail)
         elif step == "encode":
-            monkeypatch.setattr("dither.tables.table.encode", fail)
+            monkeypatch.setattr("dither.tables.execute.release.encode", fail)
         else:
             monkeypatch.setattr(table.engine, "_keep", fail)
         with pytest.raises(DataIncident) as caught:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import dither as dp
-from dither.tables.execute import run
+from dither.tables.execute.estimate import estimate
 
 LOW, HIGH = -60, 600
 TIMES = 3_000
@@ -41,7 +41,7 @@ def released(table, what: str, values: list[int], epsilon: float):
         else:
             total = sum((2 * round(x * steps.scale) - steps.low - steps.high) ** 2 for x in values)
         noisy[measure] = np.asarray(plan.measures[measure].release(np.full(TIMES, total)))
-    answers, errors = run._combined(plan, plan.query.aggregates["answer"], parts, noisy, 0.95)
+    answers, errors = estimate(plan, plan.query.aggregates["answer"], parts, noisy, 0.95)
     return np.array(answers), np.array(errors)
 
 

@@ -35,7 +35,7 @@ from dither.mechanisms.selection import Selection
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
-from dither.tables.planning.key_selection import Keys
+from dither.tables.planning.key_selection import KeySelection
 from dither.tables.planning.measures import Measure
 
 Arguments = Mapping[str, Any]
@@ -192,7 +192,7 @@ def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arg
 
 
 @input_change.register
-def _(mechanism: Keys, one: Arguments, other: Arguments) -> InputChange:
+def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
     """Common keys are compared; a key of one data set only is released with probability at most delta / groups."""
     first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))

@@ -77,7 +77,7 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
     True
     >>> certify(dp.SampleAndAggregate(min, blocks=5, bounds=(0, 1)))
     Traceback (most recent call last):
-    dither.errors.NotPrivate: mechanism: expected one that draws noise, got SampleAndAggregate, whose results are not
+    dither.NotPrivate: mechanism: expected one that draws noise, got SampleAndAggregate, whose results are not
     private by themselves. Fix: certify the mechanism that aggregates the results.
     """
     _proof_of(mechanism)

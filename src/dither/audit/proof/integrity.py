@@ -23,7 +23,7 @@ were never asked pass.
 >>> object.__setattr__(laplace, "_scales", (0.5,))
 >>> require_genuine(laplace)
 Traceback (most recent call last):
-dither.errors.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
+dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
 Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
@@ -43,6 +43,7 @@ import numpy as np
 
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
 from dither.errors import DitherError, NotPrivate, message
+from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
 from dither.randomness.source import KeyStream
@@ -110,7 +111,8 @@ def _is_secure_stream(stream: Any) -> bool:
 
 def _is_defined_by_dither(kind: type) -> bool:
     """Whether this is a class that a module of dither defines."""
-    return kind.__module__ in reference_modules() and vars(sys.modules[kind.__module__]).get(kind.__qualname__) is kind
+    module = defining_module(kind)
+    return module in reference_modules() and vars(sys.modules[module]).get(kind.__qualname__) is kind
 
 
 def require_genuine(mechanism: Any, name: str | None = None) -> None:

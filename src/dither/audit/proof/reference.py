@@ -45,6 +45,8 @@ from typing import Any
 
 import numpy as np
 
+from dither.homes import DEFINED_IN, defining_module
+
 Namespace = dict[str, Any]
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
@@ -58,7 +60,9 @@ _IMPORT_SYSTEM = frozenset(
     {"__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__", "__path__"}
     | {"__spec__", "__warningregistry__"}
 )
-_DOCUMENTATION = frozenset({"__doc__", "__annotations__", "__module__", "__qualname__", "_abc_impl", "__slotnames__"})
+_DOCUMENTATION = frozenset(
+    {"__doc__", "__annotations__", "__module__", "__qualname__", "_abc_impl", "__slotnames__", DEFINED_IN}
+)
 _LRU_CACHE: Any = type(lru_cache(maxsize=1)(len))
 _BY_VALUE = (bool, int, float, complex, str, bytes, CodeType, re.Pattern, range, slice, type(None), type(Ellipsis))
 _WRAPPERS: tuple[tuple[type, tuple[str, ...]], ...] = (
@@ -98,13 +102,19 @@ def reference_modules() -> Mapping[str, Namespace]:
             continue
         result[name] = _executed(name)
         for value in result[name].values():
-            home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            home = value.__name__ if isinstance(value, ModuleType) else _home(value)
             if isinstance(home, str) and home.startswith("dither."):
                 waiting.append(home)
         parent = name.rpartition(".")[0]  # names are imported from packages, too
         if parent not in _NOT_IMPORTED_FROM:
             waiting.append(parent)
     return result
+
+
+def _home(value: object) -> object:
+    """The module that defines a value: that of its code, also where a class is named by its public home."""
+    kind = value if isinstance(value, type) else type(value)
+    return defining_module(kind) if DEFINED_IN in vars(kind) else getattr(value, "__module__", None)
 
 
 def _executed(name: str) -> Namespace:
@@ -210,10 +220,10 @@ def _full_name(qualified_name: str, spaces: tuple[Namespace, Namespace]) -> str:
 def _class_changes(
     expected: type, actual: type, name: str, spaces: tuple[Namespace, Namespace], compared: Pairs
 ) -> Iterator[str]:
-    if (expected.__module__, expected.__qualname__) != (actual.__module__, actual.__qualname__):
+    if (_home(expected), expected.__qualname__) != (_home(actual), actual.__qualname__):
         yield name
         return
-    if expected.__module__ != spaces[0]["__name__"]:  # an imported class must be identical
+    if _home(expected) != spaces[0]["__name__"]:  # an imported class must be identical
         yield name
         return
     yield from _changes(expected.__bases__, actual.__bases__, f"{name}.__bases__", spaces, compared)
@@ -265,7 +275,7 @@ def _object_changes(
             yield from _changes(one[key], other[key], f"{name}.{key}", spaces, compared)
         elif key in other or not isinstance(getattr(type(expected), key, None), functools.cached_property):
             yield f"{name}.{key}"
-    unknown = not one and not type(expected).__module__.startswith("dither.")  # such as a type alias
+    unknown = not one and not defining_module(type(expected)).startswith("dither.")  # such as a type alias
     if unknown and _ADDRESS.sub("", repr(expected)) != _ADDRESS.sub("", repr(actual)):
         yield name
 

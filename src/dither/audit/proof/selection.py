@@ -27,6 +27,7 @@ from dither.audit.proof.evidence import BITS, FAR, ZERO, Evidence, Interval, exp
 from dither.audit.proof.shifts import laplace_shift
 from dither.audit.proof.sparse_vector import laplace_difference_tail
 from dither.exact import exp_neg, log
+from dither.exact.search import minimize
 from dither.randomness import Exponential as ExponentialLaw
 
 _ONE = 1 << BITS
@@ -189,11 +190,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
         a = 1 + math.exp(t)
         return (a - 1) * (a * fast_rho - fast_epsilon) + a * math.log1p(-1 / a) - t
 
-    low, high = -18.0, 36.0
-    for _ in range(200):
-        first, last = low + (high - low) * 0.382, high - (high - low) * 0.382
-        low, high = (low, last) if exponent(first) < exponent(last) else (first, high)
-    a = 1 + Fraction(math.exp((low + high) / 2))
+    a = 1 + Fraction(math.exp(minimize(exponent, -18.0, 36.0, steps=200)))
     one = 1 << 96
     result = (a - 1) * (a * rho - epsilon) + (a * log(1 - 1 / a, 96)[1] - log(a - 1, 96)[0]) / one
     return Fraction(1) if result >= 0 else exp_interval(Fraction(math.ceil(result * one), one), 2048)[1]

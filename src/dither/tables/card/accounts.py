@@ -1,4 +1,4 @@
-"""The ledger of a card: its accounts are opened at the first time, and agree with the card ever after."""
+"""The accounts of a table: opened in the ledger at the first time, and in agreement with the card ever after."""
 
 from __future__ import annotations
 
@@ -12,21 +12,10 @@ from dither.ledger.incidents import check_open
 from dither.ledger.units import Amount, Price, cost, guarantee_of
 from dither.tables.card.model import Card
 
-__all__ = [
-    "FIRST_NOTES",
-    "first_note",
-    "holds_others",
-    "left",
-    "left_out",
-    "open_ledger",
-    "pays_delta",
-    "read_ledger",
-    "refusal",
-]
+__all__ = ["FIRST_NOTES", "TableAccounts", "open_ledger", "pays_delta", "read_ledger"]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
-
 
 _FIRST = (
     "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
@@ -103,97 +92,146 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
     )
 
 
-def holds_others(ledger: Ledger, card: Card) -> bool:
-    """Whether other datasets than the card's have accounts in the ledger: then it was there before."""
-    return any(account.kind == "dataset" and account.owner != card.name for account in ledger.accounts())
-
-
-def first_note(ledger: Ledger, card: Card, temporary: bool) -> str:
-    """What the first answer says: nothing was charged to this table before, in this ledger."""
-    if temporary:
-        return _TEMPORARY
-    return _ACCOUNTS if holds_others(ledger, card) else _FIRST
-
-
 def pays_delta(card: Card) -> bool:
     """Whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone."""
     limits = (card.budget, card.each_analyst, card.each_person)
     return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
 
 
-def left(ledger: Ledger | None, card: Card, analyst: str | None = None) -> str:
-    """What may still be spent, in words: of people, who may each have another amount left, only their limit; of an
-    analyst with an account of their own, that too.
+class TableAccounts:
+    """The accounts of one table in its ledger: what is left, what would be refused, what an answer says about it.
 
-    Where there is no ledger yet, what the card says.
+    A table that is opened to read only may have no ledger yet; it then has what its card says. ``temporary`` says that
+    the ledger ends with the table, ``opened_now``, that the accounts were opened together with the table.
     """
-    if ledger is None and card.budget is None and card.each_person is None:
-        return "nothing: the card states no budget"
-    result = {account.kind: account for account in _accounts(ledger, card, analyst)}
-    dataset, people, own = result["dataset"], result.get("people"), result.get("analyst")
-    whole = None if dataset.room is None else str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
-    if whole is None:
-        whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
-    return whole if own is None else f"you {own.left or 'nothing'}; the table {whole}"
 
+    def __init__(self, card: Card, ledger: Ledger | None, *, temporary: bool = False, opened_now: bool = False) -> None:
+        self.card = card
+        self.temporary = temporary
+        self.opened_now = opened_now
+        self._ledger = ledger
+        self._unanswered = opened_now
 
-def refusal(ledger: Ledger | None, card: Card, charged: Guarantee, analyst: str | None = None) -> str:
-    """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
-    price = Price.of(charged)
-    try:
-        for account in _accounts(ledger, card, analyst):
-            if account.kind == "people":
-                check_life(account, price)
-                continue
-            check_open(account, card.max_incidents)
-            account.charged(price)
-    except (BudgetExceeded, DatasetClosed) as error:
-        return str(error)
-    return ""
+    @property
+    def ledger(self) -> Ledger:
+        """Where the accounts are kept; refused where there is no ledger yet."""
+        if self._ledger is None:
+            raise LedgerError(
+                message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
+            )
+        return self._ledger
 
+    @property
+    def dataset_left(self) -> Guarantee | None:
+        """What the dataset has left; None for nothing, and where only people have limits."""
+        return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
 
-def _accounts(ledger: Ledger | None, card: Card, analyst: str | None) -> list[Account]:
-    """The accounts that a question is charged to; those that the card would open where there is no ledger yet. An
-    analyst without an account of their own has what every analyst has.
-    """
-    if ledger is None:
-        everybody = [opened((card.name, "dataset", ""), card.budget, card.filter)]
-        if card.each_analyst is not None:
-            everybody.append(opened((card.name, "analyst", ""), card.each_analyst, card.filter))
-        if card.each_person is not None:
-            everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
-    else:
-        everybody = ledger.accounts(card.name)
-    result = {(account.kind, account.name): account for account in everybody}
-    own = None if analyst is None else result.get(("analyst", analyst), result.get(("analyst", "")))
-    chosen = (result["dataset", ""], own, result.get(("people", "")))
-    return [account for account in chosen if account is not None]
+    @property
+    def started_ledger(self) -> bool:
+        """Whether a new ledger was started together with the accounts: it holds no other tables."""
+        return self.opened_now and not self._holds_others()
 
+    @property
+    def of_people(self) -> bool:
+        """Whether each person has an account."""
+        return any(account.kind == "people" for account in self.ledger.accounts(self.card.name))
 
-def left_out(ledger: Ledger | None, card: Card, price: Guarantee, paid: bool = False) -> tuple[str, ...]:
-    """What limits for each person do to an answer, in words; nothing where there are none.
+    def close(self) -> None:
+        """Let go of the ledger."""
+        if self._ledger is not None:
+            self._ledger.close()
 
-    Who has too little left is private. That a question costs so much is public, and so is the sum of all costs: nobody
-    has spent more than it. ``paid`` says that the question is in the sum already.
-    """
-    if card.each_person is None:
-        return ()
-    told = f"people who have less than {price} left are not counted, and how many they are is private"
-    if ledger is None:
-        return (told,)
-    accounts = ledger.accounts()
-    here = next(a for a in accounts if (a.owner, a.kind) == (card.name, "dataset"))
-    people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
-    datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]
-    if people.room is None or any(a.unit != people.unit for a in datasets):
-        return (told,)
-    mine = cost(price, people.unit)
-    after = sum((a.used for a in datasets), Amount(0, 0) if paid else mine)
-    before = after - mine
-    if after.within(people.room):
-        return (f"{told}: so far nobody is left out for want of budget",)
-    told += f"; questions so far cost {guarantee_of(before, people.unit) or 'nothing'} in all: "
-    if not before.within(people.room):
-        return (f"{told}more than the {people.limit} of each person, so nobody was in all of them",)
-    rest = guarantee_of(people.room - before, people.unit)
-    return (f"{told}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)
+    def _holds_others(self) -> bool:
+        """Whether other datasets have accounts in the ledger: then it was there before."""
+        return any(a.kind == "dataset" and a.owner != self.card.name for a in self.ledger.accounts())
+
+    def first_notes(self) -> list[str]:
+        """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later."""
+        accounts = self.ledger.accounts(self.card.name)
+        if not self._unanswered and all(a.spent is not None for a in accounts if a.kind == "dataset"):
+            return []
+        if self.temporary:
+            return [_TEMPORARY]
+        return [_ACCOUNTS if self._holds_others() else _FIRST]
+
+    def note_answer(self) -> None:
+        """An answer was recorded: the next one is not the first."""
+        self._unanswered = False
+
+    def left(self, analyst: str | None = None) -> str:
+        """What may still be spent, in words: of people, who may each have another amount left, only their limit; of
+        an analyst with an account of their own, that too.
+
+        Where there is no ledger yet, what the card says.
+        """
+        card, ledger = self.card, self._ledger
+        if ledger is None and card.budget is None and card.each_person is None:
+            return "nothing: the card states no budget"
+        accounts = {account.kind: account for account in self._charged_accounts(analyst)}
+        dataset, people, of_analyst = accounts["dataset"], accounts.get("people"), accounts.get("analyst")
+        if dataset.room is not None:
+            whole = str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
+        else:
+            whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
+        return whole if of_analyst is None else f"you {of_analyst.left or 'nothing'}; the table {whole}"
+
+    def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
+        """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
+        price = Price.of(guarantee)
+        try:
+            for account in self._charged_accounts(analyst):
+                if account.kind == "people":
+                    check_life(account, price)
+                    continue
+                check_open(account, self.card.max_incidents)
+                account.charged(price)
+        except (BudgetExceeded, DatasetClosed) as error:
+            return str(error)
+        return ""
+
+    def _charged_accounts(self, analyst: str | None) -> list[Account]:
+        """The accounts that a question is charged to; those that the card would open where there is no ledger yet.
+
+        An analyst without an account of their own has what every analyst has.
+        """
+        card = self.card
+        if self._ledger is None:
+            everybody = [opened((card.name, "dataset", ""), card.budget, card.filter)]
+            if card.each_analyst is not None:
+                everybody.append(opened((card.name, "analyst", ""), card.each_analyst, card.filter))
+            if card.each_person is not None:
+                everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
+        else:
+            everybody = self._ledger.accounts(card.name)
+        by_name = {(account.kind, account.name): account for account in everybody}
+        of_analyst = None if analyst is None else by_name.get(("analyst", analyst), by_name.get(("analyst", "")))
+        charged = (by_name["dataset", ""], of_analyst, by_name.get(("people", "")))
+        return [account for account in charged if account is not None]
+
+    def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[str, ...]:
+        """What limits for each person do to an answer, in words; nothing where there are none.
+
+        Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
+        nobody has spent more than it. ``paid`` says that the question is in the sum already.
+        """
+        if self.card.each_person is None:
+            return ()
+        note = f"people who have less than {guarantee} left are not counted, and how many they are is private"
+        if self._ledger is None:
+            return (note,)
+        accounts = self._ledger.accounts()
+        here = next(a for a in accounts if (a.owner, a.kind) == (self.card.name, "dataset"))
+        people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
+        datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]
+        if people.room is None or any(a.unit != people.unit for a in datasets):
+            return (note,)
+        this = cost(guarantee, people.unit)
+        after = sum((a.used for a in datasets), Amount(0, 0) if paid else this)
+        before = after - this
+        if after.within(people.room):
+            return (f"{note}: so far nobody is left out for want of budget",)
+        note += f"; questions so far cost {guarantee_of(before, people.unit) or 'nothing'} in all: "
+        if not before.within(people.room):
+            return (f"{note}more than the {people.limit} of each person, so nobody was in all of them",)
+        rest = guarantee_of(people.room - before, people.unit)
+        return (f"{note}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)

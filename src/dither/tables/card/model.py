@@ -15,6 +15,7 @@ from typing import Literal as Choice
 from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
+from dither.homes import public_in
 
 Value = None | bool | int | float | str | date | datetime
 """A constant of a question or a card."""
@@ -44,6 +45,7 @@ class PublicTable:
     columns: Mapping[str, ColumnCard]
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Card:
     """What is public about a table.
@@ -99,7 +101,7 @@ def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) 
 
     >>> tightened(Card("visits", "", {}), None, 1e-9)
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: min_epsilon: expected at least 0.0001, as the card says, got 1e-09. Fix: leave it \
+    dither.InvalidArgument: min_epsilon: expected at least 0.0001, as the card says, got 1e-09. Fix: leave it \
 out, or ask the steward to change the card.
     """
     fix = "leave it out, or ask the steward to change the card"

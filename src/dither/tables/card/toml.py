@@ -108,7 +108,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
 
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
+    dither.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
     columns, public, version, min_epsilon, max_incidents, receipt or incident_log, got another key. Fix: did you mean
     unit?.
     """

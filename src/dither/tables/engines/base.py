@@ -145,6 +145,11 @@ class Engine(ABC):
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
         return {name: result.types[0] for name, result in self._safely(self.found).items() if result.types}
 
+    @property
+    def declares_types(self) -> bool:
+        """Whether the source states the types of its columns; a CSV file does not."""
+        return True
+
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
         return [name for name, result in self._safely(self.found).items() if not result.types]
@@ -199,8 +204,12 @@ class Engine(ABC):
                 )
             return self._public[name].copy()
 
+    def stage(self, name: str, rows: Any) -> exp.Expression:
+        """Hold an Arrow table beside the source under this name, for FROM, until :meth:`drop`."""
+        return self._keep(name, rows)
+
     def drop(self, kept: exp.Expression) -> None:
-        """Remove a table that :meth:`_keep` made. An engine that can no longer do it loses the table as it closes."""
+        """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
         if self._owner.is_here:
             with self._lock, suppress(Exception):
                 self._drop(kept)

@@ -119,6 +119,11 @@ class Duck(Engine):
         with self._lock:
             return {**self._described(self._source), **dict.fromkeys(self._unusable, Found("another type", ()))}
 
+    @property
+    def declares_types(self) -> bool:
+        """Whether the source states the types of its columns; a CSV file does not."""
+        return self._csv is None
+
     def check(self) -> Mapping[str, Found]:
         """As for every engine; files that are new or have changed are read in full as well."""
         result = super().check()

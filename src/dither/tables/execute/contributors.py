@@ -33,7 +33,7 @@ class Contributors:
         import pyarrow as pa
 
         name = f"dither_paying_{secrets.token_hex(8)}"
-        self._staged = self._engine._keep(name, pa.table({"u": self._column.filter(pa.array(kept))}))
+        self._staged = self._engine.stage(name, pa.table({"u": self._column.filter(pa.array(kept))}))
         beside = self._staged.sql("duckdb")
         unit = expressions.name(self._frame.card.unit or "")
         table = self._frame.tables[""]

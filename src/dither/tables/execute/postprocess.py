@@ -11,13 +11,14 @@ from dither.tables.card.model import Type
 from dither.tables.compile import expressions
 from dither.tables.compile.statements import Frame
 from dither.tables.execute import run
+from dither.tables.options import ReleaseOptions
 from dither.tables.planning.limitations import limitations
 from dither.tables.planning.plan import Plan
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column
 
 
-def shaped(plan: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, integer: bool, notes: list[str]) -> Answer:
+def shape_answer(plan: Plan, frame: Frame, noisy: run.NoisyTable, options: ReleaseOptions, notes: list[str]) -> Answer:
     """The noisy table as the question wants it shown."""
     groups = [group.name for group in plan.query.groups]
     names = [*groups, *plan.query.aggregates]
@@ -25,7 +26,7 @@ def shaped(plan: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, intege
     for i, key in enumerate(noisy.keys):
         line = dict(zip(groups, key, strict=True))
         for name, aggregate in plan.query.aggregates.items():
-            line[name] = _after(noisy.answers[name][i], aggregate, nonnegative, integer)
+            line[name] = _adjusted(noisy.answers[name][i], aggregate, options)
         line["\0place"] = i
         lines.append(line)
     wanted = plan.query.shape
@@ -36,28 +37,28 @@ def shaped(plan: Plan, frame: Frame, noisy: run.Noisy, nonnegative: bool, intege
         if aggregate.kind == "mode" and aggregate.value is not None:
             types[name] = expressions.compile(aggregate.value, frame.find).type
         elif aggregate.kind in SIMPLE:
-            types[name] = _type(plan, aggregate, integer)
+            types[name] = _type(plan, aggregate, options.integer)
     errors = {
-        name: tuple(noisy.errors[told.name][line["\0place"]] for line in kept)
-        for name, told in shown.items()
-        if isinstance(told, Column) and told.name in noisy.errors
+        name: tuple(noisy.errors[column.name][line["\0place"]] for line in kept)
+        for name, column in shown.items()
+        if isinstance(column, Column) and column.name in noisy.errors
     }
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
     kinds = tuple(
-        _held_by(types.get(told.name if isinstance(told, Column) else ""), [row[j] for row in lines_shown])
-        for j, told in enumerate(shown.values())
+        _held_by(types.get(column.name if isinstance(column, Column) else ""), [row[j] for row in lines_shown])
+        for j, column in enumerate(shown.values())
     )
     return Answer(tuple(shown), kinds, lines_shown, errors, str(plan.guarantee), (*_notes(plan), *notes))
 
 
-def _after(value: Any, aggregate: Aggregate, nonnegative: bool, integer: bool) -> Any:
-    """Post-processing by choice; it is free."""
+def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
+    """A count or sum not below 0, or as a whole number, where the options say so; it is free."""
     if isinstance(value, list):
-        return [_after(item, aggregate, nonnegative, integer) for item in value]
+        return [_adjusted(item, aggregate, options) for item in value]
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
         return value
-    result = max(value, 0) if nonnegative else value
-    return evaluate.representable(round(result)) if integer else result
+    result = max(value, 0) if options.nonnegative else value
+    return evaluate.representable(round(result)) if options.integer else result
 
 
 def _type(plan: Plan, aggregate: Aggregate, integer: bool) -> Type:

@@ -34,7 +34,7 @@ _POWERS = [2.0**k for k in range(-20, 51)]
 MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 
 
-def wanted(query: Query, max_groups: object) -> list[str]:
+def unstated(query: Query, max_groups: object) -> list[str]:
     """What has to be chosen: ``max_groups``, and the names of aggregates without stated bounds."""
     result = ["max_groups"] if max_groups == "auto" and query.groups else []
     for name, aggregate in query.aggregates.items():

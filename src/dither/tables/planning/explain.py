@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dither.homes import public_in
 from dither.mechanisms import Gaussian
-from dither.tables.planning.groups import every_group
+from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.limitations import limitations
 from dither.tables.planning.plan import Plan
 from dither.tables.planning.quantiles import errors
@@ -22,6 +23,7 @@ _WHAT = {
 }
 
 
+@public_in("dither")
 @dataclass(frozen=True)
 class Explanation:
     """A line for each thing that is measured: mechanism, share of the budget, expected error; and the whole cost."""
@@ -78,7 +80,7 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
     for count in plan.counts:
         error = float(count.mechanism.error(0.95, integer=True))
         lines.append({"answer": count.name, "measure": "histogram", "mechanism": "Laplace noise", "error": error})
-    every = every_group(plan)
+    every = every_group(plan.keys)
     if not plan.query.groups:
         groups = "groups: one, of all rows"
     elif every is not None:

@@ -1,7 +1,9 @@
-"""The keys of groups: those that are public, and which of the others may be shown."""
+"""The keys of groups: those that are public and their combinations, and which of the others may be shown."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from dither.budget_hooks import watched
 from dither.errors import InvalidArgument, message
+from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.model import Value
 from dither.tables.compile import expressions
@@ -20,13 +23,17 @@ from dither.tables.planning.measures import Measure
 from dither.tables.query.tree import Column, Expression
 from dither.tables.query.typecheck import literal_type
 
+MOST_COMBINATIONS = 1_000_000
+
 Noise = Laplace | Gaussian
 Key = tuple[Value, ...]
+PublicKeys = tuple[tuple[Value, ...] | None, ...]
+"""The public keys of each column of GROUP BY; None where they are not public."""
 Shown = tuple[list[Key], dict[Measure, NDArray[Any]]]
 
 
 @dataclass(frozen=True)
-class Keys:
+class KeySelection:
     """Which keys that are not public are shown: those whose noisy number of people is at least ``threshold``."""
 
     threshold: int
@@ -78,7 +85,30 @@ def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tupl
     return tuple(dict.fromkeys(keys))
 
 
-def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> Keys:
+def every_group(keys: PublicKeys) -> list[Key] | None:
+    """Every combination of public keys; None where some keys are not public.
+
+    >>> every_group((("north", "south"), (False, True)))
+    [('north', False), ('north', True), ('south', False), ('south', True)]
+    """
+    if any(listed is None for listed in keys):
+        return None
+    size = math.prod(len(listed) for listed in keys if listed is not None)
+    if size > MOST_COMBINATIONS:
+        raise InvalidArgument(
+            message("groups", f"at most {MOST_COMBINATIONS} combinations of public keys", f"{size}", "state fewer keys")
+        )
+    return list(itertools.product(*(listed for listed in keys if listed is not None)))
+
+
+def group_numbers(keys: PublicKeys) -> list[Key] | None:
+    """The groups by the numbers of their keys, in the order of :func:`every_group`."""
+    if any(listed is None for listed in keys):
+        return None
+    return list(itertools.product(*(range(len(listed)) for listed in keys if listed is not None)))
+
+
+def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
     """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
     has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
     share = (delta / 2 if normal else delta) / groups
@@ -86,10 +116,18 @@ def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> Keys:
     low, high = 1, 2
     while noise.integer_tail(1, high, bits) > share:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if noise.integer_tail(1, middle, bits) > share else (low, middle)
-    return Keys(high, delta, groups)
+    high = bisect_integers(lambda k: noise.integer_tail(1, k, bits) <= share, low, high).holds
+    return KeySelection(high, delta, groups)
 
 
-__all__ = ["Key", "Keys", "Noise", "noisy_measures", "public_keys", "threshold"]
+__all__ = [
+    "MOST_COMBINATIONS",
+    "Key",
+    "KeySelection",
+    "Noise",
+    "every_group",
+    "group_numbers",
+    "noisy_measures",
+    "public_keys",
+    "threshold",
+]

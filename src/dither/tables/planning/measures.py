@@ -6,37 +6,24 @@ import math
 from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, message
+from dither.inference import Grid
 from dither.tables.compile import expressions
 from dither.tables.query.tree import Expression
 
 SQUARE_BITS = 12
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A public grid for values within bounds: whole steps ``low .. high`` of size ``1 / scale``."""
-
-    low: int
-    high: int
-    scale: float
-
-    @property
-    def width(self) -> int:
-        """From one bound to the other, in steps."""
-        return self.high - self.low
-
-
 def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Grid:
     """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.
 
     >>> grid((0, 120), True, 24, 1)
-    Grid(low=0, high=120, scale=1.0)
+    Grid(low=0, high=120, step=Fraction(1, 1))
     """
     low, high = bounds
     bits -= max(0, math.ceil(math.log2(limit)) - 4)
     ends = math.ceil(low) if whole else low, math.floor(high) if whole else high
     scale = 1.0 if whole and ends[1] - ends[0] < 1 << bits else expressions.scale_of(low, high, bits)
-    result = Grid(math.floor(low * scale + 0.5), math.floor(high * scale + 0.5), scale)
+    result = Grid.rounded_half_up(low, high, scale)
     if max(abs(result.low), abs(result.high)) * limit >= 1 << 32:
         raise InvalidArgument(
             message(
@@ -84,3 +71,6 @@ class Measure:
         if self.kind == "sum":
             return max(abs(self.grid.low), abs(self.grid.high), 1) * limit
         return (self.grid.width if self.kind == "center" else self.grid.width**2) * limit
+
+
+__all__ = ["SQUARE_BITS", "Grid", "Measure", "grid"]

@@ -33,7 +33,7 @@ from dither.tables.compile import expressions, statements
 from dither.tables.compile.dialect_sql import Phrases
 from dither.tables.compile.expressions import GRID_BITS, Lookup
 from dither.tables.compile.statements import SQUARE_BITS, Frame, Measure, grid
-from dither.tables.planning.key_selection import Keys, Noise, public_keys, threshold
+from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
 from dither.tables.planning.quantiles import Rank, levels, ranks
 from dither.tables.query.ranges import bounded
 from dither.tables.query.tree import Aggregate, Column, Query
@@ -88,14 +88,16 @@ class Plan:
     choices: tuple[Choice, ...] = ()
     quantiles: tuple[Quantiles, ...] = ()
     counts: tuple[Counts, ...] = ()
-    selection: Keys | None = None
+    selection: KeySelection | None = None
     parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
     totals: Mapping[Measure, Noise] = field(default_factory=dict)
     """Grand totals measured as well, to which the groups are made to add up."""
     other: bool = False
     """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
     automatic: Fraction | None = None
-    """What each thing that is still to be chosen privately costs; see :mod:`dither.tables.planning.automatic`."""
+    """The epsilon of each thing that is still to be chosen privately; see :mod:`dither.tables.planning.automatic`."""
+    unstated: tuple[str, ...] = ()
+    """What is still to be chosen privately: ``max_groups``, and aggregates by their names."""
 
     def frame(self, phrases: Phrases, tables: Mapping[str, str], secret: int) -> Frame:
         """What the statements need to know of it."""
@@ -409,4 +411,4 @@ def share_of(aggregate: Aggregate) -> Fraction:
     return at
 
 
-__all__ = ["Choice", "Counts", "Keys", "Noise", "Plan", "Quantiles", "first", "make", "share_of"]
+__all__ = ["Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "first", "make", "share_of"]

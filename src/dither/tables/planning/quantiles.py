@@ -1,28 +1,28 @@
-"""Quantiles of one value in one group: the middle one first, the others on its two sides.
+"""Quantiles of one value in one group, selected among public bins by halving (:mod:`dither.inference.quantiles`).
 
-A choice among bins by the exponential mechanism, the score being by how many values a bin misses the rank asked for.
-The values are then parted at the place chosen, and the quantiles below it are looked for among those below, the others
-among those above. A value is on one side only, so all choices of a level cost as much as one of them: m quantiles cost
-``levels`` choices, the whole part of ``log2(m) + 1``, instead of m (Kaplan, Schnapp and Stemmer 2022).
+Each is a selection among bins by the exponential mechanism, the score being by how many values a bin misses the rank
+wanted.
 
-*Values in the bin chosen* go to both sides, or quantiles that fall in the same bin could not be found. Bins are cut
+*Values in the bin selected* go to both sides, or quantiles that fall in the same bin could not be found. Bins are cut
 into :data:`PARTS` parts that hold equal shares of their values; of a bin with c values, cut in the middle of its j-th
 part, ``c (2j + 1) / (2 PARTS)``, rounded down, go below. One value more makes one of the sides larger by one, never
-both: parting keeps neighbours neighbours.
+both: splitting keeps neighbors neighbors.
 
-*The score* of a part, in units of 1/PARTS value, is ``den * rank - num * total``, where the rank asked for is the share
+*The score* of a part, in units of 1/PARTS value, is ``den * rank - num * total``, where the rank wanted is the share
 num/den of all. A value more changes it by ``PARTS (den - num)`` or ``- PARTS num``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dither import inference
+from dither.inference import Split, halve
 from dither.mechanisms import Exponential
 
 PARTS = 4
@@ -32,96 +32,76 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rank:
-    """A quantile that is chosen, and those that are then looked for below and above it."""
+class Rank(Split):
+    """A quantile that is selected among bins, and those that are then selected below and above it."""
 
-    share: Fraction
-    """The quantile, among all values."""
-    at: Fraction
-    """The quantile, among the values that are left to look at."""
-    mechanism: Exponential
-    below: Rank | None = None
-    above: Rank | None = None
+    mechanism: Exponential = field(kw_only=True)
 
     @property
     def parts(self) -> int:
-        """Into how many parts bins are cut: if nothing is looked for on its sides, they need not be."""
+        """Into how many parts bins are cut: where nothing is selected on the two sides, they need not be."""
         return PARTS if self.below or self.above else 1
-
-    def __iter__(self) -> Iterator[Rank]:
-        yield self
-        for side in (self.below, self.above):
-            yield from side or ()
 
 
 def levels(shares: Sequence[Fraction]) -> int:
-    """How many choices one value takes part in.
+    """How many selections one value takes part in.
 
     >>> [levels([Fraction(i, 8) for i in range(many)]) for many in (1, 2, 3, 4, 7, 8)]
     [1, 2, 2, 3, 3, 4]
     """
-    return len(shares).bit_length()
+    return inference.levels(len(shares))
 
 
 def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
-    """The order in which these quantiles, increasing, are chosen; each for ``epsilon``, a person having ``limit``
+    """The order in which these quantiles, increasing, are selected; each for ``epsilon``, a person having ``limit``
     values."""
-    result = _ranks(shares, Fraction(0), Fraction(1), epsilon, limit)
-    assert result is not None
-    return result
+    return _with_mechanisms(halve(shares), epsilon, limit)
 
 
-def _ranks(shares: Sequence[Fraction], low: Fraction, high: Fraction, epsilon: float, limit: int) -> Rank | None:
-    if not shares:
-        return None
-    middle = len(shares) // 2
-    share = shares[middle]
-    at = ((share - low) / (high - low)).limit_denominator(_FINEST)
-    parts = PARTS if len(shares) > 1 else 1
+def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
+    at = split.at.limit_denominator(_FINEST)
+    parts = PARTS if split.below or split.above else 1
     return Rank(
-        share,
+        split.share,
         at,
-        Exponential(limit * parts * max(at.numerator, at.denominator - at.numerator), epsilon),
-        _ranks(shares[:middle], low, share, epsilon, limit),
-        _ranks(shares[middle + 1 :], share, high, epsilon, limit),
+        None if split.below is None else _with_mechanisms(split.below, epsilon, limit),
+        None if split.above is None else _with_mechanisms(split.above, epsilon, limit),
+        mechanism=Exponential(limit * parts * max(at.numerator, at.denominator - at.numerator), epsilon),
     )
 
 
-def choose(rank: Rank, counts: Counts, first: int = 0) -> dict[Fraction, int]:
-    """The bin of each quantile, of bins that hold so many values; ``first`` is the number of the first bin."""
-    parts, at = rank.parts, rank.at
+def choose(rank: Rank, counts: Counts) -> dict[Fraction, int]:
+    """The bin of each quantile, of bins that hold so many values."""
+    return rank.select_all((counts, 0), _choose_one)
+
+
+def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts, int], tuple[Counts, int]]:
+    """The bin of one quantile, and the bins below and above it; bins are counts and the number of the first one."""
+    (counts, first), parts, at = bins, rank.parts, rank.at
     fine = np.repeat(counts, parts)
     up_to = np.cumsum(fine)
     wanted = at.numerator * int(up_to[-1])
     misses = np.maximum(0, np.maximum(at.denominator * (up_to - fine) - wanted, wanted - at.denominator * up_to))
     bin, part = divmod(int(rank.mechanism.select_index(-misses)), parts)
-    result = {rank.share: first + bin}
     lower = int(counts[bin]) * (2 * part + 1) // (2 * parts)
-    if rank.below is not None:
-        result |= choose(rank.below, np.append(counts[:bin], lower), first)
-    if rank.above is not None:
-        result |= choose(rank.above, np.insert(counts[bin + 1 :], 0, counts[bin] - lower), first + bin)
-    return result
+    below = np.append(counts[:bin], lower), first
+    above = np.insert(counts[bin + 1 :], 0, counts[bin] - lower), first + bin
+    return first + bin, below, above
 
 
 def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, float]:
     """By how many values the rank of each quantile may be off, with this confidence each, values that share a bin
-    aside: by the error of its own choice, and by that of the choice before it as far as it moved what was looked at."""
-    return _errors(rank, bins, 1 - (1 - confidence) / _depth(rank), 0.0)
+    aside: by the error of its selection, and by that of the selection before it as far as it moved what was left.
+    """
+    level = 1 - (1 - confidence) / rank.depth
 
+    def error(rank: Rank, before: float) -> tuple[float, float, float]:
+        off = before + rank.mechanism.error(bins * rank.parts, level) / (rank.parts * rank.at.denominator)
+        below = off * float(rank.below.at) if rank.below is not None else 0.0
+        above = off * float(1 - rank.above.at) if rank.above is not None else 0.0
+        return off, below, above
 
-def _depth(rank: Rank | None) -> int:
-    return 0 if rank is None else 1 + max(_depth(rank.below), _depth(rank.above))
-
-
-def _errors(rank: Rank, bins: int, sure: float, before: float) -> dict[Fraction, float]:
-    own = before + rank.mechanism.error(bins * rank.parts, sure) / (rank.parts * rank.at.denominator)
-    result = {rank.share: own}
-    if rank.below is not None:
-        result |= _errors(rank.below, bins, sure, own * float(rank.below.at))
-    if rank.above is not None:
-        result |= _errors(rank.above, bins, sure, own * float(1 - rank.above.at))
-    return result
+    return rank.select_all(0.0, error)
 
 
 __all__ = ["PARTS", "Rank", "choose", "errors", "levels", "ranks"]

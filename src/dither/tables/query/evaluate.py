@@ -37,7 +37,7 @@ def check(shape: Shape, names: Sequence[str]) -> None:
 
     >>> check(Shape(columns={"x": Column("m")}), ["n"])
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: shape: expected names of groups and aggregates, got 'm'. Fix: use one of n.
+    dither.InvalidArgument: shape: expected names of groups and aggregates, got 'm'. Fix: use one of n.
     """
     for item in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
         if item is None:

@@ -104,7 +104,7 @@ def formed(expression: Expression) -> None:
 
     >>> formed(Call("+", (Literal(1),)))
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.tree.Call.
+    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.tree.Call.
     """
     measure(expression)
     for node in walk(expression):

@@ -48,7 +48,7 @@ def parse(text: str, card: Card) -> Query:
     (['sum_amount', 'count'], 'region')
     >>> parse("SELECT SUM(amuont) FROM visits", visits)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dither.errors.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write 'amount', ...
+    dither.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write 'amount', ...
     """
     tree, options = select(text, card.name)
     plain(tree)

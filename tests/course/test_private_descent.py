@@ -13,10 +13,10 @@ from scipy import stats
 
 import dither as dp
 from dither.budget_hooks import kept_by
+from dither.course.private_descent import TheoremSGD, private_bound
 from dither.errors import InvalidArgument, InvalidData
 from dither.learn.gd import Schedule
 from dither.learn.losses import Loss, Squared
-from dither.learn.theorem import TheoremSGD, private_bound
 
 
 def theta(h, gammas, a, reach, epsilon):
@@ -27,16 +27,16 @@ def theta(h, gammas, a, reach, epsilon):
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_the_noise_is_that_of_the_theorem_with_twice_the_clip(kappa, rho):
-    made = TheoremSGD(epsilon=0.5, steps=9, clip=3.0, schedule=Schedule(0.2, rho), kappa=kappa)
+    descent = TheoremSGD(epsilon=0.5, steps=9, clip=3.0, schedule=Schedule(0.2, rho), kappa=kappa)
     gammas = [0.2 * (1 + h) ** -rho for h in range(9)]
     stated = [theta(h, gammas, h**kappa, 2 * 3.0, 0.5) for h in range(1, 10)]
-    assert made.noise == pytest.approx(stated)
+    assert descent.noise == pytest.approx(stated)
     on_the_lattice = [
-        reach / float(loss) * made._step / gamma
-        for reach, loss, gamma in zip(made._reaches, made._losses, gammas, strict=True)
+        reach / float(loss) * descent._step / gamma
+        for reach, loss, gamma in zip(descent._sensitivities, descent._epsilons, gammas, strict=True)
     ]
     assert on_the_lattice == pytest.approx(stated, rel=1e-5)
-    assert made.noise[0] == pytest.approx(2 * 3.0 / 0.5)
+    assert descent.noise[0] == pytest.approx(2 * 3.0 / 0.5)
 
 
 def test_the_guarantee_is_that_of_the_last_iterate():
@@ -45,27 +45,27 @@ def test_the_guarantee_is_that_of_the_last_iterate():
 
 
 def test_the_average_costs_the_sum():
-    made = TheoremSGD(epsilon=0.1, steps=100, clip=1.0, kappa=1.0, release="average")
-    assert made.guarantee == dp.PureDP(Fraction(99 * 100, 20))
+    descent = TheoremSGD(epsilon=0.1, steps=100, clip=1.0, kappa=1.0, release="average")
+    assert descent.guarantee == dp.PureDP(Fraction(99 * 100, 20))
     assert TheoremSGD(epsilon=0.1, steps=100, clip=1.0, release="average").guarantee == dp.PureDP(Fraction(99, 10))
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_composed_step_by_step_all_iterates_cost_less_than_the_sum_of_their_prices(kappa, rho):
-    made = TheoremSGD(epsilon=1.0, steps=50, clip=1.0, schedule=Schedule(0.1, rho), kappa=kappa)
-    exact = float(np.sum(2 * 1.0 / made.noise))
-    assert made.composed_epsilon == pytest.approx(exact, rel=1e-4)
-    assert made.composed_epsilon < sum(h**kappa for h in range(1, 51))
+    descent = TheoremSGD(epsilon=1.0, steps=50, clip=1.0, schedule=Schedule(0.1, rho), kappa=kappa)
+    exact = float(np.sum(2 * 1.0 / descent.noise))
+    assert descent.composed_epsilon == pytest.approx(exact, rel=1e-4)
+    assert descent.composed_epsilon < sum(h**kappa for h in range(1, 51))
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=6), st.integers(0, 9), st.floats(1e-6, 1e6))
 def test_a_step_is_never_longer_than_the_clip(gradient, h, clip):
-    made = TheoremSGD(epsilon=1.0, steps=10, clip=clip, schedule=Schedule(0.3, 0.5))
-    move = made._move(h, np.array(gradient))
-    assert sum(abs(int(one)) for one in move) <= made._longest[h]
-    assert made._longest[h] * made._step <= 0.3 * (1 + h) ** -0.5 * clip * (1 + 1e-12)
+    descent = TheoremSGD(epsilon=1.0, steps=10, clip=clip, schedule=Schedule(0.3, 0.5))
+    move = descent._move(h, np.array(gradient))
+    assert sum(abs(int(one)) for one in move) <= descent._longest_moves[h]
+    assert descent._longest_moves[h] * descent._step <= 0.3 * (1 + h) ** -0.5 * clip * (1 + 1e-12)
 
 
 class Adverse(Loss):
@@ -75,9 +75,9 @@ class Adverse(Loss):
         return np.where(beta + y.sum() * 1e-9 > 0, -1e9, 1e9)
 
 
-def last(made, y, times):
+def last(descent, y, times):
     X = np.ones((1, 1))
-    return np.array([made.run(Adverse(), X, np.array([y]), start=0.0)[0] for _ in range(times)])
+    return np.array([descent.run(Adverse(), X, np.array([y]), start=0.0)[0] for _ in range(times)])
 
 
 @pytest.mark.slow
@@ -87,9 +87,9 @@ def test_gradients_at_different_iterates_use_up_the_two_clips():
     The loss at a threshold is then close to the epsilon that is claimed, and with a reach of C, the sensitivity at one
     beta, it would be twice as much: the condition that the theorem leaves out is needed.
     """
-    made = TheoremSGD(epsilon=1.0, steps=1, clip=1.0, schedule=Schedule(0.5))
+    descent = TheoremSGD(epsilon=1.0, steps=1, clip=1.0, schedule=Schedule(0.5))
     times = 3000
-    high, low = (last(made, y, times) for y in (1.0, -1.0))
+    high, low = (last(descent, y, times) for y in (1.0, -1.0))
     p, q = np.mean(high > 0.5), np.mean(low > 0.5)
     assert stats.binomtest(int(p * times), times, 0.5).pvalue > 1e-10  # the median is at gamma C
     assert math.log(p / q) == pytest.approx(1.0, abs=0.4)
@@ -99,15 +99,15 @@ def test_gradients_at_different_iterates_use_up_the_two_clips():
 
 @pytest.mark.parametrize("kappa", [0.0, 0.9])
 def test_the_last_step_has_the_spread_that_its_price_asks_for(kappa):
-    made = TheoremSGD(epsilon=2.0, steps=12, clip=1.0, schedule=Schedule(0.5, 0.5), kappa=kappa)
+    descent = TheoremSGD(epsilon=2.0, steps=12, clip=1.0, schedule=Schedule(0.5, 0.5), kappa=kappa)
 
     class Flat(Loss):
         def gradient(self, beta, X, y):
             return np.zeros_like(beta)
 
-    result = made.run(Flat(), np.ones((3, 4000)), np.zeros(3), start=np.zeros(4000))
+    result = descent.run(Flat(), np.ones((3, 4000)), np.zeros(3), start=np.zeros(4000))
     # no gradient: sums of independent Laplace draws, of variance 2 (gamma theta)^2 each
-    variance = 2 * np.sum((made.schedule.steps(12) * made.noise) ** 2)
+    variance = 2 * np.sum((descent.schedule.steps(12) * descent.noise) ** 2)
     # the fourth moment of such a sum is at most 6 variances squared: 8 standard errors
     for factor, passes in ((1.0, True), (0.6, False), (1.6, False)):
         assert bool(abs(result.var() / (factor * variance) - 1) < 8 * math.sqrt(5 / 4000)) is passes
@@ -117,11 +117,11 @@ def test_the_last_step_has_the_spread_that_its_price_asks_for(kappa):
 def test_bound_11_holds_for_the_average():
     rng = np.random.default_rng(1)
     x = rng.uniform(0, 1, 200)
-    made = TheoremSGD(epsilon=50.0, steps=60, clip=4.0, schedule=Schedule(0.1, 0.5), release="average")
+    descent = TheoremSGD(epsilon=50.0, steps=60, clip=4.0, schedule=Schedule(0.1, 0.5), release="average")
     excess = [
-        (float(made.run(Squared(), np.ones((200, 1)), x, start=0.0)[0]) - x.mean()) ** 2 for _ in range(100)
+        (float(descent.run(Squared(), np.ones((200, 1)), x, start=0.0)[0]) - x.mean()) ** 2 for _ in range(100)
     ]  # steps of 0.2 keep beta within 2 of the data, mostly: the clip of 4 hardly binds
-    bound = sum(term[-1] for term in private_bound(float(x.mean() ** 2), made, coordinates=1))
+    bound = sum(term[-1] for term in private_bound(float(x.mean() ** 2), descent, coordinates=1))
     assert np.mean(excess) <= bound
 
 
@@ -129,8 +129,8 @@ def test_the_three_regimes():
     """A3 grows where steps fall and privacy stays, N^(2 - rho), and vanishes once 2 kappa + rho > 2."""
 
     def third(kappa, rho, steps):
-        made = TheoremSGD(epsilon=1.0, steps=steps, clip=1.0, schedule=Schedule(1.0, rho), kappa=kappa)
-        return private_bound(1.0, made, coordinates=1)[2][-1]
+        descent = TheoremSGD(epsilon=1.0, steps=steps, clip=1.0, schedule=Schedule(1.0, rho), kappa=kappa)
+        return private_bound(1.0, descent, coordinates=1)[2][-1]
 
     def order(kappa, rho):
         return math.log2(third(kappa, rho, 4000) / third(kappa, rho, 2000))
@@ -150,16 +150,16 @@ def test_only_what_was_asked_for_comes_out_and_is_charged_once():
             spent.append(what.guarantee)
             return compute()
 
-    made = TheoremSGD(epsilon=0.5, steps=16, clip=1.0, kappa=0.5)
+    descent = TheoremSGD(epsilon=0.5, steps=16, clip=1.0, kappa=0.5)
     with kept_by(Keeper()):
-        result = made.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
+        result = descent.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
     assert result.shape == (1,)
     assert spent == [dp.PureDP(2)]
 
 
 def test_what_comes_out_lies_on_the_lattice():
-    made = TheoremSGD(epsilon=0.5, steps=5, clip=1.0)
-    result = made.run(Squared(), np.ones((5, 2)), np.linspace(0, 1, 5), start=np.zeros(2)) / made._step
+    descent = TheoremSGD(epsilon=0.5, steps=5, clip=1.0)
+    result = descent.run(Squared(), np.ones((5, 2)), np.linspace(0, 1, 5), start=np.zeros(2)) / descent._step
     assert np.array_equal(result, np.rint(result))
 
 

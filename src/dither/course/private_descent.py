@@ -1,4 +1,4 @@
-"""The private stochastic gradient descent of the lecture (Theorem 36), with the conditions that it leaves out.
+"""The private stochastic gradient descent of Theorem 36, with the conditions that the theorem leaves out.
 
 *Statement.* Step h draws one of the n records at random and sets ``beta[h] = beta[h-1] - gamma[h-1] (g + theta[h] Z)``,
 g its gradient, Z standard Laplace in every coordinate, and ``theta[h] = (1 / a[h]) (sum of gamma[0..h-2] / gamma[h-1] +
@@ -33,7 +33,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +42,7 @@ from dither import arguments
 from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.guarantees import PureDP
+from dither.homes import public_in
 from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
@@ -54,6 +55,7 @@ _LARGEST = 2.0**62
 _SCHEDULE = Schedule(1.0, rho=0.5)
 
 
+@public_in("dither.course")
 @dataclass(frozen=True)
 class TheoremSGD:
     """Private SGD with batches of one, Laplace noise and steps ``gamma[h] = first (1 + h)^-rho``, for n public.
@@ -94,15 +96,16 @@ class TheoremSGD:
             raise InvalidArgument(message("release", "'last' or 'average'", repr(self.release), "leave it out"))
         if arguments.whole(self.steps, "steps") < 2 and self.release == "average":
             raise InvalidArgument(message("steps", "at least 2, for an average", self.steps, "pass release='last'"))
-        arguments.epsilon(self._losses[-1])
-        if self._reaches[-1] > _LARGEST / 2**20:
+        arguments.epsilon(self._epsilons[-1])
+        if self._sensitivities[-1] > _LARGEST / 2**20:
             raise InvalidArgument(message("steps", "steps of more similar sizes", "others", "pass a smaller rho"))
         # noise beyond is on a coarser lattice, to which iterates would be rounded apart
-        if max(reach / loss for reach, loss in zip(self._reaches, self._losses, strict=True)) > MAX_SCALE / 2:
+        scales = (distance / epsilon for distance, epsilon in zip(self._sensitivities, self._epsilons, strict=True))
+        if max(scales) > MAX_SCALE / 2:
             raise InvalidArgument(message("epsilon", "a larger one, for so many steps", self.epsilon, "pass more"))
 
     @cached_property
-    def _losses(self) -> list[Fraction]:
+    def _epsilons(self) -> list[Fraction]:
         """epsilon a[h] for h = 1, ..., N; a[h] is the float nearest to h^kappa, and that exactly."""
         epsilon = arguments.epsilon(self.epsilon)
         return [epsilon * Fraction(float(h) ** self.kappa) for h in range(1, self.steps + 1)]
@@ -113,19 +116,19 @@ class TheoremSGD:
         return 2.0 ** (math.floor(math.log2(self.clip * float(self.schedule.steps(self.steps)[-1]))) - _FINE)
 
     @cached_property
-    def _longest(self) -> list[int]:
+    def _longest_moves(self) -> list[int]:
         """``gamma[h] C`` in steps of the lattice, rounded down, for h = 0, ..., N-1."""
         return [math.floor(gamma * self.clip / self._step) for gamma in self.schedule.steps(self.steps).tolist()]
 
     @cached_property
-    def _reaches(self) -> list[int]:
-        """How far apart neighbours can be in l1 before the noise of step h = 1, ..., N is added."""
-        return [2 * total for total in np.cumsum(np.array(self._longest, dtype=object)).tolist()]
+    def _sensitivities(self) -> list[int]:
+        """The largest l1 distance of neighbors before the noise of step h = 1, ..., N is added."""
+        return [2 * total for total in np.cumsum(np.array(self._longest_moves, dtype=object)).tolist()]
 
     @property
     def guarantee(self) -> PureDP:
         """For one record replaced: ``epsilon N^kappa`` for the last iterate, the sum over all for the average."""
-        return PureDP(self._losses[-1] if self.release == "last" else sum(self._losses[:-1], Fraction(0)))
+        return PureDP(self._epsilons[-1] if self.release == "last" else sum(self._epsilons[:-1], Fraction(0)))
 
     @property
     def composed_epsilon(self) -> float:
@@ -134,8 +137,8 @@ class TheoremSGD:
         >>> round(TheoremSGD(epsilon=1, steps=100, clip=1.0, schedule=Schedule(0.1)).composed_epsilon, 3)
         5.187
         """
-        parts = zip(self._losses, self._longest, self._reaches, strict=True)
-        return float(sum(loss * 2 * longest / reach for loss, longest, reach in parts))
+        parts = zip(self._epsilons, self._longest_moves, self._sensitivities, strict=True)
+        return float(sum(epsilon * 2 * longest / distance for epsilon, longest, distance in parts))
 
     @property
     def noise(self) -> Floats:
@@ -145,8 +148,8 @@ class TheoremSGD:
         array([1., 2., 3.])
         """
         gammas = self.schedule.steps(self.steps)
-        losses = np.array([float(loss) for loss in self._losses])
-        return np.asarray(np.cumsum(gammas) / gammas * 2 * self.clip / losses)
+        epsilons = np.array([float(epsilon) for epsilon in self._epsilons])
+        return np.asarray(np.cumsum(gammas) / gammas * 2 * self.clip / epsilons)
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Floats:
@@ -161,39 +164,39 @@ class TheoremSGD:
             raise InvalidData(message("X, y", "at least one row", "none", "pass some"))
         if np.abs(place).max() > _LARGEST / 2**20:
             raise InvalidArgument(message("start", "a start nearer to zero", "another", "start from zeros"))
-        shape, whole = place.shape, [int(one) for one in place.ravel()]
+        shape, whole = place.shape, [int(coordinate) for coordinate in place.ravel()]
         gammas = self.schedule.steps(self.steps)
         total = np.zeros(shape)
         for h in range(self.steps):
-            beta = np.array([one * self._step for one in whole]).reshape(shape)
+            beta = np.array([coordinate * self._step for coordinate in whole]).reshape(shape)
             total += gammas[h] * beta
             if self.release == "average" and h == self.steps - 1:
                 break  # the average needs no beta[N]
             i = uniform_integer(len(rows), words)
             with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
                 gradient = loss.gradient(beta, rows[i : i + 1], targets[i : i + 1])
-            taken = self._move(h, gradient)
-            moved: list[Any] = [one - move for one, move in zip(whole, taken.ravel().tolist(), strict=True)]
-            noise: Any = Laplace(sensitivity=self._reaches[h], epsilon=self._losses[h])  # type: ignore[arg-type]
+            moves = self._move(h, gradient).ravel().tolist()
+            moved = [coordinate - move for coordinate, move in zip(whole, moves, strict=True)]
+            noise = Laplace(sensitivity=self._sensitivities[h], epsilon=cast(float, self._epsilons[h]))
             whole = covered(noise.release)(moved, source=words)
         if self.release == "average":
             return np.asarray(total / gammas.sum())
-        return np.array([one * self._step for one in whole]).reshape(shape)
+        return np.array([coordinate * self._step for coordinate in whole]).reshape(shape)
 
     def _move(self, h: int, gradient: Floats) -> NDArray[np.int64]:
-        """gamma[h] times the clipped gradient in steps of the lattice, cut toward zero: at most ``_longest[h]`` in l1.
+        """gamma[h] times the clipped gradient in steps of the lattice, cut toward zero: at most ``_longest_moves[h]``.
 
         The margin is more than the rounding of the sum and the products; cutting only makes it shorter.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             length = float(np.abs(gradient).sum())
-            scaled = gradient * (self._longest[h] * (1 - (gradient.size + 8) * 2.0**-52) / max(length, self.clip))
+            scaled = gradient * (self._longest_moves[h] * (1 - (gradient.size + 8) * 2.0**-52) / max(length, self.clip))
         scaled[~np.isfinite(scaled)] = 0.0
         return np.trunc(scaled).astype(np.int64)
 
 
 def private_bound(distance_squared: float, sgd: TheoremSGD, *, coordinates: int) -> tuple[Floats, Floats, Floats]:
-    """The three terms A1, A2, A3 of the bound (11) on the mean of ``f(average) - f*`` after 1, ..., N steps.
+    """The three terms A1, A2, A3 of the bound of Theorem 37 on the mean of ``f(average) - f*`` after 1, ..., N steps.
 
     *Statement.* ``A1 = D^2 / (2 sum gamma)``, ``A2 = (C^2 / 2) sum gamma^2 / sum gamma`` and ``A3 = p sum gamma^2
     theta^2 / sum gamma``, for p coordinates, bound it if every loss is convex with one score, and f is the mean of the

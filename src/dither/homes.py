@@ -1,0 +1,75 @@
+"""Public classes are named by the package that users import them from: ``dither.Laplace``, not the file of its code.
+
+A package says so for everything in its ``__all__`` (:func:`name_by_home`), a class that is loaded later says so itself
+(:func:`public_in`). A class that two packages offer is named by the shorter of the two. ``pickle`` stores that name, so
+a pickle survives when code moves to another file. :func:`defining_module` is the file, for those who compare code.
+
+>>> import dither as dp
+>>> dp.Laplace
+<class 'dither.Laplace'>
+>>> defining_module(dp.Laplace)
+'dither.mechanisms.laplace'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+DEFINED_IN = "__defined_in__"
+"""The attribute of a renamed class that holds the module of its code."""
+
+
+def public_in(home: str) -> Callable[[Kind], Kind]:
+    """A decorator: name a class by its public home. The outermost one, since ``dataclass`` looks into the module.
+
+    >>> @public_in("dither")
+    ... class Table:
+    ...     pass
+    >>> Table.__module__
+    'dither'
+    """
+
+    def rename(kind: Kind) -> Kind:
+        if DEFINED_IN not in vars(kind):
+            type.__setattr__(kind, DEFINED_IN, kind.__module__)
+        elif len(kind.__module__) <= len(home):
+            return kind
+        type.__setattr__(kind, "__module__", home)
+        return kind
+
+    return rename
+
+
+def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> None:
+    """Name the classes among these by their public home.
+
+    Those of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
+    must have to be an instance.
+
+    >>> class Card:
+    ...     __module__ = "dither.somewhere"
+    >>> name_by_home("dither", ["Card"], {"Card": Card})
+    >>> Card
+    <class 'dither.Card'>
+    """
+    for name in names:
+        kind = namespace.get(name)
+        if not isinstance(kind, type) or kind.__module__.partition(".")[0] != "dither" or kind.__qualname__ != name:
+            continue
+        if not getattr(kind, "_is_protocol", False):
+            public_in(home)(kind)
+
+
+def defining_module(kind: type) -> str:
+    """The module whose file defines a class.
+
+    >>> defining_module(dict)
+    'builtins'
+    """
+    return str(vars(kind).get(DEFINED_IN, kind.__module__))
+
+
+__all__ = ["DEFINED_IN", "defining_module", "name_by_home", "public_in"]

@@ -1,0 +1,129 @@
+"""Kinds of intervals around a released number: the limits that hold the answer without noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dither.mechanisms import BoundedLaplace
+
+
+class Interval:
+    """The limits that hold the answer without noise with a given confidence."""
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The limits around a released ``value``."""
+        raise AssertionError("each kind of interval has its limits")
+
+    def half_width(self, value: float, confidence: float) -> float:
+        """The larger distance from ``value`` to the limits."""
+        low, high = self(value, confidence)
+        return max(high - value, value - low)
+
+    def text(self, value: float) -> str:
+        """In words, at 95 %."""
+        return f"± {self.half_width(value, 0.95):.4g}"
+
+
+def outward(low: float, high: float) -> tuple[float, float]:
+    """Limits so close that the rounding of floats counts, moved outward by it.
+
+    >>> outward(0.0, 1.0), outward(2.0**53, 2.0**53)
+    ((0.0, 1.0), (9007199254740991.0, 9007199254740994.0))
+    """
+    if high - low > 2.0**20 * math.ulp(max(abs(low), abs(high))):
+        return low, high
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+
+
+@dataclass(frozen=True)
+class Around(Interval):
+    """``factor`` times the half-width of the noise, on both sides, kept to the domain."""
+
+    noise: Any
+    factor: float = 1.0
+    integer: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    free: float | None = None
+    """The noisy number before it was kept to the domain, where that was done."""
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The interval around the answer before it was kept to the domain."""
+        width = self.factor * self.noise.error(confidence, integer=self.integer)
+        center = value if self.free is None else self.free
+        low, high = center - width, center + width
+        if not self.integer or abs(center) >= 2.0**52:
+            low, high = outward(low, high)
+        return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
+
+
+@dataclass(frozen=True)
+class AroundBounded(Interval):
+    """The interval of a mechanism whose releases stay within limits."""
+
+    noise: BoundedLaplace
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """Its half-width, kept to the limits."""
+        width = self.noise.error(confidence)
+        return max(value - width, self.noise.lower), min(value + width, self.noise.upper)
+
+
+@dataclass(frozen=True)
+class Root(Interval):
+    """The square roots of the limits of another interval."""
+
+    inner: Interval
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """As the inner interval, for the square."""
+        low, high = self.inner(value * value, confidence)
+        return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+
+
+@dataclass(frozen=True)
+class WithinBounds(Interval):
+    """The bounds: the size of the noise depends on the data, so nothing narrower can be said of the error."""
+
+    low: float
+    high: float
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The bounds."""
+        return self.low, self.high
+
+    def text(self, value: float) -> str:
+        """In words."""
+        return "with noise of a private size"
+
+
+@dataclass(frozen=True)
+class RankInterval(Interval):
+    """By how many ranks a selected value can be off: ``(ln d + ln(1/tail)) / rate``, d the number of candidates and
+    ``rate`` the exponent of the exponential mechanism for one record missed.
+
+    How far that is in the units of the data is not public without a further release, so the limits in those
+    units are the bounds.
+    """
+
+    rate: float
+    points: int
+    low: float
+    high: float
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The bounds: nothing narrower is certain."""
+        return self.low, self.high
+
+    def ranks(self, confidence: float) -> float:
+        """The number of records by which the rank is off at most."""
+        return (math.log(self.points) - math.log(1 - confidence)) / self.rate
+
+    def text(self, value: float) -> str:
+        """In ranks."""
+        return f"within {self.ranks(0.95):.0f} ranks"
+
+
+__all__ = ["Around", "AroundBounded", "Interval", "RankInterval", "Root", "WithinBounds", "outward"]

@@ -1,0 +1,159 @@
+"""What a recorded answer is found by: a request in a versioned canonical form, and its key.
+
+A question that was answered is answered again for free, by this version and by later ones. So its key must not
+depend on how the code is written. It is the SHA-256 of a JSON text, in hexadecimal::
+
+    {"version": 1, "question": …, "query": …, "card": …, "release": …, "guarantee": …, "analyst": …}
+
+The text has sorted keys, no white space, and is encoded in UTF-8. Its parts:
+
+``question``
+    The SQL as it was written; left out for a question that was built in Python.
+``query``, ``card``
+    The tree of the question, and what is public about the table. Of the card only the SHA-256 of its canonical text
+    stands here. What a card says about accounts (:data:`_NOT_ABOUT_ANSWERS`) is not part of it: a budget that is
+    raised does not change what an answer means.
+``release``
+    What was settled for this release, from the options, the question and the card: ``max_groups`` and ``max_rows``,
+    ``noise`` (the kinds that are used), ``automatic`` (what is chosen privately), and those of ``consistent``,
+    ``integer``, ``nonnegative`` and ``other`` that are true.
+``guarantee``
+    Its kind (``pure``, ``approximate`` or ``concentrated``) and its numbers as exact fractions: ``"1/2"``.
+``analyst``
+    Who asks; left out for nobody.
+
+Values are written so:
+
+* A dataclass is an object. ``"is"`` holds the name of its kind; a field that has its default value is left out, so
+  that a new field with a default changes no key.
+* Where order matters (aggregates, columns that are shown) a mapping is a list of pairs; elsewhere it is an object.
+* Whole numbers, texts, truth values and NULL are those of JSON. A float is its shortest decimal.
+* A date is ``{"date": "2024-01-31"}``, a timestamp is ``{"timestamp": "2024-01-31T12:00:00"}``, a float that is no
+  number of JSON is ``{"float": "inf"}``, an exact fraction is a text.
+
+The ledger keeps the request without guarantee and analyst, which it has in fields of its own. A change of any of these
+rules needs a new version number, and the old rules kept beside it: see
+:mod:`dither.tables.execute.recorded_key_0_1` for those before version 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+from dither.errors import WrongType, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.ledger.answers import canonical
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.options import ReleaseOptions
+from dither.tables.planning.plan import Plan
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
+
+VERSION = 1
+
+_KINDS: dict[type, str] = {
+    Query: "query", Aggregate: "aggregate", Group: "group", Join: "join", Order: "order", Shape: "shape",
+    Column: "column", Literal: "literal", Call: "call",
+    Card: "card", ColumnCard: "column", PublicTable: "public table",
+}  # fmt: skip
+_IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
+_NOT_ABOUT_ANSWERS = frozenset(
+    {
+        "ledger", "budget", "each_analyst", "each_person", "population", "filter", "min_epsilon", "max_incidents",
+        "receipt", "incident_log",
+    }
+)  # fmt: skip
+_GUARANTEES: dict[type[Guarantee], tuple[str, tuple[str, ...]]] = {
+    PureDP: ("pure", ("epsilon",)),
+    ApproxDP: ("approximate", ("epsilon", "delta")),
+    ZCDP: ("concentrated", ("rho",)),
+}
+
+
+def canonical_request(
+    text: str | None, query: Query, card: Card, plan: Plan, options: ReleaseOptions
+) -> dict[str, Any]:
+    """What the ledger keeps of a question: everything but guarantee and analyst."""
+    flags = ("consistent", "integer", "nonnegative", "other")
+    return {
+        "version": VERSION,
+        **({} if text is None else {"question": text}),
+        "query": plain(query),
+        "card": hashlib.sha256(canonical(plain(card)).encode("utf-8", "surrogatepass")).hexdigest(),
+        "release": {
+            "max_groups": plan.groups,
+            "max_rows": plan.limit,
+            "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
+            "automatic": list(plan.unstated),
+            **{name: True for name in flags if getattr(options, name)},
+        },
+    }
+
+
+def recorded_key(request: Mapping[str, Any], guarantee: Guarantee, analyst: str | None) -> str:
+    """The key that a request at this cost is recorded under."""
+    whole = {**request, "guarantee": plain(guarantee), **({} if analyst is None else {"analyst": analyst})}
+    return hashlib.sha256(canonical(whole).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(value: Any, in_order: bool = False) -> Any:
+    """A value of a question or a card as JSON has it.
+
+    >>> plain(Call("<", (Column("age"), Literal(5))))
+    {'is': 'call', 'op': '<', 'args': [{'is': 'column', 'name': 'age'}, {'is': 'literal', 'value': 5}]}
+    >>> plain(ApproxDP(0.5, 1e-6))
+    {'is': 'approximate', 'epsilon': '1/2', 'delta': '1/1000000'}
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Guarantee):
+        kind, names = _GUARANTEES[type(value)]
+        return {"is": kind, **{name: str(number) for name, number in zip(names, value.exact, strict=True)}}
+    if is_dataclass(value):
+        return _object(value)
+    if isinstance(value, datetime):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, Mapping):
+        pairs = [(str(name), plain(item)) for name, item in value.items()]
+        return [list(pair) for pair in pairs] if in_order else dict(pairs)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else {"float": str(number)}
+    raise WrongType(
+        message("question", "numbers, text and dates", type(value).__name__, "convert it before it is asked about")
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A dataclass without the fields that have their defaults. A subclass is written as the kind that it refines."""
+    kind = next(base for base in type(value).__mro__ if base in _KINDS)
+    result: dict[str, Any] = {"is": _KINDS[kind]}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if _is_default(field, item) or (kind is Card and field.name in _NOT_ABOUT_ANSWERS):
+            continue
+        result[field.name] = plain(item, in_order=(kind, field.name) in _IN_ORDER)
+    return result
+
+
+def _is_default(field: Field[Any], value: Any) -> bool:
+    if field.default is not MISSING:
+        return type(value) is type(field.default) and bool(value == field.default)
+    return field.default_factory is not MISSING and bool(value == field.default_factory())
+
+
+__all__ = ["VERSION", "canonical_request", "plain", "recorded_key"]

@@ -1,0 +1,147 @@
+"""The options of a release: what may be said beside the question, each once, for Python, the command line and records.
+
+``question.release(epsilon=0.5, max_rows=3)`` and ``question.release(options=ReleaseOptions(epsilon=0.5, max_rows=3))``
+are the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict
+
+from dither import arguments
+from dither.errors import InvalidArgument, WrongType, message
+
+NoiseChoice = Literal["best", "laplace", "gaussian"]
+NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The options as keyword arguments; see :class:`ReleaseOptions`. ``epsilon`` is a parameter of its own."""
+
+    error: float | None
+    delta: float | None
+    max_groups: int | Literal["auto"] | None
+    max_rows: int | None
+    noise: NoiseChoice
+    consistent: bool
+    other: bool
+    nonnegative: bool
+    integer: bool
+    analyst: str | None
+    key: str | None
+    again: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """How a question is to be released.
+
+    Parameters
+    ----------
+    epsilon
+        The epsilon to spend. This, or ``error``, or an epsilon in the question itself is needed.
+    error
+        Instead of epsilon: the error that is good enough for every count and sum, with 95 % confidence.
+    delta
+        The delta to spend where one is needed; by default what the question or the card says.
+    max_groups
+        How many groups of a person count; ``"auto"`` chooses the number privately.
+    max_rows
+        How many rows of a person count in each group.
+    noise
+        ``"laplace"``, ``"gaussian"``, or ``"best"``: whichever of the two has the smaller errors.
+    consistent
+        Spend a fifth of the budget on grand totals, to which the groups then add up.
+    other
+        Show one more row, for all groups that are not shown.
+    nonnegative, integer
+        Counts and sums not below 0; counts and sums as whole numbers.
+    analyst
+        Who asks, where analysts have accounts.
+    key
+        A name for this release: the same request under the same key returns the recorded answer.
+    again
+        Ask anew, and pay anew, although the same question may have been answered before.
+
+    >>> ReleaseOptions(epsilon=0.5, max_groups="auto").max_groups
+    'auto'
+    >>> ReleaseOptions(epsilon=-1)
+    Traceback (most recent call last):
+    dither.errors.InvalidArgument: epsilon: expected a number above 0 and at most 1e+06, got -1. Fix: pass a larger
+    epsilon, for example epsilon=1.
+    """
+
+    epsilon: float | None = None
+    error: float | None = None
+    delta: float | None = None
+    max_groups: int | Literal["auto"] | None = None
+    max_rows: int | None = None
+    noise: NoiseChoice = "best"
+    consistent: bool = False
+    other: bool = False
+    nonnegative: bool = False
+    integer: bool = False
+    analyst: str | None = None
+    key: str | None = None
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            arguments.epsilon(self.epsilon)
+        if self.error is not None:
+            arguments.positive(self.error, "error")
+        if self.delta is not None:
+            arguments.delta(self.delta)
+        if self.max_groups is not None and not _is_auto(self.max_groups):
+            arguments.whole(self.max_groups, "max_groups")
+        if self.max_rows is not None:
+            arguments.whole(self.max_rows, "max_rows")
+        if self.noise not in NOISES:
+            raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), "leave it out"))
+        for name in ("consistent", "other", "nonnegative", "integer", "again"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise WrongType(message(name, "True or False", type(value).__name__, f"pass {name}=True"))
+        for name in ("analyst", "key"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
+
+
+def _is_auto(max_groups: object) -> bool:
+    return isinstance(max_groups, str) and max_groups == "auto"
+
+
+def release_options(epsilon: float | None, options: ReleaseOptions | None, keywords: OptionKeywords) -> ReleaseOptions:
+    """The options of a call, as an object or as keyword arguments; both at once and unknown names are refused.
+
+    >>> release_options(0.5, None, {"max_rows": 2}).max_rows
+    2
+    >>> release_options(0.5, None, {"max_row": 2})
+    Traceback (most recent call last):
+    dither.errors.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, consistent, other,
+    nonnegative, integer, analyst, key or again, got an unknown option. Fix: did you mean max_rows?.
+    """
+    given: dict[str, Any] = dict(keywords)
+    names = [item.name for item in fields(ReleaseOptions)]
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            fix = f"did you mean {near[0]}?" if near else "leave it out"
+            raise WrongType(message(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix))
+    if options is None:
+        return ReleaseOptions(epsilon=epsilon, **given)
+    if not isinstance(options, ReleaseOptions):
+        raise WrongType(
+            message("options", "a ReleaseOptions", type(options).__name__, "pass options=ReleaseOptions(epsilon=0.5)")
+        )
+    if epsilon is not None or given:
+        raise InvalidArgument(
+            message("options", "options=, or keyword arguments", "both", "state everything in the ReleaseOptions")
+        )
+    return options
+
+
+__all__ = ["NOISES", "NoiseChoice", "OptionKeywords", "ReleaseOptions", "release_options"]

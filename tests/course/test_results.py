@@ -1,0 +1,129 @@
+"""Every named result of the documents is in the course, says what the computations say, and its example runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dither as dp
+from dither.course import Result, Results, find, results
+from dither.course.result import CONDITIONS, DEFINITION, DOCUMENTS, FAILS, HOLDS
+from dither.errors import InvalidArgument
+
+PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
+WORST = [DEFINITION, HOLDS, CONDITIONS, FAILS]
+KINDS = {  # of the second document, by number
+    "Definition": [1, 4, 9, 13, 14, 18, 24],
+    "Theorem": [2, 5, 10, 26, 27, 35, 36, 37],
+    "Lemma": [6, 7, 15, 28],
+    "Proposition": [16],
+    "Corollary": [17],
+    "Example": [3, 8, 11, 12, 19, 20, 21, 22, 23, 25, 29, 30, 31, 32, 33, 34],
+}
+NUMBERED = {
+    2: [f"{kind} {number}" for kind, numbers in KINDS.items() for number in numbers],
+    3: [f"Example 1.{number}" for number in (1, 2, 5, 6)]
+    + ["Theorem 1.3", "Proposition 1.4", "Algorithm 1", "Equation (1)", "Equation (2)"],
+}
+ELSEWHERE = {  # what a document says about one of its results under a heading of its own
+    "Theorem (Wasserman and Zhou), comparison": "Theorem (Wasserman and Zhou), rate",
+    "Theorem (Wasserman and Zhou), conclusion": "Theorem (Wasserman and Zhou), testing",
+    "After normal noise": "Normal noise",
+    "After equation (2)": "Equation (2)",
+    "After equation (6)": "Equation (6)",
+}
+REMARKS = ("After ", "Proof of ")
+
+
+def claims() -> list[tuple[int, str, str]]:
+    """Document, place and verdict of every claim that is computed; the page is compared with the computations."""
+    rows, document = [], 0
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if heading := re.match(r"## (\d)\. ", line):
+            document = int(heading[1])
+        elif document and line.startswith("| ") and not line.startswith("| where"):
+            cells = re.split(r"(?<!\\)\|", line)
+            rows.append((document, cells[1].strip(), cells[3].strip().strip("*")))
+    return rows
+
+
+def result_of(document: int, place: str) -> Result | None:
+    """The result that a claim belongs to: the one with the longest number that its place begins with."""
+    head = re.sub("^(After|Proof of) ", "", ELSEWHERE.get(place, place))
+    fitting = [r for r in results(document) if head == r.number or head.startswith((f"{r.number},", f"{r.number} "))]
+    return max(fitting, key=lambda result: len(result.number), default=None)
+
+
+def test_every_numbered_result_of_the_documents_is_there():
+    for document, names in NUMBERED.items():
+        assert {*names} <= {result.number for result in results(document)}
+    assert sorted(number for numbers in KINDS.values() for number in numbers) == [*range(1, 38)]
+
+
+def test_no_number_is_there_twice_and_every_document_has_some():
+    numbers = [(result.document, result.number) for result in results()]
+    assert len(set(numbers)) == len(numbers)
+    assert {result.document for result in results()} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize(("document", "place"), [claim[:2] for claim in claims()])
+def test_every_claim_belongs_to_a_result(document, place):
+    assert result_of(document, place) is not None
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+def test_the_verdict_is_the_worst_of_its_claims(result):
+    mine = [claim for claim in claims() if result_of(*claim[:2]) is result]
+    verdicts = [verdict for _, place, verdict in mine if not place.startswith(REMARKS)]
+    assert set(verdicts) <= set(WORST)
+    if result.verdict != DEFINITION:
+        assert verdicts
+        assert WORST.index(max(verdicts, key=WORST.index)) == WORST.index(result.verdict), verdicts
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+def test_the_example_runs_and_prints_what_is_written(result):
+    assert repr(result.run()) == result.output
+    assert "dp." in result.example or "math." in result.example
+
+
+@pytest.mark.parametrize("where", sorted({result.where for result in results()}))
+def test_what_implements_a_result_is_public(where):
+    module, _, name = where.rpartition(".")
+    owner = dp if module == "dither" else getattr(dp, module.removeprefix("dither."))
+    assert name in dir(owner)
+    [first, *_] = [result for result in results() if result.where == where]
+    assert first.implementation is getattr(owner, name)
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+def test_statements_are_sentences(result):
+    assert result.statement.endswith(".")
+    assert result.title
+    assert not result.title.endswith(".")
+
+
+def test_a_result_is_found_by_number_or_by_a_word_of_its_title():
+    assert [result.title for result in find("Theorem  10")] == ["Privacy of mixed noise"]
+    assert find("theorem 1.3") == find("Theorem 1.3")
+    assert {result.document for result in find("report noisy max")} == {2, 4}
+    assert all("median" in result.title.lower() for result in find("median"))
+
+
+@pytest.mark.parametrize("text", ["", "theorem 99", "unheard of"])
+def test_what_is_not_there_is_refused(text):
+    with pytest.raises(InvalidArgument, match=r"dither\.course\.results"):
+        find(text)
+
+
+@pytest.mark.parametrize("document", [0, 6, "two"])
+def test_there_are_five_documents(document):
+    with pytest.raises(InvalidArgument, match="from 1 to 5"):
+        results(document)
+
+
+def test_results_print_one_line_each():
+    assert len(str(results()).splitlines()) == len(results())
+    assert str(Results()) == ""

@@ -1,0 +1,105 @@
+"""Answers that version 0.1 recorded are found, and cost nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "version_0_1"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
+REGIONS = ("north", "south", "east")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A copy of what version 0.1 left: the card's paths are relative, since they are part of its keys."""
+    for path in GOLDEN.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    for path in tmp_path.glob("*.sqlite*"):
+        path.chmod(0o600)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def visits(**changes) -> Card:
+    columns = {
+        "patient": ColumnCard("integer"),
+        "region": ColumnCard("text", None, REGIONS),
+        "amount": ColumnCard("number", (0, 50)),
+        "age": ColumnCard("integer", (0, 120)),
+        "day": ColumnCard("date"),
+    }
+    districts = PublicTable("districts.csv", {"region": ColumnCard("text"), "district": ColumnCard("text")})
+    stated = {
+        "unit": "patient", "max_groups": 2, "max_rows": 3, "public": {"districts": districts},
+        "ledger": "visits.ledger.sqlite", "budget": dp.ApproxDP(1000, 0.1), "delta": 1e-6, "version": "2024",
+    }  # fmt: skip
+    return Card("visits", "visits.csv", columns, **{**stated, **changes})
+
+
+def plain(answer) -> dict:
+    return json.loads(json.dumps(answer.stored(), default=str))
+
+
+def test_every_answer_in_sql_is_replayed_for_free(folder):
+    with dp.open(visits()) as table:
+        left, head = table.left, table.ledger.head
+        for recorded in EXPECTED["visits"]:
+            answer = table.sql(recorded["sql"]).release(**recorded["options"])
+            assert answer.replayed, recorded
+            assert plain(answer) == recorded["stored"]
+        assert table.left == left
+        assert table.ledger.head == head  # nothing was written
+        assert table.ledger.verify().entries
+
+
+def test_every_answer_built_in_python_is_replayed_for_free(folder):
+    numbers = range(100)
+    frame = pa.table(
+        {
+            "person": list(numbers),
+            "height": [150.0 + i % 40 for i in numbers],
+            "left": [i % 2 == 0 for i in numbers],
+        }
+    )
+    about = {"unit": "person", "name": "people", "bounds": {"height": (100, 250)}, "budget": dp.PureDP(100)}
+    with dp.open(frame, **about, ledger="people.ledger.sqlite") as table:
+        grouped = table.where("height > 160").group_by("left")
+        questions = {
+            "builder": grouped.agg(n=dp.count(), mean=dp.mean("height")),
+            "automatic": table.agg(spread=dp.mean("height", bounds="auto")),
+            "sql": table.sql("SELECT COUNT(*) AS n FROM people"),
+        }
+        head = table.ledger.head
+        for recorded in EXPECTED["people"]:
+            answer = questions[recorded["name"]].release(**recorded["options"])
+            assert answer.replayed, recorded["name"]
+            assert plain(answer) == recorded["stored"]
+        assert table.ledger.head == head
+
+
+def test_what_version_0_1_did_not_answer_is_charged_and_recorded_anew(folder):
+    text = "SELECT COUNT(*) AS n FROM visits"
+    with dp.open(visits()) as table:
+        before = table.left
+        assert not table.sql(text).release(epsilon=7).replayed
+        assert table.left != before
+        assert table.sql(text).release(epsilon=7).replayed
+        assert not table.sql(text).release(epsilon=1, again=True).replayed
+    with dp.open(visits(version="2025")) as table:
+        assert not table.sql(text).release(epsilon=1).replayed
+
+
+def test_a_key_that_version_0_1_used_is_still_for_one_request(folder):
+    with dp.open(visits()) as table:
+        assert table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.1, key="monday").replayed
+        with pytest.raises(dp.InvalidArgument, match="key"):
+            table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.2, key="monday")

@@ -1,0 +1,96 @@
+"""The options of a release: each stated once, checked when they are made, the same in Python and on the command line."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import FrozenInstanceError, fields
+from typing import get_type_hints
+
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.cli import app
+from dither.errors import InvalidArgument, WrongType
+from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
+
+NAMES = [item.name for item in fields(ReleaseOptions)]
+
+
+def test_keywords_and_fields_are_the_same():
+    assert {"epsilon", *get_type_hints(OptionKeywords)} == set(NAMES)
+    hints = get_type_hints(ReleaseOptions)
+    assert all(hints[name] == hint for name, hint in get_type_hints(OptionKeywords).items())
+
+
+def test_every_option_is_an_option_of_the_command_line():
+    assert set(NAMES) <= set(inspect.signature(app.query).parameters)
+
+
+def test_every_option_is_documented():
+    assert [name for name in NAMES if name not in (ReleaseOptions.__doc__ or "")] == []
+
+
+def test_options_are_frozen_values():
+    options = ReleaseOptions(epsilon=0.5)
+    assert options == ReleaseOptions(epsilon=0.5)
+    assert hash(options) == hash(ReleaseOptions(epsilon=0.5))
+    with pytest.raises(FrozenInstanceError):
+        options.epsilon = 1  # type: ignore[misc]  # that it is refused is what is tried
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"epsilon": 0}, InvalidArgument, "epsilon"),
+        ({"epsilon": math.nan}, InvalidArgument, "epsilon"),
+        ({"epsilon": "1"}, WrongType, "epsilon"),
+        ({"error": -1}, InvalidArgument, "error"),
+        ({"delta": 2}, InvalidArgument, "delta"),
+        ({"max_groups": 0}, InvalidArgument, "max_groups"),
+        ({"max_groups": "many"}, WrongType, "max_groups"),
+        ({"max_rows": 1.5}, WrongType, "max_rows"),
+        ({"noise": "none"}, InvalidArgument, "noise: expected 'best', 'laplace' or 'gaussian'"),
+        ({"consistent": 1}, WrongType, "consistent: expected True or False, got int"),
+        ({"other": "yes"}, WrongType, "other"),
+        ({"nonnegative": None}, WrongType, "nonnegative"),
+        ({"integer": 0}, WrongType, "integer"),
+        ({"again": "x"}, WrongType, "again"),
+        ({"analyst": 5}, WrongType, "analyst: expected text, got int"),
+        ({"key": b"k"}, WrongType, "key"),
+    ],
+    ids=str,
+)
+def test_nonsense_is_refused_at_once(options, error, text):
+    with pytest.raises(error, match=text):
+        ReleaseOptions(**options)
+
+
+@pytest.fixture(scope="module")
+def question():
+    rows = pa.table({"who": list(range(50)), "town": ["a", "b"] * 25})
+    with dp.open(rows, unit="who", budget=dp.PureDP(100), keys={"town": ["a", "b"]}) as table:
+        yield table.group_by("town").agg(n=dp.count())
+
+
+@pytest.mark.parametrize("method", ["plan", "explain", "release"])
+def test_an_unknown_option_is_refused_with_the_nearest_name(question, method):
+    expected = "max_row: expected epsilon, error, .* or again, got an unknown option. Fix: did you mean max_rows?"
+    with pytest.raises(WrongType, match=expected):
+        getattr(question, method)(epsilon=1, max_row=2)
+
+
+@pytest.mark.parametrize("method", ["plan", "explain", "release"])
+def test_options_as_an_object_and_as_keywords_are_the_same(question, method):
+    options = ReleaseOptions(epsilon=0.5, max_rows=1, integer=True, nonnegative=True)
+    one = getattr(question, method)(options=options)
+    other = getattr(question, method)(0.5, max_rows=1, integer=True, nonnegative=True)
+    assert one == other
+
+
+def test_an_object_and_keywords_together_are_refused():
+    with pytest.raises(InvalidArgument, match="options=, or keyword arguments, got both"):
+        release_options(0.5, ReleaseOptions(epsilon=0.5), {})
+    with pytest.raises(WrongType, match="a ReleaseOptions, got dict"):
+        release_options(None, {"epsilon": 1}, {})  # type: ignore[arg-type]  # that it is refused is what is tried

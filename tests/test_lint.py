@@ -43,3 +43,56 @@ def test_every_file_says_what_it_is_for(path):
 
 def test_the_package_is_typed():
     assert (SOURCE / "py.typed").exists()
+
+
+FOREIGN_API = {"_replace", "_asdict", "_fields", "_make", "_getframe"}
+"""Names with an underscore that are the documented interface of a foreign class or module (namedtuple, sys)."""
+TEMPORARY_PRIVATE_ACCESS = {
+    "budget_hooks.py": "marks functions with _covered",
+    "learn/sklearn_base.py": "calls _check_feature_names of scikit-learn",
+}
+"""Files that still read private names of others, with the reason; a file is removed from here once it does not."""
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def members(tree):
+    """The names that the classes of a module define: methods, class attributes and attributes of self."""
+    for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for node in ast.walk(owner):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node.name
+            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in ("self", "cls"):
+                yield node.attr
+            elif isinstance(node, ast.AnnAssign | ast.Assign):
+                targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def private_accesses(source):
+    """The private names of other modules that a module reads: attributes and imports."""
+    tree = ast.parse(source)
+    own = {*members(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "dither"):
+            yield from (name.name for name in node.names if is_private(name.name))
+        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in FOREIGN_API:
+            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+            if getattr(owner, "id", None) not in ("self", "cls", "super") and node.attr not in own:
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_reads_private_names_of_another(path):
+    accesses = [*private_accesses(path.read_text(encoding="utf-8"))]
+    assert not accesses or path.relative_to(SOURCE).as_posix() in TEMPORARY_PRIVATE_ACCESS
+
+
+def test_private_accesses_are_recognized():
+    assert [*private_accesses("from dither.stats import _mean, mean")] == ["_mean"]
+    assert [*private_accesses("import os\nx = thing._hidden + a.b._c")] == ["thing._hidden", "a.b._c"]
+    own = "class A:\n    def __eq__(self, other):\n        return self._x == other._x\n"
+    assert not [*private_accesses(own)]
+    assert not [*private_accesses("point._replace(x=1)\nthing.__dict__\nsuper()._run()")]

@@ -36,8 +36,8 @@ DECIDED = {
         Sequential smooth_calibration smooth_scale split to_dp_event zcdp
     """,
     "audit": """
-        Audit audit catalogue Certificate certify measure Measurement Pair people Release Replay replay Row Search
-        search
+        Audit audit Certificate certify measure Measurement multi_row_neighbors Pair Release Replay replay Row Search
+        search standard_neighbors
     """,
     "course": """
         find private_bound Result Results results theorem_10 TheoremSGD

@@ -49,9 +49,9 @@ def audit_subjects(
             result = audit(chosen, seconds=seconds, confidence=confidence, on_row=lambda _: progress.advance(task))
         _show(result)
         _write(result, outputs, out, page)
-    wrong = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
-    if wrong:
-        echo("not as it should be: " + "; ".join(wrong))
+    unexpected = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
+    if unexpected:
+        echo("unexpected verdicts: " + "; ".join(unexpected))
         raise typer.Exit(1)
 
 
@@ -77,9 +77,9 @@ def audit_function(
         raise InvalidArgument(
             message(
                 "--bounds",
-                "the bounds of the records, to make neighbours within",
+                "the bounds of the records, to make neighbors within",
                 "none",
-                "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbour)",
+                "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbor)",
             )
         )
     claim: Guarantee | None = None
@@ -215,8 +215,8 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
                 message(option, "the name of a function in the file", repr(given), "check its spelling")
             )
         if given and not _accepts(candidate, parameters):
-            wanted = "a function of the data and nothing else" if parameters else "a function without arguments"
-            raise InvalidArgument(message(option, wanted, repr(given), "give its other arguments defaults"))
+            expected = "a function of the data and nothing else" if parameters else "a function without arguments"
+            raise InvalidArgument(message(option, expected, repr(given), "give its other arguments defaults"))
     assert function is not None
     return function, make_pairs
 

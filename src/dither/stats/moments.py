@@ -257,7 +257,7 @@ def variance(
         if delta is not None:
             raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
         widest = max(top, float(sensitivity) * (1 + 2.0**-50))
-        inside = BoundedLaplace(sensitivity, cast(float, epsilon), 0.0, widest)
+        inside = BoundedLaplace(cast(float, sensitivity), epsilon, 0.0, widest)
         released = covered(inside.release)(exact, source=resolved)
         return EstimateFloat.of(
             released, inside.guarantee, neighbors, "BoundedLaplace", AroundBounded(inside), resolved.private

@@ -220,11 +220,11 @@ OUTPUTS = [
 ]
 
 
-@pytest.mark.parametrize("most", [2000, 12])
-def test_an_output_looks_the_same_whatever_it_is_gathered_with(most, monkeypatch):
+@pytest.mark.parametrize("limit", [2000, 12])
+def test_an_output_looks_the_same_whatever_it_is_gathered_with(limit, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
-    monkeypatch.setattr(features, "MAX_COLUMNS", most)
-    monkeypatch.setattr(features, "MAX_CELLS", most)
+    monkeypatch.setattr(features, "MAX_COLUMNS", limit)
+    monkeypatch.setattr(features, "MAX_CELLS", limit)
     for _ in range(600):
         kinds = CHOICE.sample(OUTPUTS, CHOICE.randrange(1, 4))
         outputs = [CHOICE.choice(kinds)() for _ in range(CHOICE.randrange(2, 9))]
@@ -262,8 +262,8 @@ def test_one_odd_run_is_no_difference(name):
 
 
 def test_too_many_elements_to_look_at():
-    every = [f"k{i}" for i in range(2500)]
-    assert measure(lambda _: set(CHOICE.sample(every, 500)), 0, 1, trials=250, confidence=1 - 1e-10).epsilon == 0
+    elements = [f"k{i}" for i in range(2500)]
+    assert measure(lambda _: set(CHOICE.sample(elements, 500)), 0, 1, trials=250, confidence=1 - 1e-10).epsilon == 0
 
 
 def test_a_batch_that_fails_now_and_then():
@@ -356,13 +356,13 @@ def test_limits_closer_than_the_sensitivity():
 def chosen(rank, counts):
     """The law of all bins chosen, by going through every choice, with weights in floats."""
     fine = np.repeat(counts, rank.parts)
-    up_to, wanted = np.cumsum(fine), rank.at * int(sum(counts))
-    misses = [max(0, (u - f) - rank.parts * wanted, rank.parts * wanted - u) for u, f in zip(up_to, fine, strict=True)]
+    up_to, target = np.cumsum(fine), rank.at * int(sum(counts))
+    misses = [max(0, (u - f) - rank.parts * target, rank.parts * target - u) for u, f in zip(up_to, fine, strict=True)]
     rate = Fraction(rank.mechanism.rate) * rank.at.denominator
     weights = np.exp([-float(rate * (miss - min(misses))) for miss in misses])
     law = collections.Counter()
-    for place, chance in enumerate((weights / weights.sum()).tolist()):
-        bin, part = divmod(place, rank.parts)
+    for index, probability in enumerate((weights / weights.sum()).tolist()):
+        bin, part = divmod(index, rank.parts)
         lower = int(counts[bin]) * (2 * part + 1) // (2 * rank.parts)
         sides = [{(): 1.0}, {(): 1.0}]
         if rank.below:
@@ -372,7 +372,7 @@ def chosen(rank, counts):
             sides[1] = {tuple(b + bin for b in bins): p for bins, p in above.items()}
         for below, p in sides[0].items():
             for above, q in sides[1].items():
-                law[(*below, bin, *above)] += chance * p * q
+                law[(*below, bin, *above)] += probability * p * q
     return law
 
 

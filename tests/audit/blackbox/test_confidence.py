@@ -1,4 +1,4 @@
-"""Clopper-Pearson against SciPy and by enumeration; the loss bound against the games it is about, enumerated."""
+"""Clopper-Pearson bounds compared with SciPy and by enumeration; the bound on epsilon by enumerating the game."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_clopper_pearson_solves_its_equations(successes, trials, failure):
 @pytest.mark.parametrize("true", [0.001, 0.05, 0.3, 0.5, 0.97])
 def test_clopper_pearson_covers(true):
     """The probability of a wrong bound, summed over all counts, is at most what was allowed."""
-    chances = stats.binom.pmf(range(41), 40, true)
-    low = sum(p for k, p in enumerate(chances) if confidence.clopper_pearson_lower(k, 40, 0.05) > true)
-    high = sum(p for k, p in enumerate(chances) if confidence.clopper_pearson_upper(k, 40, 0.05) < true)
+    probabilities = stats.binom.pmf(range(41), 40, true)
+    low = sum(p for k, p in enumerate(probabilities) if confidence.clopper_pearson_lower(k, 40, 0.05) > true)
+    high = sum(p for k, p in enumerate(probabilities) if confidence.clopper_pearson_upper(k, 40, 0.05) < true)
     assert low <= 0.05
     assert high <= 0.05
 
@@ -50,7 +50,7 @@ def wrong_bounds(right: float, wrong: float, rounds: int, failure: float, delta:
 @pytest.mark.parametrize("delta", [0.0, 0.02, 0.2])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
 @pytest.mark.parametrize("sides", [1, 2])
-def test_the_loss_bound_holds_at_the_edge_of_the_claim(epsilon, delta, sides):
+def test_the_epsilon_bound_holds_at_the_edge_of_the_claim(epsilon, delta, sides):
     """c = e^epsilon w + delta sides / 2 exactly, for rare guesses and for many."""
     for guessing in (0.3, 0.95):
         wrong = (guessing - delta * sides / 2) / (1 + math.exp(epsilon))

@@ -27,8 +27,8 @@ def laplace(x, size):
 
 def leaking(x, size):
     """epsilon = 1, but for one run in twenty, which tells all."""
-    told = np.random.default_rng().random(size) < 0.05
-    return np.where(told, 1024.0 + x, dp.Laplace(1, 1).release(np.full(size, x)))
+    revealed = np.random.default_rng().random(size) < 0.05
+    return np.where(revealed, 1024.0 + x, dp.Laplace(1, 1).release(np.full(size, x)))
 
 
 @pytest.mark.slow

@@ -35,20 +35,20 @@ def even(size, x):
     return [*counts[:-1], counts[-1] + (sum(counts) + x) % 2]
 
 
-def with_bit(place, x):
+def with_bit(position, x):
     """A float all of whose bits are random but one."""
     word = rng.integers(2**52, size=1) | 1023 << 52
-    return float((word & ~(1 << place) | int(x) << place).view(np.float64)[0])
+    return float((word & ~(1 << position) | int(x) << position).view(np.float64)[0])
 
 
-def failing(x, words="no"):
+def failing(x, text="no"):
     if x:
-        raise ValueError(words)
-    raise KeyError(words)
+        raise ValueError(text)
+    raise KeyError(text)
 
 
-def saying(words):
-    raise ValueError(words)
+def saying(text):
+    raise ValueError(text)
 
 
 def frame(rows, library):

@@ -1,4 +1,4 @@
-"""Outputs of every kind are taken apart, and the difference between two laws is found in them."""
+"""Outputs of every type are decomposed into columns, and differences between two distributions are learned."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_kinds_of_numbers_differ():
     assert len(set(number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0])).tolist())) == 7
 
 
-def test_parts_join_as_if_gathered_at_once():
-    every = [1.5, None, "a", {"n": 1}, [1, 2, 3], np.zeros(2), {"x", "y"}, Raised("ValueError", "no"), 2, True, 1j]
+def test_concatenated_parts_equal_the_whole():
+    outputs = [1.5, None, "a", {"n": 1}, [1, 2, 3], np.zeros(2), {"x", "y"}, Raised("ValueError", "no"), 2, True, 1j]
     once, twice = (
-        collect_outputs(every),
-        concatenate([collect_outputs(every[:4]), collect_outputs(every[4:8]), collect_outputs(every[8:])]),
+        collect_outputs(outputs),
+        concatenate([collect_outputs(outputs[:4]), collect_outputs(outputs[4:8]), collect_outputs(outputs[8:])]),
     )
     assert set(once.columns) <= set(twice.columns)
     for name in once.columns:
@@ -68,7 +68,7 @@ def test_tables_of_all_libraries_look_alike():
         assert result.column(" has row 'b' kind").tolist() == ["present"] * 2
 
 
-def test_bins_separate_atoms_from_their_neighbours():
+def test_bins_separate_atoms_from_their_neighbors():
     values = np.concatenate([np.zeros(500), rng.normal(size=500)])
     bins = Bins.of(values)
     at, above, below = bins(np.array([0.0, 5e-324, -5e-324]))
@@ -94,9 +94,9 @@ def test_a_shift_is_found():
     """The best test guesses on two thirds of the outputs, at a loss of 1."""
     first, second = (lambda n: on_lattice(rng.laplace(size=n))), (lambda n: on_lattice(rng.laplace(size=n) + 1))
     region = learn_regions(*split(first(4000), second(4000)), 0.01)[0]
-    share, loss = judged(region, first(20_000), second(20_000))
+    share, log_ratio = judged(region, first(20_000), second(20_000))
     assert share > 0.05
-    assert loss > 0.7
+    assert log_ratio > 0.7
     assert "output" in region.description
 
 
@@ -104,9 +104,9 @@ def test_a_difference_in_the_variance_is_found():
     """Not a threshold of the value: both tails speak for the wider law."""
     first, second = (lambda n: on_lattice(rng.normal(size=n))), (lambda n: on_lattice(3 * rng.normal(size=n)))
     region = learn_regions(*split(first(4000), second(4000)), 0.01)[0]
-    share, loss = judged(region, first(20_000), second(20_000))
+    share, log_ratio = judged(region, first(20_000), second(20_000))
     assert share > 0.03
-    assert loss > 2
+    assert log_ratio > 2
 
 
 def test_a_difference_in_many_coordinates_together_is_found():
@@ -116,9 +116,9 @@ def test_a_difference_in_many_coordinates_together_is_found():
         (lambda n: on_lattice(rng.normal(0.5, 1, (n, 20)))),
     )
     region = learn_regions(*split(first(2000), second(2000)), 0.01)[0]
-    share, loss = judged(region, first(5000), second(5000))
+    share, log_ratio = judged(region, first(5000), second(5000))
     assert share > 0.05
-    assert loss > 2
+    assert log_ratio > 2
 
 
 def test_no_difference_is_no_difference():

@@ -1,4 +1,4 @@
-"""The search finds the pair at which code breaks, and blames no other code."""
+"""The search finds the pair at which code violates its claim, and does not accuse correct code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SURE = 1 - 1e-10
 
 
 def distance(x, y):
-    """How many records one must take away and add to get from one to the other."""
+    """The numbers of records to remove and to add to get from one data set to the other."""
     left, right = ([repr(v) for v in np.asarray(item).tolist()] for item in (x, y))
     common = 0
     for value in left:
@@ -27,7 +27,7 @@ def distance(x, y):
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (0.0, 1.0), (-5, 100), (-2.5, 2)])
-def test_pairs_are_neighbours(bounds):
+def test_pairs_are_neighbors(bounds):
     for pair in standard_neighbors(bounds, dp.AddRemove):
         assert distance(pair.x, pair.x_neighbor) == (0, 1), pair.name
     for pair in standard_neighbors(bounds, dp.ReplaceOne):
@@ -40,7 +40,7 @@ def test_pairs_are_neighbours(bounds):
             assert ((both >= bounds[0]) & (both <= bounds[1])).all()
 
 
-def test_people_differ_in_one_person():
+def test_multi_row_neighbors_differ_in_one_person():
     for relation in (dp.AddRemove, dp.ReplaceOne):
         for pair in multi_row_neighbors((0, 1), relation):
             others = [[row for row in rows if row["id"] != "q"] for rows in (pair.x, pair.x_neighbor)]
@@ -93,7 +93,7 @@ def test_rows_are_not_people():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", [dp.AddRemove, dp.ReplaceOne])
-def test_our_own_statistics_are_not_accused(relation):
+def test_built_in_statistics_are_not_accused(relation):
     def mean(x):
         return dp.stats.mean(x, bounds=(0, 1), epsilon=1, neighbors=relation, nan="lower")
 
@@ -102,7 +102,7 @@ def test_our_own_statistics_are_not_accused(relation):
     assert len(result.tried) > 15
 
 
-def test_the_worst_is_the_worst_of_pairs_of_ones_own():
+def test_the_worst_of_given_pairs_is_reported():
     pairs = [("near", 0.0, 0.1), ("far", 0.0, 1.0), ("same", 0.0, 0.0)]
     result = search(dp.Laplace(1, 3), pairs, trials=5000)
     assert result.name == "far"

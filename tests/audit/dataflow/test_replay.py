@@ -1,4 +1,4 @@
-"""Replay: honest pipelines pass, and each way of going round a mechanism is found."""
+"""Replay passes correct pipelines and detects every way in which data bypass a mechanism."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ CHANGED = np.append(X[:-1], 9.9)
 RNG = np.random.default_rng()
 
 
-def both(function, **how):
-    """The same statistic under either relation."""
+def both(function, **options):
+    """Replays of one statistic under both neighboring relations."""
     for neighbors, other in ((dp.AddRemove, FEWER), (dp.ReplaceOne, CHANGED)):
-        pipeline = partial(function, epsilon=1, neighbors=neighbors, **how)
+        pipeline = partial(function, epsilon=1, neighbors=neighbors, **options)
         yield replay(pipeline, X, other, claim=dp.PureDP(1))
 
 
 @pytest.mark.parametrize(
-    ("name", "how"),
+    ("name", "options"),
     [
         ("count", {}),
         *((name, {"bounds": (0, 10)}) for name in ("sum", "mean", "variance", "std", "median", "min", "max", "iqr")),
@@ -42,12 +42,12 @@ def both(function, **how):
         ("histogram", {"bounds": (0, 10)}),
     ],
 )
-def test_every_statistic_passes(name, how):
+def test_every_statistic_passes(name, options):
     if name == "quantiles":
-        q = how.pop("q")
-        result = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **how))
+        q = options.pop("q")
+        result = list(both(lambda x, **more: dp.stats.quantiles(x, q, **more), **options))
     else:
-        result = list(both(getattr(dp.stats, name), **how))
+        result = list(both(getattr(dp.stats, name), **options))
     for item in result:
         assert item.passed, str(item)
         assert item.releases
@@ -86,23 +86,23 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
-def test_how_far_each_mechanism_moved(mechanism, method, one, other, times):
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "ratio"), MECHANISMS, ids=lambda item: str(item)[:40])
+def test_the_change_of_each_mechanism_is_measured(mechanism, method, one, other, ratio):
     result = replay(getattr(mechanism, method), one, other)
     assert result.passed, str(result)
-    assert result.releases[0].change.ratio == pytest.approx(times)
+    assert result.releases[0].change.ratio == pytest.approx(ratio)
 
 
-@pytest.mark.parametrize(("mechanism", "method", "one", "other", "times"), MECHANISMS, ids=lambda item: str(item)[:40])
-def test_each_is_caught_beyond_its_sensitivity(mechanism, method, one, other, times):
+@pytest.mark.parametrize(("mechanism", "method", "one", "other", "ratio"), MECHANISMS, ids=lambda item: str(item)[:40])
+def test_every_mechanism_is_caught_beyond_its_sensitivity(mechanism, method, one, other, ratio):
     if isinstance(mechanism, dp.RandomizedResponse):
-        far = [False, True]
+        distant = [False, True]
     else:
         step = np.asarray(other, dtype=float) - np.asarray(one, dtype=float)
-        far = np.asarray(one) + 8 * (step if step.any() else np.append(np.zeros(step.size - 1), 1.0))
-        far = far.astype(np.asarray(one).dtype)
-        far = far if isinstance(one, np.ndarray) else far.tolist()
-    result = replay(getattr(mechanism, method), one, far)
+        distant = np.asarray(one) + 8 * (step if step.any() else np.append(np.zeros(step.size - 1), 1.0))
+        distant = distant.astype(np.asarray(one).dtype)
+        distant = distant if isinstance(one, np.ndarray) else distant.tolist()
+    result = replay(getattr(mechanism, method), one, distant)
     assert [word in str(result) for word in ("moved by", "declared sensitivity")] == [True, True]
 
 
@@ -111,7 +111,7 @@ def test_scores_that_go_both_ways_are_not_monotone():
     assert "moved by 2 times" in str(replay(m.select_index, [1, 2], [2, 1]))
 
 
-def test_scores_in_pieces():
+def test_piecewise_scores():
     m = dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1))
     one, other = [(0, 0.5, [0.0]), (0.5, 1, [3.0])], [(0, 0.25, [1.0]), (0.25, 1, [3.0, 0, -0.5])]
     result = replay(m.release, one, other)
@@ -174,18 +174,18 @@ FEW = VISITS[VISITS.who != 7]
 TOWNS = {"town": list("abcdefghij")}
 
 
-def ask(question, keys=None, **how):
+def ask(question, keys=None, **options):
     def run(frame):
         with dp.open(
             frame, unit="who", bounds={"amount": (0, 10)}, keys=keys, budget=dp.ApproxDP(3, 1e-4), max_groups=3
         ) as table:
-            return table.sql(question).release(epsilon=1, delta=1e-6, **how)
+            return table.sql(question).release(epsilon=1, delta=1e-6, **options)
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("question", "keys", "how"),
+    ("question", "keys", "options"),
     [
         ("SELECT COUNT(*) n FROM data", None, {}),
         ("SELECT town, COUNT(*) n, AVG(amount) m, MEDIAN(amount) k, MAX(amount) x FROM data GROUP BY town", TOWNS, {}),
@@ -197,9 +197,9 @@ def ask(question, keys=None, **how):
         ("SELECT town, AVG(1 / (amount - 5)) s FROM data GROUP BY town", TOWNS, {}),
     ],
 )
-def test_tables_pass(question, keys, how):
+def test_tables_pass(question, keys, options):
     claim = dp.ApproxDP(1, 1e-6)
-    result = replay(ask(question, keys, **how), VISITS, FEW, claim=claim)
+    result = replay(ask(question, keys, **options), VISITS, FEW, claim=claim)
     assert result.passed, str(result)
 
 
@@ -235,7 +235,7 @@ BYPASSES = {
 
 
 @pytest.mark.parametrize("name", BYPASSES)
-def test_every_way_round_is_found(name):
+def test_every_bypass_is_detected(name):
     pipeline, words = BYPASSES[name]
     result = str(replay(pipeline, X, FEWER))
     assert any(word in result for word in words.split("|")), result
@@ -249,9 +249,9 @@ def test_a_pipeline_that_always_fails_says_so():
     assert not replay(type, X, FEWER).ended
 
 
-def test_whole_numbers_have_no_rounding_to_excuse():
-    far = (1 << 60) + 1
-    assert not replay(dp.Laplace(1 << 60, 1).release, 0, far).passed
+def test_integers_have_no_rounding_tolerance():
+    distant = (1 << 60) + 1
+    assert not replay(dp.Laplace(1 << 60, 1).release, 0, distant).passed
     assert not replay(dp.Gaussian(1 << 60, 1, 1e-6).release, [0, 0], [1 << 60, 1]).passed
     assert replay(dp.Laplace(0.1, 1).release, 0.3, 0.1 + 0.3).passed  # 0.4 - 0.3 is 0.10000000000000003
 
@@ -263,14 +263,14 @@ def test_no_value_is_shown():
     assert not result.passed
 
 
-def test_coins_are_tossed_alike():
-    """Sampling before a release, after one, and of another length."""
+def test_random_choices_are_the_same_in_both_runs():
+    """Rows are sampled before and after releases."""
 
     def sampled(x):
         result = []
         for _ in range(3):
-            kept = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
-            result.append(dp.Laplace(10, 1).release(float(x[kept].sum())))
+            sampled = bernoulli(dp.arguments.rate(0.5, "rate"), len(x), resolve(None))
+            result.append(dp.Laplace(10, 1).release(float(x[sampled].sum())))
         return result
 
     assert replay(sampled, X, CHANGED, rounds=8).passed
@@ -288,11 +288,11 @@ def test_composition_is_counted():
     assert not replay(lambda x: [normal.release(len(x)) for _ in range(5)], X, FEWER, claim=dp.ZCDP(0.5)).passed
 
 
-def test_a_ledger_is_charged_as_ever(tmp_path):
+def test_a_ledger_is_charged_as_usual(tmp_path):
     def run(x):
-        with dp.ledger.open(tmp_path / f"{len(x)}-{np.random.default_rng().integers(1 << 60)}.db") as books:
-            books.create("d", limit=dp.PureDP(2))
-            with books.scope("d"):
+        with dp.ledger.open(tmp_path / f"{len(x)}-{np.random.default_rng().integers(1 << 60)}.db") as ledger:
+            ledger.create("d", limit=dp.PureDP(2))
+            with ledger.scope("d"):
                 return dp.stats.mean(x, bounds=(0, 10), epsilon=1, neighbors=dp.AddRemove)
 
     assert replay(run, X, FEWER, claim=dp.PureDP(1)).passed
@@ -302,23 +302,23 @@ def test_a_ledger_is_charged_as_ever(tmp_path):
     "wrong", [{"pipeline": 3}, {"rounds": 0}, {"rounds": True}, {"claim": 1}], ids=lambda item: str(item)
 )
 def test_wrong_arguments(wrong):
-    told = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}
+    arguments = {"pipeline": len, "x": X, "x_neighbor": FEWER, **wrong}
     with pytest.raises(dp.DitherError):
-        replay(told.pop("pipeline"), told.pop("x"), told.pop("x_neighbor"), **told)
+        replay(arguments.pop("pipeline"), arguments.pop("x"), arguments.pop("x_neighbor"), **arguments)
 
 
 @settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.integers() | st.floats() | st.text(),
-        lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_a_thing_is_the_same_as_itself(thing):
+def test_a_value_equals_its_copy(value):
     import copy
 
-    assert difference(thing, copy.deepcopy(thing)) is None
-    assert difference([thing], [thing, thing]) is not None
+    assert difference(value, copy.deepcopy(value)) is None
+    assert difference([value], [value, value]) is not None
 
 
 def test_differences():
@@ -339,7 +339,7 @@ def test_differences():
     assert difference(loop, other) is None
 
 
-def test_an_unknown_thing_has_no_distance():
+def test_unsupported_mechanisms_have_no_distance():
     with pytest.raises(AssertionError):
         input_change(object(), {}, {})
 

@@ -1,4 +1,4 @@
-"""The canonical form loses nothing: outputs that differ in anything differ there, and equal ones do not."""
+"""The canonical form is lossless: outputs have the same form if and only if they are equal in every respect."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def same(one, other):
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_outputs_are_the_same_there_if_and_only_if_they_are_the_same(data):
+def test_the_form_is_equal_if_and_only_if_the_outputs_are(data):
     one = data.draw(OUTPUTS)
     other = changed(data.draw, one) if data.draw(st.booleans()) else data.draw(OUTPUTS)
     assert (digest(one) == digest(other)) == same(one, other), (list(leaves(one)), list(leaves(other)))
@@ -223,7 +223,7 @@ DIFFERENT["attributes of a frame"][1].attrs["who"] = "alice"
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_differences_that_are_easily_lost(name):
+def test_subtle_differences_are_kept(name):
     one, other = DIFFERENT[name]
     assert digest(one) != digest(other)
     if name in ALSO_REPLAY:
@@ -235,7 +235,7 @@ def test_differences_that_are_easily_lost(name):
 ALSO_REPLAY = {"bytes of a memoryview", "order in memory", "notes of an error", "cause of an error"}
 
 
-def test_what_has_no_end_ends():
+def test_recursive_and_deep_outputs_terminate():
     ring = [1]
     ring.append(ring)
     other = [1]

@@ -1,4 +1,4 @@
-"""Brute force in floats and mpmath: densities integrated and outcomes summed up, without a theorem."""
+"""Brute-force oracles in floats and mpmath: densities are integrated and outcomes enumerated, without theorems."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def truncated(q, b, low, high):
     return lambda v: np.exp(-np.abs(v - q) / b) / mass
 
 
-def neighbours(scores, sensitivity, monotone):
+def neighbors(scores, sensitivity, monotone):
     """All extreme moves of the scores, and none."""
     steps = [(0, sensitivity), (0, -sensitivity)] if monotone else [(-sensitivity, 0, sensitivity)]
     for moves in steps:
@@ -64,11 +64,11 @@ def peeled(weights, k):
     w = np.asarray(weights, dtype=float)
     result = []
     for order in itertools.permutations(range(w.size), k):
-        left, chance = w.sum(), 1.0
+        remaining, probability = w.sum(), 1.0
         for i in order:
-            chance *= w[i] / left
-            left -= w[i]
-        result.append(chance)
+            probability *= w[i] / remaining
+            remaining -= w[i]
+        result.append(probability)
     return np.array(result)
 
 

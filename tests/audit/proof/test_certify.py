@@ -1,4 +1,4 @@
-"""Every built-in mechanism is certified over a grid, its broken twin refuted, and what is unknown refused."""
+"""Built-in mechanisms are certified over a grid, broken variants are refuted, and unknown objects are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPSILONS = (0.1, 1, 5)
 
 
 def changed(mechanism, /, **fields):
-    """The same mechanism with other numbers inside, as a bug would leave them."""
+    """The same mechanism with modified attributes, as a bug would leave them."""
     for name, value in fields.items():
         assert hasattr(mechanism, name)
         object.__setattr__(mechanism, name, value)
@@ -32,7 +32,7 @@ def holdout(epsilon, limit=2):
 
 
 def built_in(epsilons):
-    """One of each kind and variant; the flag says whether the bounds must meet."""
+    """One mechanism of each kind and variant, with a flag that says whether upper and lower bounds must agree."""
     for e in epsilons:
         yield dp.Laplace(1, e), True
         yield dp.Laplace(0.3, e), True
@@ -141,18 +141,18 @@ def mixed_of_the_lecture():
     return changed(dp.MixedNoise(0.01, 1, 0.0113), mechanism=gaussian)
 
 
-class LyingResponse(dp.RandomizedResponse):
+class TooTruthfulResponse(dp.RandomizedResponse):
     def truth_probability(self, bits):
         return dp.RandomizedResponse(2 * self.epsilon, self.categories).truth_probability(bits)
 
 
-class EagerTest(dp.ProposeTestRelease):
+class LowThreshold(dp.ProposeTestRelease):
     @property
     def threshold(self):
         return 20
 
 
-class LouderScores(dp.Exponential):
+class DoubledRate(dp.Exponential):
     @property
     def rate(self):
         return Fraction(1)
@@ -177,8 +177,8 @@ BROKEN = {
     "half-scale smooth Cauchy": lambda: halved(dp.SmoothNoise("cauchy", 1)),
     "half-scale smooth Student": lambda: halved(dp.SmoothNoise("student", 1)),
     "smooth noise for another beta": lambda: changed(dp.SmoothNoise("laplace", 1, 1e-6), beta=0.2),
-    "response that tells the truth too often": lambda: LyingResponse(1),
-    "exponential mechanism without the 2": lambda: LouderScores(1, 1),
+    "response that tells the truth too often": lambda: TooTruthfulResponse(1),
+    "exponential mechanism without the 2": lambda: DoubledRate(1, 1),
     "noisy max with Lap(1/epsilon), replacement": lambda: changed(dp.NoisyMax(1, 1, noise="laplace"), rate=Fraction(1)),
     "permute-and-flip without the 2": lambda: changed(dp.PermuteAndFlip(1, 1), rate=Fraction(1)),
     "Gumbel noise without the 2": lambda: changed(dp.NoisyMax(1, 1), rate=Fraction(1)),
@@ -201,7 +201,7 @@ BROKEN = {
         dp.SparseVector(1, 1), scale=dp.SparseVector(1, 1).scale / 2
     ),
     "holdout with a record too few": lambda: smaller(holdout(1)),
-    "propose-test-release with a low threshold": lambda: EagerTest(0.1, 1, 1e-6),
+    "propose-test-release with a low threshold": lambda: LowThreshold(0.1, 1, 1e-6),
 }
 
 
@@ -209,13 +209,13 @@ def halved(smooth):
     return changed(smooth, scale=smooth.scale / 2)
 
 
-def smaller(found):
-    found._holdout = found._holdout[:2]
-    return found
+def smaller(session):
+    session._holdout = session._holdout[:2]
+    return session
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_twins_are_refuted(name):
+def test_broken_variants_are_refuted(name):
     result = certify_unchecked(BROKEN[name]())
     assert result.refuted, result
     assert not result.holds, result
@@ -224,7 +224,7 @@ def test_broken_twins_are_refuted(name):
         certify(BROKEN[name]())
 
 
-def test_a_larger_scale_than_needed_holds_with_room():
+def test_a_larger_scale_than_needed_is_certified_with_slack():
     result = certify_unchecked(changed(dp.Laplace(1, 1), _scales=(2.0,)))
     assert result.holds
     assert result.epsilon == 0.5
@@ -240,7 +240,7 @@ def test_unknown_objects_are_refused(unknown):
         certify(unknown)
 
 
-def test_no_law_no_certificate():
+def test_mechanisms_without_noise_are_refused():
     with pytest.raises(NotPrivate, match="not private by themselves"):
         certify(dp.SampleAndAggregate(np.mean, blocks=5, bounds=(0, 1)))
 
@@ -255,7 +255,7 @@ class Restated(dp.Laplace):
         return 0.0
 
 
-def test_a_mechanism_that_draws_in_its_own_way_is_refused():
+def test_subclasses_and_patched_methods_are_refused():
     for kind in (Fixed, Restated):
         with pytest.raises(NotPrivate, match="draw in its own way"):
             certify(kind(1, 1))
@@ -273,7 +273,7 @@ def test_parts_of_another_kind_are_refused():
             certify(mechanism)
 
 
-def test_a_law_that_is_not_known_is_refused():
+def test_unknown_distributions_are_refused():
     from dither.randomness import Exponential
 
     with pytest.raises(NotPrivate, match="one law for each"):
@@ -286,7 +286,7 @@ def test_a_law_that_is_not_known_is_refused():
         certify(dp.RandomizedResponse(10**6))
 
 
-def test_the_certificate_prints_and_serialises():
+def test_certificates_print_and_serialize():
     for mechanism in (dp.Laplace(1, 1), dp.Gaussian(1, 1, 1e-6), dp.Gaussian(1, rho=0.5), half(dp.Laplace(1, 1))):
         result = certify_unchecked(mechanism)
         assert isinstance(result, Certificate)

@@ -1,4 +1,4 @@
-"""Certificates against brute force, mpmath and published numbers; each reduction to a worst pair against grids."""
+"""Certificates compared with brute force, mpmath and published numbers; every reduction to a worst pair with grids."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def changed(mechanism, /, **fields):
     return mechanism
 
 
-def encloses(found, true, rel=1e-9, absolute=1e-12):
-    low, high = found
+def encloses(interval, true, rel=1e-9, absolute=1e-12):
+    low, high = interval
     return float(low) <= true * (1 + rel) + absolute and true * (1 - rel) - absolute <= float(high)
 
 
@@ -242,7 +242,7 @@ def test_selection_over_all_small_score_pairs(kind, monotone):
     vectors = [(0, 0), (0, 2), (0, 1, 4), (0, 0, 6), (0, 30), (0, 0.5, 1)]
     for scores in vectors:
         p = mechanism.probabilities(scores)
-        for other in oracle.neighbours(scores, 1, monotone):
+        for other in oracle.neighbors(scores, 1, monotone):
             q = mechanism.probabilities(other)
             largest = max(largest, float(np.abs(np.log(p / q)).max()))
             for epsilon in deltas:
@@ -281,7 +281,7 @@ def test_top_k_by_enumeration():
     largest, highs = 0.0, {epsilon: result.curve(epsilon)[1] for epsilon in (0, 0.5)}
     for scores in ([0, 0, 0], [0, 0, 30], [0, 0, 12, 12], [0, 5, 5]):
         p = oracle.peeled(np.exp(rate * np.array(scores)), 2)
-        for other in oracle.neighbours(scores, 1, monotone=False):
+        for other in oracle.neighbors(scores, 1, monotone=False):
             q = oracle.peeled(np.exp(rate * other), 2)
             largest = max(largest, float(np.abs(np.log(p / q)).max()))
             for epsilon, high in highs.items():
@@ -298,12 +298,12 @@ def test_top_k_among_many_candidates_is_binomial():
         """P(the kinds of k choices), without what was chosen."""
         rows = []
         for order in itertools.product((0, 1), repeat=k):
-            left, chance = [n, n], 1.0
+            remaining, probability = [n, n], 1.0
             for kind in order:
-                total = left[0] * weight + left[1]
-                chance *= left[kind] * (weight if kind == 0 else 1) / total
-                left[kind] -= 1
-            rows.append(chance)
+                total = remaining[0] * weight + remaining[1]
+                probability *= remaining[kind] * (weight if kind == 0 else 1) / total
+                remaining[kind] -= 1
+            rows.append(probability)
         return np.array(rows)
 
     best = max(oracle.hockey_stick(kinds(w), kinds(w * math.exp(-length)), 0.5) for w in np.geomspace(0.2, 5, 60))
@@ -354,7 +354,7 @@ def test_propose_test_release_by_summing_the_noise():
         k = np.arange(-4000, 4001)
         p = np.exp(-np.abs(k) * epsilon / 2)
         assert_allclose([result.delta_low, result.delta], (p / p.sum())[k > mechanism.threshold].sum(), rtol=1e-9)
-        assert_allclose(result.delta, mechanism.chance(0), rtol=1e-9)
+        assert_allclose(result.delta, mechanism.probability(0), rtol=1e-9)
 
 
 def test_discrete_gaussian_has_the_rho_of_the_normal_law():

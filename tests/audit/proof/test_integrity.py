@@ -1,4 +1,4 @@
-"""A certificate is given to what the constructor builds and to nothing else: every attribute is tampered with."""
+"""Only objects exactly as their constructors build them are certified: every attribute is tampered with in turn."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 from .test_certify import built_in, holdout
 
 MECHANISMS = [mechanism for mechanism, _ in built_in((1,))]
-NAMES = [f"{place} {type(mechanism).__name__}" for place, mechanism in enumerate(MECHANISMS)]
+NAMES = [f"{index} {type(mechanism).__name__}" for index, mechanism in enumerate(MECHANISMS)]
 
 
 def other_values(value):
-    """Values of the same and of other types, none of them equal to this one."""
+    """Values of the same type and of other types that differ from this one."""
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
         yield from (value - 1, value + 1, -100)
     elif isinstance(value, float):
-        yield from (value / 2, value * 2, math.nan, Liar(value))
+        yield from (value / 2, value * 2, math.nan, LyingFloat(value))
     elif isinstance(value, Fraction):
         yield from (value / 2, value + 1)
     elif isinstance(value, str):
@@ -49,46 +49,46 @@ def other_values(value):
     yield from (object(), None, lambda *given: given[-1])
 
 
-class Liar(float):
-    """A number that is another one when it is multiplied."""
+class LyingFloat(float):
+    """A float that behaves as another number when it is multiplied."""
 
     def __mul__(self, other):
         return 0.0
 
 
-def alike(one, other):
+def same_value(one, other):
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def a_legitimate_one(mechanism):
-    """Whether the constructor makes just this from its arguments: another mechanism, but not a forged one."""
+def is_legitimate(mechanism):
+    """Whether the constructor builds exactly this object from its arguments: a different mechanism, but a valid one."""
     if not dataclasses.is_dataclass(mechanism):
         return False
     given = {item.name: getattr(mechanism, item.name) for item in dataclasses.fields(mechanism) if item.init}
-    if any(isinstance(value, Liar) for value in given.values()):
+    if any(isinstance(value, LyingFloat) for value in given.values()):
         return False
     try:
         fresh = type(mechanism)(**given)
     except (ValueError, TypeError):
         return False
     return vars(fresh).keys() <= vars(mechanism).keys() and all(
-        alike(vars(fresh)[name], vars(mechanism)[name]) for name in vars(fresh)
+        same_value(vars(fresh)[name], vars(mechanism)[name]) for name in vars(fresh)
     )
 
 
-@pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
-def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
+@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+def test_every_attribute_of_every_mechanism_is_checked(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)  # below
     monkeypatch.setattr(integrity, "clear_caches", list)
-    count = len(vars(MECHANISMS[place]))
+    count = len(vars(MECHANISMS[index]))
     tried = 0
-    for name in sorted(vars(MECHANISMS[place]).keys() - {"_train", "threshold"}):  # these are public, and any will do
-        for changed in other_values(getattr(MECHANISMS[place], name)):
-            mechanism = rebuilt(place)
-            if alike(changed, getattr(mechanism, name)):
+    for name in sorted(vars(MECHANISMS[index]).keys() - {"_train", "threshold"}):  # these are public, and any will do
+        for changed in other_values(getattr(MECHANISMS[index], name)):
+            mechanism = rebuilt(index)
+            if same_value(changed, getattr(mechanism, name)):
                 continue
             object.__setattr__(mechanism, name, changed)
-            if a_legitimate_one(mechanism):
+            if is_legitimate(mechanism):
                 continue
             tried += 1
             with pytest.raises(NotPrivate):
@@ -96,9 +96,9 @@ def test_every_attribute_of_every_mechanism_is_checked(place, monkeypatch):
     assert tried >= count
 
 
-def rebuilt(place):
-    """A fresh one of the same kind and parameters."""
-    given = MECHANISMS[place]
+def rebuilt(index):
+    """A fresh mechanism of the same class and parameters."""
+    given = MECHANISMS[index]
     if dataclasses.is_dataclass(given):
         return type(given)(**{e.name: getattr(given, e.name) for e in dataclasses.fields(given) if e.init})
     if isinstance(given, mechanisms.ReusableHoldout):
@@ -106,14 +106,14 @@ def rebuilt(place):
     return dp.SparseVector(1, 1).start(threshold=3)
 
 
-@pytest.mark.parametrize("place", range(len(MECHANISMS)), ids=NAMES)
-def test_additional_attributes_and_subclasses_are_refused(place, monkeypatch):
+@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+def test_additional_attributes_and_subclasses_are_refused(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)
     monkeypatch.setattr(integrity, "clear_caches", list)
-    mechanism = rebuilt(place)
+    mechanism = rebuilt(index)
     kind = type(mechanism)
     for name in ("release", "select_index", "ask", "probability", "guarantee", "anything"):
-        extended = rebuilt(place)
+        extended = rebuilt(index)
         vars(extended)[name] = lambda *given: given
         with pytest.raises(NotPrivate):
             certify(extended)
@@ -134,7 +134,7 @@ def test_a_subclass_whose_probability_is_a_property():
 
 
 @pytest.mark.parametrize("state", [{"above": -100}, {"above": 1}, {"asked": 5}, {"limit": 10}])
-def test_a_session_whose_state_was_set_by_hand(state):
+def test_a_session_with_modified_state_is_refused(state):
     session = dp.SparseVector(1, 1).start(threshold=3)
     assert certify(session).holds
     for name, value in state.items():
@@ -156,7 +156,7 @@ def test_a_session_with_known_noise_is_refused():
         certify(dp.SparseVector(1, 1).start(threshold=3, source=SeededSource(1)))
 
 
-def test_what_was_computed_once_and_kept_is_computed_again():
+def test_cached_properties_are_recomputed():
     mechanism = dp.BoundedLaplace(1, 1, 0, 10)
     mechanism.release(3)  # computes the scale for integers
     assert "integer_scale" in vars(mechanism)
@@ -166,7 +166,7 @@ def test_what_was_computed_once_and_kept_is_computed_again():
         certify(mechanism)
 
 
-def test_code_that_is_replaced_in_place_is_noticed():
+def test_code_that_is_replaced_in_place_is_detected():
     method = mechanisms.SparseVectorSession._exceeds
     before = method.__code__
     try:
@@ -178,7 +178,7 @@ def test_code_that_is_replaced_in_place_is_noticed():
     assert certify(dp.SparseVector(1, 1)).holds
 
 
-def test_constants_and_laws_are_noticed(monkeypatch):
+def test_changed_constants_and_distributions_are_detected(monkeypatch):
     from dither.mechanisms import noisy_max, sparse_vector
 
     with monkeypatch.context() as patched:
@@ -211,7 +211,7 @@ MODULES = sorted(reference.reference_modules())
 CHECKER = "dither.audit.proof.reference"
 
 
-def noticed(module):
+def detected(module):
     return {*reference._module_changes(module.__name__)}
 
 
@@ -222,10 +222,10 @@ def test_the_modules_behind_a_certificate_are_all_compared():
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != CHECKER])
-def test_every_global_that_is_rebound_is_noticed(name, monkeypatch):
+def test_every_rebound_global_is_detected(name, monkeypatch):
     module = sys.modules[name]
-    held = [key for key in vars(module) if key.isidentifier()]
-    names = [key for key in held if key not in reference._IMPORT_SYSTEM and f"{name}.{key}" not in COUNTERS]
+    names = [key for key in vars(module) if key.isidentifier()]
+    names = [key for key in names if key not in reference._IMPORT_SYSTEM and f"{name}.{key}" not in COUNTERS]
     with monkeypatch.context() as patched:
         for key in names:
             value = vars(module)[key]
@@ -234,13 +234,13 @@ def test_every_global_that_is_rebound_is_noticed(name, monkeypatch):
                 vars(imitation).update(vars(value))
             patched.setattr(module, key, imitation)
         patched.setattr(module, "another", 1, raising=False)
-        assert {f"{name}.{key}" for key in (*names, "another")} <= noticed(module)
+        assert {f"{name}.{key}" for key in (*names, "another")} <= detected(module)
     with monkeypatch.context() as patched:
         patched.setitem(vars(module), "__builtins__", dict(vars(builtins)))
-        assert not noticed(module)  # equal to the real ones
+        assert not detected(module)  # equal to the real ones
         patched.setitem(vars(module), "__builtins__", {**vars(builtins), "round": float})
-        assert f"{name}.__builtins__" in noticed(module)
-    assert not noticed(module)
+        assert f"{name}.__builtins__" in detected(module)
+    assert not detected(module)
 
 
 COUNTERS = reference._COUNTERS
@@ -248,7 +248,7 @@ NEVER_SET = {"__dict__", "__weakref__", *reference._DOCUMENTATION}
 
 
 class Descriptor:
-    """What a class gives instead of a method."""
+    """A descriptor in place of a method."""
 
     def __get__(self, thing, kind):
         return lambda *_: 0
@@ -270,17 +270,17 @@ def test_every_member_of_every_class_is_compared(kind):
     try:
         for key in (*before, *inherited):
             type.__setattr__(kind, key, Descriptor())
-        result = noticed(module)
+        result = detected(module)
     finally:
         for key in inherited:
             type.__delattr__(kind, key)
         for key, value in before.items():
             type.__setattr__(kind, key, value)
     assert {f"{name}.{key}" for key in (*before, *inherited)} <= result
-    assert not noticed(module)
+    assert not detected(module)
 
 
-def test_bases_that_are_replaced_are_noticed():
+def test_replaced_base_classes_are_detected():
     tried = 0
     for kind in CLASSES:
         before = kind.__bases__
@@ -289,7 +289,7 @@ def test_bases_that_are_replaced_are_noticed():
         except (TypeError, AttributeError):  # Python allows it of some only
             continue
         try:
-            assert any("__bases__" in name for name in noticed(sys.modules[defining_module(kind)])), kind
+            assert any("__bases__" in name for name in detected(sys.modules[defining_module(kind)])), kind
         finally:
             kind.__bases__ = before
         tried += 1
@@ -310,7 +310,7 @@ def test_attributes_of_instances_that_modules_hold_are_compared():
     assert certify(dp.Laplace(1, 1)).holds
 
 
-def test_arrays_that_are_kept_cannot_be_changed_and_a_change_is_noticed():
+def test_cached_arrays_are_read_only_and_changes_are_detected():
     columns, _ = normal._table()
     with pytest.raises(ValueError, match="read-only"):
         columns[...] = 0
@@ -335,7 +335,7 @@ def test_arrays_that_are_kept_cannot_be_changed_and_a_change_is_noticed():
     assert not reference.changed_names()
 
 
-def test_what_was_kept_while_something_was_replaced_is_forgotten(monkeypatch):
+def test_caches_filled_during_a_replacement_are_cleared(monkeypatch):
     from dither.exact import functions
 
     functions.pi.cache_clear()
@@ -348,14 +348,14 @@ def test_what_was_kept_while_something_was_replaced_is_forgotten(monkeypatch):
 
 
 @pytest.mark.parametrize(("library", "name"), [(os, "urandom"), (os, "getpid"), (math, "exp"), (np, "full")])
-def test_functions_of_libraries_that_are_replaced_are_noticed(library, name, monkeypatch):
+def test_replaced_library_functions_are_detected(library, name, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(library, name, lambda *_: bytes(48))
         changed = reference.changed_names()
     assert f"{library.__name__}.{name}" in changed
 
 
-def test_a_module_that_is_replaced_everywhere_is_noticed(monkeypatch):
+def test_a_module_replaced_everywhere_is_detected(monkeypatch):
     from dither import arguments
     from dither.mechanisms import additive
 
@@ -381,14 +381,14 @@ def test_another_source_of_noise_is_refused():
         source._DEFAULT.reset(token)
     with drawn_from(SeededSource(3)), pytest.raises(NotPrivate, match="source"):
         certify(dp.Laplace(1, 1))
-    own = source.SystemSource()
-    own._local.stream = source.KeyStream(bytes(48))
+    own_source = source.SystemSource()
+    own_source._local.stream = source.KeyStream(bytes(48))
     with pytest.raises(NotPrivate):
-        certify(dp.SparseVector(1, 1).start(threshold=3, source=own))
+        certify(dp.SparseVector(1, 1).start(threshold=3, source=own_source))
     assert certify(dp.Laplace(1, 1)).holds
 
 
-def test_used_mechanisms_are_certified_all_the_same():
+def test_mechanisms_that_were_used_are_certified():
     noise = dp.Laplace(1, 1)
     noise.release(np.zeros(3))
     choice = dp.Exponential(1, 1)

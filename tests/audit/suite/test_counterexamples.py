@@ -1,4 +1,4 @@
-"""Every broken mechanism is caught, and its repair is not; with a chance of 1e-9 to be wrong about any."""
+"""Every broken mechanism is refuted and no repaired one is, each with an error probability of at most 1e-9."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.slow
 
 SURE = 1 - 1e-9
 NAMES = [case.name for case in COUNTEREXAMPLES]
-GLUE = [case for case in COUNTEREXAMPLES if case.caught_by_replay]
+CAUGHT_BY_REPLAY = [case for case in COUNTEREXAMPLES if case.caught_by_replay]
 
 
 @pytest.mark.parametrize("case", COUNTEREXAMPLES, ids=NAMES)
-def test_the_broken_one_is_refuted(case):
+def test_the_broken_version_is_refuted(case):
     result = measure(
         case.broken, case.x, case.x_neighbor, batch=True, claim=case.claim, trials=200_000, confidence=SURE
     )
@@ -25,7 +25,7 @@ def test_the_broken_one_is_refuted(case):
 
 
 @pytest.mark.parametrize("case", COUNTEREXAMPLES, ids=NAMES)
-def test_its_repair_is_not(case):
+def test_the_repaired_version_is_not_refuted(case):
     trials = 300 if case in OUTPUT_COUNTEREXAMPLES else 600
     result = measure(
         case.repaired, case.x, case.x_neighbor, batch=True, claim=case.claim, trials=trials, confidence=SURE
@@ -39,20 +39,20 @@ def test_its_repair_is_not(case):
     [c for c in COUNTEREXAMPLES if c.name != "local sensitivity" and c not in OUTPUT_COUNTEREXAMPLES],
     ids=lambda c: c.name,
 )
-def test_its_repair_is_not_however_long_one_looks(case):
+def test_the_repaired_version_is_not_refuted_by_more_runs(case):
     result = measure(
         case.repaired, case.x, case.x_neighbor, batch=True, claim=case.claim, trials=5_000, confidence=SURE
     )
     assert not result.refuted
 
 
-@pytest.mark.parametrize("case", GLUE, ids=lambda case: case.name)
-def test_glue_is_caught_without_noise(case):
+@pytest.mark.parametrize("case", CAUGHT_BY_REPLAY, ids=lambda case: case.name)
+def test_bypasses_are_detected_by_replay(case):
     assert not replay(lambda x: case.broken(x, 1), case.x, case.x_neighbor, claim=case.claim).passed
     assert replay(lambda x: case.repaired(x, 1), case.x, case.x_neighbor, claim=case.claim, rounds=4).passed
 
 
-def test_the_catalogue_says_why():
+def test_every_counterexample_has_a_name_and_a_reason():
     assert len(COUNTEREXAMPLES) >= 32
     assert len({*NAMES}) == len(NAMES)
     assert all(case.reason for case in COUNTEREXAMPLES)

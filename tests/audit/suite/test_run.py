@@ -37,8 +37,8 @@ def test_every_mechanism_is_there():
     mechanisms = [s.mechanism() if isinstance(s.mechanism, partial) else s.mechanism for s in EVERY]
     kinds = {type(mechanism).__name__ for mechanism in mechanisms} | {"SampleAndAggregate", "ContinuousExponential"}
     classes = [kind for kind in (getattr(dp, name) for name in dp.__all__) if isinstance(kind, type)]
-    wanted = {kind.__name__ for kind in classes if defining_module(kind).startswith("dither.mechanisms")}
-    assert wanted <= kinds
+    expected = {kind.__name__ for kind in classes if defining_module(kind).startswith("dither.mechanisms")}
+    assert expected <= kinds
 
 
 def halved(subject):
@@ -72,9 +72,9 @@ def test_a_leak_is_refuted_by_replay_alone():
 
 
 def test_processes_agree_and_rows_are_told_in_order():
-    told: list[str] = []
-    result = audit(EVERY[:4], seconds=0.02, processes=2, on_row=lambda row: told.append(row.name))
-    assert told == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]
+    outcome: list[str] = []
+    result = audit(EVERY[:4], seconds=0.02, processes=2, on_row=lambda row: outcome.append(row.name))
+    assert outcome == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["passed"]
 
 
@@ -133,7 +133,7 @@ number = 3
 
 
 @pytest.fixture
-def mine(tmp_path):
+def script(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     return path
@@ -145,42 +145,42 @@ def run(*arguments):
 
 def test_the_command_on_what_is_built_in(tmp_path):
     page, result = tmp_path / "a.html", tmp_path / "a.json"
-    told = run("--only", "randomized", "--seconds", "0.05", "--json", result, "--html", page)
-    assert told.exit_code == 0, told.output
-    assert "proved" in told.output
+    outcome = run("--only", "randomized", "--seconds", "0.05", "--json", result, "--html", page)
+    assert outcome.exit_code == 0, outcome.output
+    assert "proved" in outcome.output
     assert json.loads(result.read_text())["passed"]
     assert "<svg" in page.read_text()
 
 
 def test_the_command_on_what_is_broken():
-    told = run("--broken", "--only", "half", "--seconds", "0.2")
-    assert told.exit_code == 0, told.output
-    assert "1 refuted" in told.output
+    outcome = run("--broken", "--only", "half", "--seconds", "0.2")
+    assert outcome.exit_code == 0, outcome.output
+    assert "1 refuted" in outcome.output
 
 
-def test_the_command_on_ones_own_code(mine, tmp_path):
-    told = run(f"{mine}:half", "--epsilon", "1", "--bounds", "0", "1", "--trials", "2000")
-    assert told.exit_code == 1, told.output
-    assert "REFUTED" in told.output
+def test_the_command_on_ones_own_code(script, tmp_path):
+    outcome = run(f"{script}:half", "--epsilon", "1", "--bounds", "0", "1", "--trials", "2000")
+    assert outcome.exit_code == 1, outcome.output
+    assert "REFUTED" in outcome.output
     result = tmp_path / "found.json"
-    told = run(
-        f"{mine}:good", "--epsilon", "1", "--bounds", "0", "1", "--trials", "400", "--neighbors", "add-remove",
+    outcome = run(
+        f"{script}:good", "--epsilon", "1", "--bounds", "0", "1", "--trials", "400", "--neighbors", "add-remove",
         "--json", result,
     )  # fmt: skip
-    assert told.exit_code == 0, told.output
+    assert outcome.exit_code == 0, outcome.output
     assert json.loads(result.read_text())["rows"][0]["verdict"] == "not refuted"
 
 
-def test_the_command_replays_ones_own_code(mine):
-    told = run(f"{mine}:leaks", "--epsilon", "9", "--pairs", "pairs", "--trials", "100")
-    assert told.exit_code == 1, told.output
-    assert "parameters depend on the data" in told.output
+def test_the_command_replays_ones_own_code(script):
+    outcome = run(f"{script}:leaks", "--epsilon", "9", "--pairs", "pairs", "--trials", "100")
+    assert outcome.exit_code == 1, outcome.output
+    assert "parameters depend on the data" in outcome.output
 
 
-def test_without_a_claim_it_measures(mine):
-    told = run(f"{mine}:half", "--pairs", "pairs", "--trials", "300")
-    assert told.exit_code == 1  # the sensitivity is exceeded, whatever was claimed
-    assert "epsilon >=" in told.output
+def test_without_a_claim_it_measures(script):
+    outcome = run(f"{script}:half", "--pairs", "pairs", "--trials", "300")
+    assert outcome.exit_code == 1  # the sensitivity is exceeded, whatever was claimed
+    assert "epsilon >=" in outcome.output
 
 
 @pytest.mark.parametrize(
@@ -198,12 +198,12 @@ def test_without_a_claim_it_measures(mine):
         ("{mine}:good", ["--bounds", "0", "1", "--epsilon", "-1"], "epsilon"),
     ],
 )
-def test_wrong_commands(mine, target, more, words):
-    told = run(target.replace("{mine}", str(mine)), *more)
-    assert told.exit_code != 0
-    assert words in str(told.exception)
+def test_wrong_commands(script, target, more, words):
+    outcome = run(target.replace("{mine}", str(script)), *more)
+    assert outcome.exit_code != 0
+    assert words in str(outcome.exception)
 
 
 def test_nothing_of_that_name():
-    told = run("--only", "no such thing")
-    assert "part of a subject's name" in str(told.exception)
+    outcome = run("--only", "no such thing")
+    assert "part of a subject's name" in str(outcome.exception)

@@ -55,13 +55,13 @@ class Outputs:
     def rows(self, start: int, stop: int) -> Outputs:
         """The runs in the half-open range from ``start`` to ``stop``."""
         stop = min(stop, self.size)
-        kept = {name: column[start:stop] for name, column in self.columns.items()}
-        return Outputs(stop - start, kept, self.constants)
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        return Outputs(stop - start, columns, self.constants)
 
     def select(self, chosen: Array) -> Outputs:
         """The chosen runs, given as a mask or as indices."""
-        kept = {name: column[chosen] for name, column in self.columns.items()}
-        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, kept, self.constants)
+        columns = {name: column[chosen] for name, column in self.columns.items()}
+        return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, columns, self.constants)
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
+from dither.audit.outputs.canonical import ContentEquality
 from dither.neighbors import AddRemove, Neighbors, relation
 
 _RECORDS = 6
@@ -21,8 +22,8 @@ _MANY = 1000
 _ROWS_PER_PERSON = 10
 
 
-@dataclass(frozen=True)
-class Pair:
+@dataclass(frozen=True, eq=False)
+class Pair(ContentEquality):
     """Two data sets that differ in one person; unpacks as ``name, x, x_neighbor``.
 
     >>> name, x, x_neighbor = Pair("one more", [1], [1, 2])

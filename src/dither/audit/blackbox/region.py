@@ -118,8 +118,8 @@ def learn_regions(
     objectives: list[Objective] = [Objective(_SELECTION_FACTOR * failure, delta)]
     if mode != "gaussian":
         objectives.append(Objective(_RARE * failure, delta, max(1.0, fresh_ratio), 1.0))
-    nothing = Region(ValueScore(View(""), 1.0), -math.inf, math.inf)
-    best = [(-math.inf, nothing, np.empty(0))] * len(objectives)
+    no_guess = Region(ValueScore(View(""), 1.0), -math.inf, math.inf)
+    best = [(-math.inf, no_guess, np.empty(0))] * len(objectives)
     for score, held_out in _candidates(outputs, labels):
         for index, (value, low, high) in enumerate(_best_cuts(held_out, labels, objectives, mode)):
             if value > best[index][0] + 1e-9:
@@ -142,9 +142,9 @@ def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Reg
     fraction of runs as under the held-out scores.
     """
     ranked = np.sort(scores)
-    share = ranked.size / max(1, int((~np.isnan(held_out_scores)).sum()))
+    factor = ranked.size / max(1, int((~np.isnan(held_out_scores)).sum()))
     upper, lower = (
-        round(share * np.count_nonzero(chosen))
+        round(factor * np.count_nonzero(chosen))
         for chosen in (held_out_scores >= region.high, held_out_scores <= region.low)
     )
     high = float(ranked[ranked.size - upper]) if upper else math.inf
@@ -166,32 +166,31 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
             if not usable.any():
                 continue
             if view.ordered and usable.mean() > 0.5 and column[usable].min() < column[usable].max():
-                apart = _rank_difference(column, labels, usable)
-                sign = 1.0 if apart >= 0 else -1.0
+                difference = _rank_difference(column, labels, usable)
+                sign = 1.0 if difference >= 0 else -1.0
                 yield ValueScore(view, sign), held_out_only(finite(column * sign), view)
         if view.only_atoms:
             yield from _atoms(view, column, labels, even)
             continue
         bins = Bins.of(column)
         indices = bins(column)
-        counts = [
-            np.bincount(indices[m], minlength=bins.count) for m in (even & labels, even & ~labels, ~even & labels)
-        ]
-        last = np.bincount(indices[~even & ~labels], minlength=bins.count)
-        if np.count_nonzero(counts[0] + counts[1] + counts[2] + last) < 2:
+        masks = (even & labels, even & ~labels, ~even & labels, ~even & ~labels)
+        even_neighbor, even_x, odd_neighbor, odd_x = (np.bincount(indices[m], minlength=bins.count) for m in masks)
+        neighbor_counts, x_counts = even_neighbor + odd_neighbor, even_x + odd_x
+        if np.count_nonzero(neighbor_counts + x_counts) < 2:
             continue
-        held_out = np.where(even, log_ratios(counts[2], last)[indices], log_ratios(counts[0], counts[1])[indices])
-        ratio = LikelihoodRatioScore(view, bins, log_ratios(counts[0] + counts[2], counts[1] + last))
-        held_out_scores = held_out_only(held_out, view)
-        other = np.nan_to_num(held_out_scores)
-        ratios.append((float(np.where(labels, other, -other).mean()), ratio, other))
+        from_even, from_odd = log_ratios(even_neighbor, even_x), log_ratios(odd_neighbor, odd_x)
+        ratio = LikelihoodRatioScore(view, bins, log_ratios(neighbor_counts, x_counts))
+        held_out_scores = held_out_only(np.where(even, from_odd[indices], from_even[indices]), view)
+        filled = np.nan_to_num(held_out_scores)
+        ratios.append((float(np.where(labels, filled, -filled).mean()), ratio, filled))
         yield ratio, held_out_scores
         if bins.shared:
             yield from _atoms(view, column, labels, even)
-    ratios.sort(key=lambda result: -result[0])
-    chosen = [result for result in ratios if result[0] > 0][:_MAX_BLENDED]
-    if len(chosen) > 1:
-        yield _blend([result[1] for result in chosen], np.stack([result[2] for result in chosen], axis=1), labels, even)
+    ratios.sort(key=lambda item: -item[0])
+    best = [(ratio, scores) for gain, ratio, scores in ratios if gain > 0][:_MAX_BLENDED]
+    if len(best) > 1:
+        yield _blend([ratio for ratio, _ in best], np.stack([scores for _, scores in best], axis=1), labels, even)
 
 
 def _atoms(view: AnyView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:

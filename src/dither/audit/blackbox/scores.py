@@ -13,7 +13,7 @@ from dither.audit.blackbox.bits import label_hash
 from dither.audit.blackbox.features import Array, Outputs
 from dither.audit.blackbox.joint import JointView
 from dither.audit.blackbox.views import View
-from dither.audit.outputs.canonical import digest
+from dither.audit.outputs.canonical import ContentEquality
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -24,16 +24,6 @@ _MAX_BINS = 128
 _MAX_LABELS = 512
 _OTHER = "…"
 _MAX_SHOWN = 60
-
-
-class ContentEquality:
-    """Equality and hashing by content, for values that contain arrays."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and digest(other) == digest(self)
-
-    def __hash__(self) -> int:
-        return hash(digest(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,16 +122,17 @@ def search(
     False
     """
     level = arguments.confidence(confidence)
-    count, most = arguments.whole(trials, "trials", 20, 1 << 32), arguments.whole(finalists, "finalists")
+    count, max_finalists = arguments.whole(trials, "trials", 20, 1 << 32), arguments.whole(finalists, "finalists")
     pairs = _pairs(make_pairs, bounds, neighbors, unusual)
     options: dict[str, Any] = {"delta": delta, "batch": batch, "processes": processes, "features": features}
-    few = max(20, min(_SCREENED, count // 2))
+    screening_trials = max(20, min(_SCREENED, count // 2))
+    screening_options = {**_with_delta(options, claim), "confidence": _SCREENING_CONFIDENCE}
     screenings = []
     for name, x, neighbor in pairs:
-        first = measure(fn, x, neighbor, trials=few, confidence=_SCREENING_CONFIDENCE, **_with_delta(options, claim))
+        first = measure(fn, x, neighbor, trials=screening_trials, **screening_options)
         screenings.append((first.epsilon, first.estimate, name, x, neighbor))
     screenings.sort(key=lambda item: item[:2], reverse=True)
-    chosen = min(most, len(screenings))
+    chosen = min(max_finalists, len(screenings))
     finalist_confidence = 1 - (1 - level) / chosen
     tried: list[Tried] = []
     for index, (screened, _, name, x, neighbor) in enumerate(screenings):

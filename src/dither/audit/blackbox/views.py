@@ -128,7 +128,7 @@ def _projection(column: Array, weights: tuple[float, ...]) -> Floats:
 def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
     """The views worth trying; ``labels`` are True for runs on the neighbor."""
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
-    few = len(columns) <= _MANY_COLUMNS
+    transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
     ranked = columns
     if len(columns) > _MAX_COLUMNS:
         ranked = sorted(columns, key=lambda item: -float(_separation(item[1], labels).max(initial=0.0)))
@@ -140,7 +140,7 @@ def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
         if column.dtype == object:
             yield from _text_views(name, column, labels)
         else:
-            yield from (View(name, transform) for transform in (NUMBER_TRANSFORMS if few else ("kind of number",)))
+            yield from (View(name, transform) for transform in transforms)
             yield from _bit_views(name, column, labels, [None])
     yield from joint_views(outputs, labels, columns)
 

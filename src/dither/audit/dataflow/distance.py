@@ -197,7 +197,10 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
     first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))
     unshared_counts = [
-        lines[key][people] for lines, rest in ((first, second), (second, first)) for key in lines if key not in rest
+        lines[key][people]
+        for lines, other_lines in ((first, second), (second, first))
+        for key in lines
+        if key not in other_lines
     ]
     ratio = max(len(unshared_counts) / mechanism.groups, max(unshared_counts, default=0))
     epsilon = mu_squared = 0.0

@@ -333,9 +333,9 @@ class _Player:
         try:
             change = input_change(what, expected.given, arguments)
             if isinstance(what, SparseVectorSession):
-                asked = self._asked.setdefault(id(what), [])
-                asked.append((expected.given, arguments))
-                change = replace(change, ratio=max(change.ratio, monotone_violation(what, asked)))
+                queries = self._asked.setdefault(id(what), [])
+                queries.append((expected.given, arguments))
+                change = replace(change, ratio=max(change.ratio, monotone_violation(what, queries)))
         except ShapeMismatch as mismatch:
             self._stop(f"{label}: expected {mismatch} with both")
         except (ValueError, OverflowError, TypeError):

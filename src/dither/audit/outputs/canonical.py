@@ -147,6 +147,16 @@ def digest(output: Any) -> bytes:
     return result.digest()
 
 
+class ContentEquality:
+    """Equality and hashing by content, for values that contain arrays."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and digest(other) == digest(self)
+
+    def __hash__(self) -> int:
+        return hash(digest(self))
+
+
 def name_of(key: Any) -> str:
     """The name of a dict key or set element within a path; distinct keys have distinct names."""
     if type(key) in _KEYS or (type(key) is tuple and all(type(part) in _KEYS for part in key)):
@@ -358,8 +368,8 @@ def _callable(thing: Any) -> list[Child] | None:
             *_attribute_parts(thing),
         ]
     if isinstance(thing, CodeType):
-        held = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
-        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in held)]
+        fields = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
+        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in fields)]
     if isinstance(thing, CellType):
         return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
     return None
@@ -382,4 +392,4 @@ def _object(thing: Any) -> list[Child]:
     return [kind, (" kept", reduced)]
 
 
-__all__ = ["MODULUS", "Leaf", "Raised", "Warned", "digest", "leaves", "name_of"]
+__all__ = ["MODULUS", "ContentEquality", "Leaf", "Raised", "Warned", "digest", "leaves", "name_of"]

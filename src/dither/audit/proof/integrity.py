@@ -75,7 +75,7 @@ def _refuse_changed_code() -> None:
 
 
 def _refuse_another_source() -> None:
-    if resolve(None) is not SYSTEM or _not_secure(SYSTEM):
+    if resolve(None) is not SYSTEM or _is_insecure(SYSTEM):
         raise NotPrivate(
             message(
                 "mechanism",
@@ -86,7 +86,7 @@ def _refuse_another_source() -> None:
         )
 
 
-def _not_secure(source: SystemSource) -> bool:
+def _is_insecure(source: SystemSource) -> bool:
     """Whether the state of a source differs in kind from that of a fresh one: other attributes, or a fixed key."""
     fresh = SystemSource()
     fresh.word()  # starts the key stream of this thread
@@ -95,21 +95,21 @@ def _not_secure(source: SystemSource) -> bool:
         return True
     for name, thread_state in state.items():
         streams = vars(thread_state)
-        if not streams.keys() <= vars(expected[name]).keys() or not all(map(_is_fresh_stream, streams.values())):
+        if not streams.keys() <= vars(expected[name]).keys() or not all(map(_is_secure_stream, streams.values())):
             return True
     return False
 
 
-def _is_fresh_stream(stream: Any) -> bool:
+def _is_secure_stream(stream: Any) -> bool:
     """Whether this is a key stream that is keyed from the operating system."""
     return (
         type(stream) is KeyStream
         and not stream.fixed_key
-        and type(stream.encryptor).__module__.startswith("cryptography.")
+        and type(getattr(stream, "encryptor", None)).__module__.startswith("cryptography.")
     )
 
 
-def _known(kind: type) -> bool:
+def _is_defined_by_dither(kind: type) -> bool:
     """Whether this is a class that a module of dither defines."""
     module = defining_module(kind)
     return module in reference_modules() and vars(sys.modules[module]).get(kind.__qualname__) is kind
@@ -121,8 +121,8 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
     _refuse_another_source()
     clear_caches()
     kind = type(mechanism)
-    shown = kind.__name__ if name is None else name
-    if not _known(kind):
+    label = kind.__name__ if name is None else name
+    if not _is_defined_by_dither(kind):
         raise NotPrivate(
             message(
                 "mechanism",
@@ -131,7 +131,7 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
                 "measure it with dither.audit.measure",
             )
         )
-    where = _altered(mechanism, shown)
+    where = _altered(mechanism, label)
     if where is not None:
         raise NotPrivate(
             message(
@@ -174,35 +174,37 @@ def _differing(built: Any, given: Any, name: str) -> str | None:
     if kind in (tuple, list):
         if len(built) != len(given):
             return name
-        return _first((_differing(b, g, f"{name}[{i}]") for i, (b, g) in enumerate(zip(built, given, strict=True))))
+        return _first_difference(
+            (_differing(b, g, f"{name}[{i}]") for i, (b, g) in enumerate(zip(built, given, strict=True)))
+        )
     if kind is dict:
         return _differing([*built.items()], [*given.items()], name)
     if issubclass(kind, np.generic) and kind.__module__ == "numpy":
         return None if built.tobytes() == given.tobytes() else name
     if kind is np.ndarray:
         # arrays of data; objects in them are compared by identity
-        alike = built.dtype == given.dtype and built.shape == given.shape
-        return None if alike and built.tobytes() == given.tobytes() else name
+        same_shape = built.dtype == given.dtype and built.shape == given.shape
+        return None if same_shape and built.tobytes() == given.tobytes() else name
     if kind is Variate:
-        return _first([_differing(built.law, given.law, f"{name}.law"), _not_fresh(given.uniform, name)])
+        return _first_difference([_differing(built.law, given.law, f"{name}.law"), _stale_variate(given.uniform, name)])
     if kind is SystemSource:
-        return name if _not_secure(given) else None
+        return name if _is_insecure(given) else None
     if kind is _LOCK:
         return name if given.locked() else None
-    if not _known(kind) or not hasattr(given, "__dict__"):
-        return None if built is given and _known(kind) else name
+    if not _is_defined_by_dither(kind) or not hasattr(given, "__dict__"):
+        return None if built is given and _is_defined_by_dither(kind) else name
     where = _altered(given, name) if dataclasses.is_dataclass(kind) else None
     return _attributes(built, given, name) if where is None else where
 
 
-def _not_fresh(uniform: Any, name: str) -> str | None:
-    fresh = (
+def _stale_variate(uniform: Any, name: str) -> str | None:
+    is_fresh = (
         type(uniform) is LazyUniform
         and type(uniform.value) is int
         and (uniform.bits, type(uniform.source)) == (_INITIAL_BITS, SystemSource)
         and 0 <= uniform.value < 1 << _INITIAL_BITS
     )
-    return None if fresh else f"{name}.uniform"
+    return None if is_fresh else f"{name}.uniform"
 
 
 def _attributes(built: Any, given: Any, name: str) -> str | None:
@@ -213,10 +215,10 @@ def _attributes(built: Any, given: Any, name: str) -> str | None:
     for key in expected.keys() ^ state.keys():
         if not isinstance(getattr(type(built), key, None), functools.cached_property):
             return f"{name}.{key}"
-    return _first(_differing(expected[key], state[key], f"{name}.{key}") for key in state)
+    return _first_difference(_differing(expected[key], state[key], f"{name}.{key}") for key in state)
 
 
-def _first(result: Any) -> str | None:
+def _first_difference(result: Any) -> str | None:
     return next((where for where in result if where is not None), None)
 
 

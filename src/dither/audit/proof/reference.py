@@ -181,8 +181,8 @@ def _changes(
         if expected != actual or repr(expected) != repr(actual):
             yield name
     elif isinstance(expected, np.ndarray):
-        alike = expected.dtype == actual.dtype and expected.shape == actual.shape
-        if not alike or expected.tobytes() != actual.tobytes():
+        same_shape = expected.dtype == actual.dtype and expected.shape == actual.shape
+        if not same_shape or expected.tobytes() != actual.tobytes():
             yield name
     elif isinstance(expected, memoryview):
         if expected.tobytes() != actual.tobytes():

@@ -73,14 +73,14 @@ def _outside(law: Law, kind: str, wide: Fraction, s: Fraction, epsilon: Fraction
 
     The ends, where the loss is near epsilon, are computed in floats: any ends give a lower bound.
     """
-    u, v, wanted = float(wide), float(s), float(epsilon)
+    u, v, target = float(wide), float(s), float(epsilon)
     if epsilon > 600 or not wide > s:
         return Fraction(0)
     if kind == "laplace":
-        t, gap = v * (wanted + math.log(u / v)), 1 - v / u
+        t, gap = v * (target + math.log(u / v)), 1 - v / u
         ends = ((1 - t) / gap, (1 + t) / gap)
     else:
-        gap, t = 1 - (v / u) ** 2, 1 - 2 * v * v * (wanted + math.log(u / v))
+        gap, t = 1 - (v / u) ** 2, 1 - 2 * v * v * (target + math.log(u / v))
         root = math.sqrt(max(1 - gap * t, 0.0))
         ends = ((1 - root) / gap, (1 + root) / gap)
     first, last = Fraction(ends[0]), Fraction(ends[1])
@@ -137,8 +137,9 @@ def _heavy_tailed_curve(law: Law, shift: Fraction, epsilon: Fraction) -> Interva
 def _stretches(beta: Fraction) -> list[Fraction]:
     """Allowed ratios of two neighbors' scales, from e^-beta to e^beta."""
     one = 1 << 100
-    most = Fraction(math.floor(exp_interval(beta)[0] * one), one)
-    return [1 / most, *(1 / most + (1 - 1 / most) * Fraction(i, 8) for i in range(1, 9)), most]
+    largest = Fraction(math.floor(exp_interval(beta)[0] * one), one)
+    smallest = 1 / largest
+    return [smallest, *(smallest + (1 - smallest) * Fraction(i, 8) for i in range(1, 9)), largest]
 
 
 def _largest(s: float, stretch: float) -> Fraction:

@@ -59,10 +59,10 @@ def even(x: int) -> dict[str, int]:
     return counts
 
 
-def with_bit(x: int, place: int) -> float:
+def with_bit(x: int, position: int) -> float:
     """A number with noise, one bit of which is replaced by the data."""
     word = np.array([noisy(0)]).view(np.int64)
-    return float(((word & ~np.int64(1 << place)) | np.int64(x << place)).view(np.float64)[0])
+    return float(((word & ~np.int64(1 << position)) | np.int64(x << position)).view(np.float64)[0])
 
 
 def occasionally_constant(x: int, size: int) -> NDArray[np.float64]:

@@ -39,9 +39,9 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 Draw = Callable[[Any, int], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
-    """Code with a privacy claim, and how to test it."""
+    """Code with a privacy claim, and how to test it; equal only to itself, since functions have no other equality."""
 
     name: str
     kind: str
@@ -156,7 +156,7 @@ def _smooth() -> Iterator[Subject]:
 
 
 def _selections() -> Iterator[Subject]:
-    here, there = [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]
+    scores, neighbor_scores = [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]
     for name, chooser in (
         ("exponential mechanism", Exponential(1, 1)),
         ("noisy max, Gumbel", NoisyMax(1, 1, noise="gumbel")),
@@ -164,14 +164,18 @@ def _selections() -> Iterator[Subject]:
         ("noisy max, exponential", NoisyMax(1, 1, noise="exponential")),
         ("permute and flip", PermuteAndFlip(1, 1)),
     ):
-        yield Subject(name, "mechanism", chooser.guarantee, here, there, repeated_runs(chooser.select_index), chooser)
+        yield Subject(
+            name, "mechanism", chooser.guarantee, scores, neighbor_scores, repeated_runs(chooser.select_index), chooser
+        )
     monotone = Exponential(1, 1, monotone=True)
     yield Subject(
         "exponential mechanism, monotone", "mechanism", monotone.guarantee, [0, 0, 0], [1, 0, 0],
         repeated_runs(monotone.select_index), monotone,
     )  # fmt: skip
     best = TopK(2, 1, 1)
-    yield Subject("top k", "mechanism", best.guarantee, here, there, repeated_runs(best.select_indices), best)
+    yield Subject(
+        "top k", "mechanism", best.guarantee, scores, neighbor_scores, repeated_runs(best.select_indices), best
+    )
     whole = Exponential(1, 1)
     yield Subject(
         "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
@@ -230,7 +234,7 @@ def _sessions() -> Iterator[Subject]:
 
 def _statistics() -> Iterator[Subject]:
     bounds = {"bounds": (0, 1)}
-    for name, how in (
+    for name, options in (
         ("count", {}), ("sum", bounds), ("mean", bounds), ("variance", bounds), ("std", bounds), ("median", bounds),
         ("min", bounds), ("max", bounds), ("iqr", bounds), ("histogram", bounds),
     ):  # fmt: skip
@@ -242,8 +246,8 @@ def _statistics() -> Iterator[Subject]:
             if (name, relation) == ("count", ReplaceOne):
                 continue  # nothing changes
 
-            def draw(x: Any, function: Any = function, relation: Neighbors = relation, how: Any = how) -> Any:
-                result = function(x, epsilon=1, neighbors=relation, **how)
+            def draw(x: Any, function: Any = function, relation: Neighbors = relation, options: Any = options) -> Any:
+                result = function(x, epsilon=1, neighbors=relation, **options)
                 return result.counts.tolist() if hasattr(result, "counts") else result
 
             yield Subject(
@@ -271,10 +275,10 @@ def _densities() -> Iterator[Subject]:
     one = np.linspace(0.05, 0.45, 9)
     other = np.append(one[:-1], 0.95)
     for method in ("histogram", "perturbed", "smoothed", "ks"):
-        how = {"ks": {"bins": 4, "points": 4}, "smoothed": {"bins": 2, "points": 2}}.get(method, {"bins": 3})
+        options = {"ks": {"bins": 4, "points": 4}, "smoothed": {"bins": 2, "points": 2}}.get(method, {"bins": 3})
 
-        def draw(x: Any, method: Any = method, how: Any = how) -> Any:
-            return density.release(x, (0, 1), 1, method=method, **how).weights.tolist()
+        def draw(x: Any, method: Any = method, options: Any = options) -> Any:
+            return density.release(x, (0, 1), 1, method=method, **options).weights.tolist()
 
         yield Subject(f"density, {method}", "density", PureDP(1), one, other, repeated_runs(draw))
 

@@ -1,0 +1,95 @@
+"""What a caller observes: results, errors and warnings, all of them part of the canonical form."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither.audit import measure, replay
+from dither.audit.blackbox.features import collect_outputs
+from dither.audit.outputs.canonical import digest
+from dither.audit.outputs.observe import Raised, Warned, observe, observe_runs
+
+
+def warn_and_return(x, category=UserWarning):
+    warnings.warn(f"{x} values", category, stacklevel=2)
+    return x
+
+
+def warn_and_fail(x):
+    warnings.warn("about to fail", RuntimeWarning, stacklevel=2)
+    raise ValueError(str(x))
+
+
+def test_results_errors_and_warnings():
+    assert observe(abs, -1) == 1
+    assert observe(warn_and_return, 3) == Warned(3, (("UserWarning", "3 values"),))
+    assert observe(warn_and_fail, 3) == Warned(Raised("ValueError", "3"), (("RuntimeWarning", "about to fail"),))
+    assert observe(lambda: (value for value in (1, 2))) == [1, 2]
+    with pytest.raises(KeyboardInterrupt):
+        observe(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+def test_a_warning_is_recorded_in_every_run():
+    assert observe_runs(warn_and_return, 1, 3) == [Warned(1, (("UserWarning", "1 values"),))] * 3
+
+
+@pytest.mark.parametrize("category", [DeprecationWarning, ResourceWarning, ImportWarning])
+def test_categories_that_python_hides_are_not_recorded(category):
+    assert observe(warn_and_return, 1, category) == 1
+
+
+def test_filters_of_the_caller_are_restored():
+    before = list(warnings.filters)
+    observe(warn_and_return, 1)
+    assert warnings.filters == before
+
+
+def test_warnings_are_part_of_the_canonical_form():
+    plain, warned, other = 1.0, Warned(1.0, (("UserWarning", "a"),)), Warned(1.0, (("UserWarning", "b"),))
+    assert len({digest(plain), digest(warned), digest(other)}) == 3
+    outputs = collect_outputs([plain, warned])
+    assert outputs.column("").tolist() == [1.0, 1.0]
+    assert outputs.column(" warnings type kind").tolist() == ["absent", "tuple"]
+
+
+def zeros_warn(x):
+    """NumPy warns where the data contain a zero; the result is noise."""
+    np.divide(1.0, x)
+    return dp.Laplace(1, 0.01).release(0.0)
+
+
+@pytest.mark.parametrize("leaking", [zeros_warn, lambda x: warn_and_return(int(x.min())) * 0])
+def test_a_warning_on_one_data_set_only_is_a_leak(leaking):
+    x, neighbor = np.array([1.0, 2.0]), np.array([1.0, 0.0])
+    assert measure(leaking, x, neighbor, claim=1, trials=500, confidence=1 - 1e-9).refuted
+    assert "the warnings differ" in str(replay(leaking, x, neighbor))
+
+
+def test_the_same_warning_on_both_is_no_leak():
+    def honest(x):
+        warnings.warn("experimental", stacklevel=2)
+        return dp.Laplace(1, 0.01).release(float(len(x)))
+
+    x, neighbor = np.array([1.0, 2.0]), np.array([1.0])
+    assert not measure(honest, x, neighbor, claim=1, trials=500, confidence=1 - 1e-9).refuted
+    assert replay(honest, x, neighbor).passed
+
+
+def test_a_warning_that_is_issued_once_is_no_leak():
+    issued = []
+
+    def warns_once(x):
+        if not issued:
+            issued.append(True)
+            warnings.warn("loading", stacklevel=2)
+        return dp.Laplace(1, 0.01).release(float(len(x)))
+
+    assert replay(warns_once, [1, 2], [1]).passed
+
+
+def test_features_replace_warnings():
+    assert measure(warn_and_return, 0, 1, features=lambda _: 0, trials=200).epsilon == 0

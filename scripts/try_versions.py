@@ -5,8 +5,8 @@
     python scripts/try_versions.py --available            # skip interpreters that are not installed
 
 For each combination a virtual environment is made in a temporary folder, dither is installed in it together with what
-its tests need, and the tests that are not marked slow are run. The lowest versions are those that pyproject.toml allows:
-a constraint ``==`` is made of every ``>=``. Interpreters are looked for on the PATH and among those of pyenv; one that
+its tests need, and the tests that are not marked slow are run. The lowest versions are those that pyproject.toml
+allows: every ``>=`` becomes ``==``. Interpreters are looked for on the PATH and among those of pyenv; one that
 is missing is named, and the exit status is then 1 unless ``--available`` was given.
 """
 

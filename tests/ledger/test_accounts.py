@@ -208,8 +208,8 @@ def test_a_limit_goes_up_and_down_and_nothing_comes_back(ledger: Ledger) -> None
         ledger.charge("visits", dp.PureDP(0.5), analyst="ann")
     ledger.change_limit("visits", dp.PureDP(1.5), analyst="ann", **sign)
     assert ledger.left("visits", "ann") == dp.PureDP(0.75)
-    told = [entry.body for entry in ledger.history("visits") if entry.kind == "limit"]
-    assert [(one["signed_by"], one["reason"]) for one in told] == 3 * [("data board", "vote of 3 June")]
+    changes = [entry.body for entry in ledger.history("visits") if entry.kind == "limit"]
+    assert [(one["signed_by"], one["reason"]) for one in changes] == 3 * [("data board", "vote of 3 June")]
     assert ledger.verify()
 
 

@@ -253,8 +253,8 @@ def rewritten(raw: Raw, key: bytes, seq: int, change: Callable[[dict[str, Any]],
             text = chain.canonical(body)
         fields = [entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, text]
         answer = None if entry.answer is None else hashlib.sha256(entry.answer).hexdigest()
-        told = before + chain.canonical([*fields, answer]).encode()
-        before = hmac.new(key, told, "sha256").digest() if key else hashlib.sha256(told).digest()
+        message_bytes = before + chain.canonical([*fields, answer]).encode()
+        before = hmac.new(key, message_bytes, "sha256").digest() if key else hashlib.sha256(message_bytes).digest()
         raw.run("UPDATE dither_entry SET body = ?, hash = ? WHERE seq = ?", text, before, entry.seq)
 
 

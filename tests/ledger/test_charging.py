@@ -308,12 +308,12 @@ def test_two_computations_of_one_key_give_one_answer_to_both(ledger: Ledger, pla
     ledger.create("visits", limit=dp.PureDP(0.5))
     both, result = threading.Barrier(2), {}
 
-    def ask(own: Ledger, answer: int) -> None:
+    def ask(connection: Ledger, answer: int) -> None:
         def compute() -> int:
             both.wait(60)
             return answer
 
-        result[answer] = own.release("visits", COST, compute, key="june")
+        result[answer] = connection.release("visits", COST, compute, key="june")
 
     with dp.ledger.open(place, secret=secret) as other:
         threads = [threading.Thread(target=ask, args=item) for item in ((ledger, 1), (other, 2))]
@@ -389,7 +389,7 @@ def test_a_computation_spends_what_was_charged_and_no_more(ledger: Ledger) -> No
     ledger.create("deaths", limit=dp.ZCDP(1))
     mixed = [Stand(dp.ZCDP(0.4)), Stand(dp.PureDP(0.4))]
     assert ledger.release("deaths", dp.ZCDP(0.5), lambda: [one.release(1) for one in mixed]).value == [1.5, 1.5]
-    assert whole.release(1) == 1.5, "outside nobody keeps books"
+    assert whole.release(1) == 1.5, "outside of a scope nothing is charged"
 
 
 def test_a_computation_that_hides_its_second_release_is_refused(ledger: Ledger) -> None:

@@ -159,8 +159,8 @@ BIND = 'mount --bind "$1" "$2" && exec "$3" -c "$4" "$2"'
 
 
 def bound(source: str, target: str, *command: str) -> subprocess.CompletedProcess[str]:
-    own = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    arguments = [*own, "sh", "-c", BIND, "sh", source, target, *command]
+    unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    arguments = [*unshare, "sh", "-c", BIND, "sh", source, target, *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=120)
 
 
@@ -175,8 +175,8 @@ def test_a_mount_as_containers_have_it(place: Path, tmp_path: Path, what: str) -
     target.mkdir()
     if what == "folder":
         command = BIND.replace('"$4" "$2"', '"$4" "$2/budget.sqlite"')
-        own = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-        arguments = [*own, "sh", "-c", command, "sh", str(place.parent), str(target), sys.executable, OPEN]
+        unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+        arguments = [*unshare, "sh", "-c", command, "sh", str(place.parent), str(target), sys.executable, OPEN]
         assert subprocess.run(arguments, timeout=120).returncode == 0
         return
     shutil.copyfile(files.key_file(place), target / "budget.sqlite.key")

@@ -45,8 +45,8 @@ def who(column: Any) -> list[bytes]:
 
 def keyed_hash(key: bytes) -> bytes:
     """By the definition: BLAKE2b under a key made of the secret and the population."""
-    own = hmac.new(KEY, b"population all", "sha256").digest()
-    return hashlib.blake2b(key, digest_size=16, key=own).digest()
+    population_key = hmac.new(KEY, b"population all", "sha256").digest()
+    return hashlib.blake2b(key, digest_size=16, key=population_key).digest()
 
 
 # where text was normalised, cut, padded, or shortened first, some of these were the same person
@@ -207,21 +207,21 @@ def test_what_is_no_column_of_keys_is_refused(column: Any) -> None:
 
 @given(st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=8, unique=True), st.integers(1, 2**62))
 def test_the_checksum_adds_up_and_sees_edits(names: list[bytes], loss: int) -> None:
-    crowd, losses = rows_of(names), np.arange(1, len(names) + 1) + loss
-    result = people.checksum(KEY, crowd, losses, np.zeros_like(losses))
-    apart = sum(people.checksum(KEY, crowd[i : i + 1], int(losses[i]), 0) for i in range(len(names)))
-    assert result == apart % people.PRIME
-    assert result != people.checksum(KEY, crowd, losses + (np.arange(len(names)) == 0), 0)
-    assert result != people.checksum(KEY, crowd[1:], losses[1:], 0)
-    assert result != people.checksum(KEY, crowd, losses, 1)
+    hashes, losses = rows_of(names), np.arange(1, len(names) + 1) + loss
+    result = people.checksum(KEY, hashes, losses, np.zeros_like(losses))
+    one_by_one = sum(people.checksum(KEY, hashes[i : i + 1], int(losses[i]), 0) for i in range(len(names)))
+    assert result == one_by_one % people.PRIME
+    assert result != people.checksum(KEY, hashes, losses + (np.arange(len(names)) == 0), 0)
+    assert result != people.checksum(KEY, hashes[1:], losses[1:], 0)
+    assert result != people.checksum(KEY, hashes, losses, 1)
     if len(names) > 1:
-        assert result != people.checksum(KEY, crowd[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
+        assert result != people.checksum(KEY, hashes[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
         # nobody without the secret can move a debt, in steps however large
         for step in (int(losses[0]), 2**49, 2**61):
             for back in range(-4, 4):
                 moved = losses.astype(object)
                 moved[0], moved[1] = moved[0] - step, moved[1] + back * step
-                assert result != people.checksum(KEY, crowd, moved, 0)
+                assert result != people.checksum(KEY, hashes, moved, 0)
 
 
 def rows_of(names: list[bytes]) -> NDArray[np.uint8]:
@@ -310,8 +310,8 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     with store.snapshot():
         rows = store.run(people.schema.PEOPLE, {"population": population, "after": b"", "most": 99}).fetchall()
     result = {bytes(row[0]): Fraction(row[1], LOSS_UNIT) for row in rows}
-    own = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
-    assert result == {own[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
+    hash_of = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
+    assert result == {hash_of[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
     assert ledger.verify().people
 
 

@@ -194,7 +194,7 @@ def test_what_cannot_be_charged_is_not_released(ledger: Ledger) -> None:
             ledger.scope("visits", key=wrong)
 
 
-def test_tasks_keep_their_own_books(ledger: Ledger) -> None:
+def test_each_task_has_its_own_scope(ledger: Ledger) -> None:
     """Two tasks take turns, each in its own block; neither is charged for the other."""
     for name in ("visits", "deaths"):
         ledger.create(name, limit=dp.PureDP(10))
@@ -219,7 +219,7 @@ def test_tasks_keep_their_own_books(ledger: Ledger) -> None:
     assert ledger.left("deaths") == dp.PureDP(8.25)
 
 
-def test_threads_with_the_same_books(ledger: Ledger) -> None:
+def test_threads_in_one_scope(ledger: Ledger) -> None:
     """``asyncio.to_thread`` hands the block on; numbers under a key stay one each, and an allowance is one sum."""
     ledger.create("visits", limit=dp.PureDP(10))
 
@@ -237,7 +237,7 @@ def test_threads_with_the_same_books(ledger: Ledger) -> None:
     assert sum(isinstance(one, dp.BudgetExceeded) for one in results) == 8
 
 
-def test_a_new_thread_starts_without_books(ledger: Ledger) -> None:
+def test_a_new_thread_starts_without_a_scope(ledger: Ledger) -> None:
     ledger.create("visits", limit=dp.PureDP(1))
     with ledger.scope("visits"):
         thread = threading.Thread(target=Stand(99).release)

@@ -58,8 +58,8 @@ def test_costs_round_up_and_limits_round_down(loss: float | Fraction, delta: flo
 def test_epsilon_as_rho(loss: float | Fraction) -> None:
     """epsilon tanh(epsilon / 2), by mpmath: never less, and hardly more."""
     with mp.workprec(300):
-        own = mp.mpf(exact(loss).numerator) / exact(loss).denominator
-        true = own * mp.tanh(own / 2) * LOSS_UNIT
+        exact_loss = mp.mpf(exact(loss).numerator) / exact(loss).denominator
+        true = exact_loss * mp.tanh(exact_loss / 2) * LOSS_UNIT
         result = cost(dp.PureDP(loss), "rho").loss
         assert result >= true
         assert result <= true * (1 + mp.mpf(10) ** -12) + 1
@@ -105,13 +105,13 @@ def test_the_advanced_filter_promises_what_was_asked_and_wastes_little(epsilon: 
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-@pytest.mark.parametrize("each", [0.001, 0.01, 0.1, 1.0])
-def test_the_advanced_filter_admits_no_fewer_than_the_published_one(epsilon: float, delta: float, each: float) -> None:
+@pytest.mark.parametrize("one", [0.001, 0.01, 0.1, 1.0])
+def test_the_advanced_filter_admits_no_fewer_than_the_published_one(epsilon: float, delta: float, one: float) -> None:
     """Their formula at the same delta' as ours (half is kept for the deltas of the releases in both)."""
     room = Limit.of(dp.ApproxDP(epsilon, delta), "advanced").amount
-    ours = room.loss // cost(dp.PureDP(each), "rho").loss
+    ours = room.loss // cost(dp.PureDP(one), "rho").loss
     with mp.workprec(200):
-        half, square = mp.mpf(repr(delta)) / 2, mp.mpf(repr(each)) ** 2
+        half, square = mp.mpf(repr(delta)) / 2, mp.mpf(repr(one)) ** 2
         theirs = 0
         step = 1 << 40
         while step:

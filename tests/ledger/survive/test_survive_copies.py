@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from books import check, contents, spent
+from ledger_state import check, contents, spent
 from work import COST, PEOPLE, SECRET, charged, opened, workers
 
 import dither as dp

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from books import contents
+from ledger_state import contents
 from work import PEOPLE, SECRET
 
 import dither as dp

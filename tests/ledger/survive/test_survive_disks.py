@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from books import spent
+from ledger_state import spent
 from throwaway import Server
 from work import COST, opened, together
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from books import spent
+from ledger_state import spent
 from work import PEOPLE, SECRET, charged, opened, together, workers
 
 import dither as dp

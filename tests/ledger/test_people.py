@@ -27,6 +27,7 @@ import dither as dp
 from dither.ledger import people
 from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT, Amount
+from support import refuses
 
 Ledger = dp.ledger.Ledger
 KEY = bytes(range(32))
@@ -97,7 +98,7 @@ def test_what_has_no_one_text_is_refused_with_the_fix(key: Any) -> None:
     """True and 1, a UUID and its bytes, 1e-7 and Decimal("1e-7"): the same to some, two people to others."""
     column = np.empty(2, dtype=object)
     column[:] = ["a", key]
-    with pytest.raises(dp.WrongType, match="people") as error:
+    with refuses(dp.WrongType, "people") as error:
         people.contributors(column, "all", KEY)
     assert "text" in str(error.value)
     assert error.value.__cause__ is None
@@ -200,7 +201,7 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("column", WRONG, ids=lambda column: type(column).__name__)
 def test_what_is_no_column_of_keys_is_refused(column: Any) -> None:
-    with pytest.raises(dp.WrongType, match="people") as error:
+    with refuses(dp.WrongType, "people") as error:
         people.contributors(column, "all", KEY)
     assert "value from the data" not in str(error.value)
 
@@ -300,7 +301,7 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     ledger.create(dataset, each_person=dp.ApproxDP(1, 1e-6))
     for cost, column in releases:
         if not cost <= dp.ApproxDP(1, 1e-6):
-            with pytest.raises(dp.BudgetExceeded, match="for life"):  # which nobody could ever pay
+            with refuses(dp.BudgetExceeded, "for life"):  # which nobody could ever pay
                 ledger.charge(dataset, cost, people=column)
             continue
         seen: list[list[bool]] = []
@@ -367,13 +368,13 @@ def test_people_in_rho_and_with_the_advanced_filter(ledger: Ledger) -> None:
         kept = [ledger.charge(dataset, cost, people=["ann"]).kept for _ in range(fits + 1)]
         assert [bool(one.all()) for one in kept if one is not None] == fits * [True] + [False]
     ledger.create("bills", each_person=dp.PureDP(1))
-    with pytest.raises(dp.NotPrivate, match="rho"):
+    with refuses(dp.NotPrivate, "rho"):
         ledger.charge("bills", dp.ZCDP(0.1), people=["ann"])
 
 
 def test_whom_a_release_touches_has_to_be_said(ledger: Ledger) -> None:
     ledger.create("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
-    with pytest.raises(dp.InvalidArgument, match="people"):
+    with refuses(dp.InvalidArgument, "people"):
         ledger.charge("visits", dp.PureDP(0.1))
     assert ledger.charge("visits", dp.PureDP(0.1), people=[]).kept.tolist() == []  # type: ignore[union-attr]
     assert ledger.left("visits") == dp.PureDP(0.9), "that nobody was touched is private"

@@ -10,6 +10,7 @@ import pytest
 
 import dither as dp
 from dither.ledger.secret import VARIABLE
+from support import refuses
 
 Ledger = dp.ledger.Ledger
 
@@ -32,11 +33,11 @@ def paid(place: Any, **how: Any) -> bool:
 def test_a_given_secret_is_the_only_one(place: str) -> None:
     given = secrets.token_bytes(32)
     assert paid(place, secret=given)
-    with pytest.raises(dp.LedgerError, match="another"):
+    with refuses(dp.LedgerError, "another"):
         paid(place, secret=secrets.token_bytes(32))
     assert not paid(place, secret=given), "under another secret everybody would look new"
     for read_only in (False, True):
-        with pytest.raises(dp.LedgerError, match="another"):
+        with refuses(dp.LedgerError, "another"):
             dp.ledger.open(place, secret=secrets.token_bytes(32), read_only=read_only)
 
 
@@ -47,7 +48,7 @@ def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not paid(place)
     assert not paid(place, secret=given)
     monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
-    with pytest.raises(dp.LedgerError, match="another"):
+    with refuses(dp.LedgerError, "another"):
         paid(place)
     for wrong in ("", "ab", "g" * 64, given.hex()[:-1], given.hex() + "00", "ü" * 64):
         monkeypatch.setenv(VARIABLE, wrong)
@@ -58,10 +59,10 @@ def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_wrong_secrets_are_refused(place: str) -> None:
     for wrong in (b"", b"short", bytes(31), bytes(33)):
-        with pytest.raises(dp.InvalidArgument, match="32 bytes"):
+        with refuses(dp.InvalidArgument, "32 bytes"):
             dp.ledger.open(place, secret=wrong)
     for thing in ("x" * 32, bytearray(32), 5):
-        with pytest.raises(dp.WrongType, match="32 bytes"):
+        with refuses(dp.WrongType, "32 bytes"):
             dp.ledger.open(place, secret=thing)  # type: ignore[arg-type]
 
 
@@ -82,22 +83,22 @@ def test_a_file_beside_the_ledger(tmp_path: Path) -> None:
     assert not paid(place)
     assert not paid(place, secret=bytes.fromhex(given))
     key.unlink()
-    with pytest.raises(dp.LedgerError, match=r"\.key"):
+    with refuses(dp.LedgerError, ".key"):
         paid(place)
     assert not key.exists(), "no new one is made"
     for wrong in ("", "x", given[:-2], "ü" * 40, given + given):
         key.write_text(wrong, "utf-8")
-        with pytest.raises(dp.InvalidArgument, match="beside"):
+        with refuses(dp.InvalidArgument, "beside"):
             paid(place)
     key.write_bytes(b"\xff\xfe\0")
-    with pytest.raises(dp.InvalidArgument, match="beside"):
+    with refuses(dp.InvalidArgument, "beside"):
         paid(place)
     key.write_text(secrets.token_hex(32))
-    with pytest.raises(dp.LedgerError, match="another"):
+    with refuses(dp.LedgerError, "another"):
         paid(place)
     key.unlink()
     key.mkdir()
-    with pytest.raises(dp.LedgerError, match=r"\.key"):
+    with refuses(dp.LedgerError, ".key"):
         paid(place)
     key.rmdir()
     key.write_text(given)

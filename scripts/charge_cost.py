@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sqlalchemy import ClauseElement
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.sql.compiler import SQLCompiler
 
 import dither as dp
 from dither.ledger import schema
@@ -62,7 +63,8 @@ def statements(folder: Path) -> Callable[[], None]:
 
     def prepared(statement: ClauseElement, values: dict[str, object]) -> tuple[str, list[str], dict[str, object]]:
         compiled = statement.compile(dialect=sqlite.dialect())
-        return str(compiled), list(compiled.positiontup), {**compiled.params, **values}  # type: ignore[attr-defined]
+        assert isinstance(compiled, SQLCompiler)
+        return compiled.string, list(compiled.positiontup or ()), {**compiled.params, **values}
 
     read = prepared(schema.TOUCHED, {"owner": "visits", "analyst": ""})
     entry = {"kind": "charge", "dataset": "visits", "charge": None, "answer": None, "at": ROW[0], "body": ROW[3]}

@@ -31,13 +31,13 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 coverage: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term
 
 versions:
 	$(PYTHON) scripts/try_versions.py

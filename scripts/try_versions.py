@@ -6,8 +6,8 @@
 
 For each combination a virtual environment is made in a temporary folder, dither is installed in it together with what
 its tests need, and the tests that are not marked slow are run. The lowest versions are those that pyproject.toml
-allows: a constraint ``==`` is made of every ``>=``. Interpreters are looked for on the PATH and among those of pyenv;
-one that is missing is named, and the exit status is then 1 unless ``--available`` was given.
+allows: every ``>=`` becomes ``==``. Interpreters are looked for on the PATH and among those of pyenv; one that
+is missing is named, and the exit status is then 1 unless ``--available`` was given.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -56,10 +57,10 @@ class Requirement:
         return cls(match[1].lower(), match[2] or "", match[3])
 
 
-def requirements(project: dict[str, object], extras: Iterable[str]) -> Iterator[Requirement]:
+def requirements(project: dict[str, Any], extras: Iterable[str]) -> Iterator[Requirement]:
     """Every requirement of the package and of some of its extras, each once."""
     optional = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]  # type: ignore[misc, index]
+    lines = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
     seen: set[str] = set()
     for requirement in map(Requirement.read, lines):
         if requirement.name not in seen and requirement.name not in LEFT_OUT:

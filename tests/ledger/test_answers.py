@@ -19,6 +19,7 @@ from hypothesis.extra import numpy as nps
 
 import dither as dp
 from dither.ledger.answers import canonical, decode, encode
+from support import refuses
 
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=20)
 SCALARS = st.one_of(
@@ -139,7 +140,7 @@ UNSUPPORTED: list[Any] = [
 
 @pytest.mark.parametrize("answer", UNSUPPORTED, ids=lambda answer: type(answer).__name__)
 def test_other_types_are_refused(answer: Any) -> None:
-    with pytest.raises(dp.WrongType, match="answer"):
+    with refuses(dp.WrongType, "answer"):
         encode(answer)
 
 
@@ -181,7 +182,7 @@ def test_reading_runs_nothing(tmp_path: Path) -> None:
     ]
     stored = [json.dumps(one).encode() for one in crafted]
     for one in [*stored, trap, b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"NaNa"]:
-        with pytest.raises(dp.LedgerError, match="answers"):
+        with refuses(dp.LedgerError, "answers"):
             decode(one)
     assert not flag.exists()
     pickle.loads(trap)

@@ -15,6 +15,7 @@ import pytest
 import dither as dp
 from dither.ledger import files
 from dither.ledger.secret import VARIABLE
+from support import refuses
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_what_is_left_of_a_ledger_starts_no_new_one(
         with dp.ledger.open(place, **how) as ledger:
             assert ledger.created, "there is no file and no key: this is a new one, and says so"
         return
-    with pytest.raises(dp.LedgerError):
+    with refuses(dp.LedgerError):
         dp.ledger.open(place, **how)
     assert {file.name: file.read_bytes() for file in place.parent.iterdir()} == before
 
@@ -59,7 +60,7 @@ def test_what_is_left_of_a_ledger_starts_no_new_one(
 def test_a_ledger_without_its_key_is_refused(place: Path) -> None:
     files.key_file(place).unlink()
     for how in ({}, {"read_only": True}, {"create": False}):
-        with pytest.raises(dp.LedgerError, match=r"\.key"):
+        with refuses(dp.LedgerError, ".key"):
             dp.ledger.open(place, **how)  # type: ignore[arg-type]
 
 
@@ -107,7 +108,7 @@ def test_a_key_whose_ledger_was_never_finished_is_not_one_whose_ledger_is_lost(p
         pass
     place.with_name("other.sqlite").rename(part)
     place.unlink()
-    with pytest.raises(dp.LedgerError, match="forget what was spent"):
+    with refuses(dp.LedgerError, "forget what was spent"):
         dp.ledger.open(place)
 
 
@@ -118,7 +119,7 @@ def test_a_file_with_two_names_is_refused(place: Path, tmp_path: Path) -> None:
     shutil.copyfile(files.key_file(place), files.key_file(other / "budget.sqlite"))
     for one in (place, other / "budget.sqlite"):
         for read_only in (True, False):
-            with pytest.raises(dp.LedgerError, match="hard links"):
+            with refuses(dp.LedgerError, "hard links"):
                 dp.ledger.open(one, read_only=read_only)
     (other / "budget.sqlite").unlink()
     dp.ledger.open(place).close()
@@ -147,10 +148,10 @@ def test_a_file_that_is_mounted_is_refused(place: Path, tmp_path: Path, monkeypa
     mounts.write_text(line.format("/") + line.format(place.parent))
     dp.ledger.open(place).close()
     mounts.write_text(line.format("/") + line.format(place))
-    with pytest.raises(dp.LedgerError, match="mount the folder"):
+    with refuses(dp.LedgerError, "mount the folder"):
         dp.ledger.open(place)
     mounts.write_text(line.format(str(odd).replace("\\", "\\134").replace(" ", "\\040")), encoding="utf-8")
-    with pytest.raises(dp.LedgerError, match="mount the folder"):
+    with refuses(dp.LedgerError, "mount the folder"):
         dp.ledger.open(odd)
 
 
@@ -159,8 +160,8 @@ BIND = 'mount --bind "$1" "$2" && exec "$3" -c "$4" "$2"'
 
 
 def bound(source: str, target: str, *command: str) -> subprocess.CompletedProcess[str]:
-    own = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    arguments = [*own, "sh", "-c", BIND, "sh", source, target, *command]
+    unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+    arguments = [*unshare, "sh", "-c", BIND, "sh", source, target, *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=120)
 
 
@@ -175,8 +176,8 @@ def test_a_mount_as_containers_have_it(place: Path, tmp_path: Path, what: str) -
     target.mkdir()
     if what == "folder":
         command = BIND.replace('"$4" "$2"', '"$4" "$2/budget.sqlite"')
-        own = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-        arguments = [*own, "sh", "-c", command, "sh", str(place.parent), str(target), sys.executable, OPEN]
+        unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+        arguments = [*unshare, "sh", "-c", command, "sh", str(place.parent), str(target), sys.executable, OPEN]
         assert subprocess.run(arguments, timeout=120).returncode == 0
         return
     shutil.copyfile(files.key_file(place), target / "budget.sqlite.key")

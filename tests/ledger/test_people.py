@@ -27,6 +27,7 @@ import dither as dp
 from dither.ledger import people
 from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT, Amount
+from support import refuses
 
 Ledger = dp.ledger.Ledger
 KEY = bytes(range(32))
@@ -45,8 +46,8 @@ def who(column: Any) -> list[bytes]:
 
 def keyed_hash(key: bytes) -> bytes:
     """By the definition: BLAKE2b under a key made of the secret and the population."""
-    own = hmac.new(KEY, b"population all", "sha256").digest()
-    return hashlib.blake2b(key, digest_size=16, key=own).digest()
+    population_key = hmac.new(KEY, b"population all", "sha256").digest()
+    return hashlib.blake2b(key, digest_size=16, key=population_key).digest()
 
 
 # where text was normalised, cut, padded, or shortened first, some of these were the same person
@@ -97,7 +98,7 @@ def test_what_has_no_one_text_is_refused_with_the_fix(key: Any) -> None:
     """True and 1, a UUID and its bytes, 1e-7 and Decimal("1e-7"): the same to some, two people to others."""
     column = np.empty(2, dtype=object)
     column[:] = ["a", key]
-    with pytest.raises(dp.WrongType, match="people") as error:
+    with refuses(dp.WrongType, "people") as error:
         people.contributors(column, "all", KEY)
     assert "text" in str(error.value)
     assert error.value.__cause__ is None
@@ -200,28 +201,28 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("column", WRONG, ids=lambda column: type(column).__name__)
 def test_what_is_no_column_of_keys_is_refused(column: Any) -> None:
-    with pytest.raises(dp.WrongType, match="people") as error:
+    with refuses(dp.WrongType, "people") as error:
         people.contributors(column, "all", KEY)
     assert "value from the data" not in str(error.value)
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=8, unique=True), st.integers(1, 2**62))
 def test_the_checksum_adds_up_and_sees_edits(names: list[bytes], loss: int) -> None:
-    crowd, losses = rows_of(names), np.arange(1, len(names) + 1) + loss
-    result = people.checksum(KEY, crowd, losses, np.zeros_like(losses))
-    apart = sum(people.checksum(KEY, crowd[i : i + 1], int(losses[i]), 0) for i in range(len(names)))
-    assert result == apart % people.PRIME
-    assert result != people.checksum(KEY, crowd, losses + (np.arange(len(names)) == 0), 0)
-    assert result != people.checksum(KEY, crowd[1:], losses[1:], 0)
-    assert result != people.checksum(KEY, crowd, losses, 1)
+    hashes, losses = rows_of(names), np.arange(1, len(names) + 1) + loss
+    result = people.checksum(KEY, hashes, losses, np.zeros_like(losses))
+    one_by_one = sum(people.checksum(KEY, hashes[i : i + 1], int(losses[i]), 0) for i in range(len(names)))
+    assert result == one_by_one % people.PRIME
+    assert result != people.checksum(KEY, hashes, losses + (np.arange(len(names)) == 0), 0)
+    assert result != people.checksum(KEY, hashes[1:], losses[1:], 0)
+    assert result != people.checksum(KEY, hashes, losses, 1)
     if len(names) > 1:
-        assert result != people.checksum(KEY, crowd[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
+        assert result != people.checksum(KEY, hashes[::-1].copy(), losses, 0) or np.array_equal(losses, losses[::-1])
         # nobody without the secret can move a debt, in steps however large
         for step in (int(losses[0]), 2**49, 2**61):
             for back in range(-4, 4):
                 moved = losses.astype(object)
                 moved[0], moved[1] = moved[0] - step, moved[1] + back * step
-                assert result != people.checksum(KEY, crowd, moved, 0)
+                assert result != people.checksum(KEY, hashes, moved, 0)
 
 
 def rows_of(names: list[bytes]) -> NDArray[np.uint8]:
@@ -300,7 +301,7 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     ledger.create(dataset, each_person=dp.ApproxDP(1, 1e-6))
     for cost, column in releases:
         if not cost <= dp.ApproxDP(1, 1e-6):
-            with pytest.raises(dp.BudgetExceeded, match="for life"):  # which nobody could ever pay
+            with refuses(dp.BudgetExceeded, "for life"):  # which nobody could ever pay
                 ledger.charge(dataset, cost, people=column)
             continue
         seen: list[list[bool]] = []
@@ -310,8 +311,8 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     with store.snapshot():
         rows = store.run(people.schema.PEOPLE, {"population": population, "after": b"", "most": 99}).fetchall()
     result = {bytes(row[0]): Fraction(row[1], LOSS_UNIT) for row in rows}
-    own = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
-    assert result == {own[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
+    hash_of = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
+    assert result == {hash_of[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
     assert ledger.verify().people
 
 
@@ -367,13 +368,13 @@ def test_people_in_rho_and_with_the_advanced_filter(ledger: Ledger) -> None:
         kept = [ledger.charge(dataset, cost, people=["ann"]).kept for _ in range(fits + 1)]
         assert [bool(one.all()) for one in kept if one is not None] == fits * [True] + [False]
     ledger.create("bills", each_person=dp.PureDP(1))
-    with pytest.raises(dp.NotPrivate, match="rho"):
+    with refuses(dp.NotPrivate, "rho"):
         ledger.charge("bills", dp.ZCDP(0.1), people=["ann"])
 
 
 def test_whom_a_release_touches_has_to_be_said(ledger: Ledger) -> None:
     ledger.create("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
-    with pytest.raises(dp.InvalidArgument, match="people"):
+    with refuses(dp.InvalidArgument, "people"):
         ledger.charge("visits", dp.PureDP(0.1))
     assert ledger.charge("visits", dp.PureDP(0.1), people=[]).kept.tolist() == []  # type: ignore[union-attr]
     assert ledger.left("visits") == dp.PureDP(0.9), "that nobody was touched is private"

@@ -8,6 +8,7 @@ import pytest
 
 from dither.errors import DitherError, LedgerError
 from dither.ledger import Receipt, receipts
+from support import refuses
 
 
 def receipt(seq: int) -> Receipt:
@@ -28,9 +29,9 @@ def test_a_later_receipt_replaces_an_earlier_one_and_never_the_other_way(tmp_pat
 def test_what_is_no_receipt_is_refused_and_stays(tmp_path, held):
     path = tmp_path / "receipt"
     path.write_bytes(held)
-    with pytest.raises(DitherError, match="receipt"):
+    with refuses(DitherError, "receipt"):
         receipts.read(path)
-    with pytest.raises(DitherError, match="receipt"):
+    with refuses(DitherError, "receipt"):
         receipts.keep(path, receipt(9))
     assert path.read_bytes() == held
 
@@ -45,7 +46,7 @@ def test_a_write_that_fails_leaves_the_old_receipt_whole(tmp_path, monkeypatch):
     for step in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, full)
-            with pytest.raises(LedgerError, match="receipt"):
+            with refuses(LedgerError, "receipt"):
                 receipts.keep(path, receipt(9))
         assert receipts.read(path) == receipt(3)
         assert [item.name for item in tmp_path.iterdir()] == ["receipt"]
@@ -54,7 +55,7 @@ def test_a_write_that_fails_leaves_the_old_receipt_whole(tmp_path, monkeypatch):
 def test_a_place_where_none_can_be_kept_is_refused(tmp_path):
     receipts.check_writable(tmp_path / "receipt")
     for place in (tmp_path, tmp_path / "no folder" / "receipt"):
-        with pytest.raises(LedgerError, match="receipt"):
+        with refuses(LedgerError, "receipt"):
             receipts.check_writable(place)
-    with pytest.raises(LedgerError):
+    with refuses(LedgerError):
         receipts.read(tmp_path)

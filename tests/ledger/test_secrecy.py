@@ -33,13 +33,13 @@ def session(ledger: Ledger, people: list[Any]) -> list[Any]:
                 seen.append(str(error))
     seen += [ledger.accounts(), repr(ledger.accounts()), ledger.left("visits"), ledger.left("visits", "ann")]
     for entry in ledger.history():
-        told = dataclasses.asdict(entry) | {"hash": None, "at": None}
+        shown = dataclasses.asdict(entry) | {"hash": None, "at": None}
         if entry.kind == "charge":
             body = entry.body
             (_, seal, _), body["people"] = body["people"], None
             assert re.fullmatch("[0-9a-f]{32}", seal)
-            told["text"] = body
-        seen.append(told)
+            shown["text"] = body
+        seen.append(shown)
     checked = ledger.verify()
     seen.append((checked.entries, checked.people, checked.head.seq))
     return seen
@@ -76,12 +76,12 @@ def _emptied(ledger: Ledger) -> None:
 def test_the_comparison_can_fail(ledger: Ledger) -> None:
     """The checksum of people's accounts is such a field: it would tell whether the same people paid twice."""
     ledger.create("visits", each_person=dp.PureDP(1))
-    told = []
+    shown = []
     for column in (["ann"], ["bob"], []):
         before = _checksum(ledger)
         ledger.charge("visits", dp.PureDP(0.1), people=column)
-        told.append(_checksum(ledger) - before)
-    assert len(set(told)) == 3, "inside it depends on people"
+        shown.append(_checksum(ledger) - before)
+    assert len(set(shown)) == 3, "inside it depends on people"
     assert {account.checksum for account in ledger.accounts()} == {0}, "outside it is not there"
 
 

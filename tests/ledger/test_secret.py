@@ -10,6 +10,7 @@ import pytest
 
 import dither as dp
 from dither.ledger.secret import VARIABLE
+from support import refuses
 
 Ledger = dp.ledger.Ledger
 
@@ -30,26 +31,26 @@ def paid(place: Any, **how: Any) -> bool:
 
 
 def test_a_given_secret_is_the_only_one(place: str) -> None:
-    own = secrets.token_bytes(32)
-    assert paid(place, secret=own)
-    with pytest.raises(dp.LedgerError, match="another"):
+    given = secrets.token_bytes(32)
+    assert paid(place, secret=given)
+    with refuses(dp.LedgerError, "another"):
         paid(place, secret=secrets.token_bytes(32))
-    assert not paid(place, secret=own), "under another secret everybody would look new"
+    assert not paid(place, secret=given), "under another secret everybody would look new"
     for read_only in (False, True):
-        with pytest.raises(dp.LedgerError, match="another"):
+        with refuses(dp.LedgerError, "another"):
             dp.ledger.open(place, secret=secrets.token_bytes(32), read_only=read_only)
 
 
 def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = secrets.token_bytes(32)
-    monkeypatch.setenv(VARIABLE, own.hex() + "\n")
+    given = secrets.token_bytes(32)
+    monkeypatch.setenv(VARIABLE, given.hex() + "\n")
     assert paid(place)
     assert not paid(place)
-    assert not paid(place, secret=own)
+    assert not paid(place, secret=given)
     monkeypatch.setenv(VARIABLE, secrets.token_hex(32))
-    with pytest.raises(dp.LedgerError, match="another"):
+    with refuses(dp.LedgerError, "another"):
         paid(place)
-    for wrong in ("", "ab", "g" * 64, own.hex()[:-1], own.hex() + "00", "ü" * 64):
+    for wrong in ("", "ab", "g" * 64, given.hex()[:-1], given.hex() + "00", "ü" * 64):
         monkeypatch.setenv(VARIABLE, wrong)
         with pytest.raises(dp.InvalidArgument, match=VARIABLE) as error:
             paid(place)
@@ -58,10 +59,10 @@ def test_a_variable(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_wrong_secrets_are_refused(place: str) -> None:
     for wrong in (b"", b"short", bytes(31), bytes(33)):
-        with pytest.raises(dp.InvalidArgument, match="32 bytes"):
+        with refuses(dp.InvalidArgument, "32 bytes"):
             dp.ledger.open(place, secret=wrong)
     for thing in ("x" * 32, bytearray(32), 5):
-        with pytest.raises(dp.WrongType, match="32 bytes"):
+        with refuses(dp.WrongType, "32 bytes"):
             dp.ledger.open(place, secret=thing)  # type: ignore[arg-type]
 
 
@@ -77,37 +78,37 @@ def test_a_file_beside_the_ledger(tmp_path: Path) -> None:
     place = tmp_path / "budget.sqlite"
     key = tmp_path / "budget.sqlite.key"
     assert paid(place)
-    own = key.read_text()
-    assert len(bytes.fromhex(own)) == 32
+    given = key.read_text()
+    assert len(bytes.fromhex(given)) == 32
     assert not paid(place)
-    assert not paid(place, secret=bytes.fromhex(own))
+    assert not paid(place, secret=bytes.fromhex(given))
     key.unlink()
-    with pytest.raises(dp.LedgerError, match=r"\.key"):
+    with refuses(dp.LedgerError, ".key"):
         paid(place)
     assert not key.exists(), "no new one is made"
-    for wrong in ("", "x", own[:-2], "ü" * 40, own + own):
+    for wrong in ("", "x", given[:-2], "ü" * 40, given + given):
         key.write_text(wrong, "utf-8")
-        with pytest.raises(dp.InvalidArgument, match="beside"):
+        with refuses(dp.InvalidArgument, "beside"):
             paid(place)
     key.write_bytes(b"\xff\xfe\0")
-    with pytest.raises(dp.InvalidArgument, match="beside"):
+    with refuses(dp.InvalidArgument, "beside"):
         paid(place)
     key.write_text(secrets.token_hex(32))
-    with pytest.raises(dp.LedgerError, match="another"):
+    with refuses(dp.LedgerError, "another"):
         paid(place)
     key.unlink()
     key.mkdir()
-    with pytest.raises(dp.LedgerError, match=r"\.key"):
+    with refuses(dp.LedgerError, ".key"):
         paid(place)
     key.rmdir()
-    key.write_text(own)
+    key.write_text(given)
     assert not paid(place)
 
 
 def test_the_secret_is_not_in_the_ledger(tmp_path: Path) -> None:
-    place, own = tmp_path / "budget.sqlite", secrets.token_bytes(32)
-    paid(place, secret=own)
+    place, given = tmp_path / "budget.sqlite", secrets.token_bytes(32)
+    paid(place, secret=given)
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert own not in held
-    assert own.hex().encode() not in held
+    assert given not in held
+    assert given.hex().encode() not in held
     assert not (tmp_path / "budget.sqlite.key").exists()

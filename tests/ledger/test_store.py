@@ -17,15 +17,16 @@ import sqlalchemy as sa
 
 import dither as dp
 from dither.ledger import chain, schema, store
+from support import refuses
 
 Ledger = dp.ledger.Ledger
 PASSWORD = "hunter2-hunter2"
 
 
 def test_a_ledger_is_made_once_and_found_again(place: str, secret: bytes) -> None:
-    with pytest.raises(dp.LedgerError):
+    with refuses(dp.LedgerError):
         dp.ledger.open(place, secret=secret, create=False)
-    with pytest.raises(dp.LedgerError):
+    with refuses(dp.LedgerError):
         dp.ledger.open(place, secret=secret, read_only=True)
     with dp.ledger.open(place, secret=secret) as ledger:
         assert ledger.created
@@ -70,7 +71,7 @@ def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path: Path, kind: st
     path = tmp_path / "budget.sqlite"
     FILES[kind](path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(dp.LedgerError):
+    with refuses(dp.LedgerError):
         dp.ledger.open(path, create=create)
     assert before is None or path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
@@ -84,7 +85,7 @@ def test_a_torn_file_is_refused(tmp_path: Path) -> None:
             ledger.release("visits", dp.PureDP(0.01), lambda: "x" * 5000, key=f"{i}")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(dp.LedgerError), dp.ledger.open(path) as ledger:
+    with refuses(dp.LedgerError), dp.ledger.open(path) as ledger:
         ledger.verify()
 
 
@@ -106,7 +107,7 @@ def test_other_places_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             dp.ledger.open(place)
         assert PASSWORD not in "".join(traceback.format_exception_only(error.value))
     for place in MISSING:
-        with pytest.raises(dp.LedgerError):
+        with refuses(dp.LedgerError):
             dp.ledger.open(place)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
@@ -150,7 +151,7 @@ def test_a_relative_place_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.
 def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     url = store._place(f"postgresql://ann:{PASSWORD}@host/db")
     assert PASSWORD not in repr(url)
-    with pytest.raises(dp.LedgerError) as error:
+    with refuses(dp.LedgerError) as error:
         dp.ledger.open(f"postgresql://ann:{PASSWORD}@127.0.0.1:1/db", secret=bytes(32))
     shown = "".join(traceback.format_exception(error.value))
     assert PASSWORD not in shown
@@ -187,7 +188,7 @@ def test_other_versions(ledger: Ledger, place: str, secret: bytes) -> None:
 
 def test_a_ledger_is_opened_where_it_is_used(ledger: Ledger) -> None:
     for carry in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(dp.WrongType, match="open it again"):
+        with refuses(dp.WrongType, "open it again"):
             carry(ledger)
 
 
@@ -244,11 +245,11 @@ def test_an_error_in_one_thread_waits_for_the_transaction_of_another(
 
     monkeypatch.setattr(own, "_forget", watched)
     nonsense = sa.text("SELECT nonsense FROM nowhere")
-    with pytest.raises(dp.LedgerError):
+    with refuses(dp.LedgerError):
         own.rows(nonsense)
-    with pytest.raises(dp.LedgerError), own.transaction():
+    with refuses(dp.LedgerError), own.transaction():
         own.run(nonsense).fetchall()
-    with pytest.raises(dp.LedgerError), own.snapshot():
+    with refuses(dp.LedgerError), own.snapshot():
         own.run(nonsense).fetchall()
     assert held == [True, True, True]
     ledger.charge("visits", dp.PureDP(1))
@@ -273,7 +274,7 @@ def test_what_the_database_says_is_part_of_the_error(tmp_path, monkeypatch):
             raise sqlite3.InterfaceError("the driver is confused\n[SQL: secret]")
 
         monkeypatch.setattr(Store, "_driver", odd)
-        with pytest.raises(dp.LedgerError, match="InterfaceError from the database: the driver is confused") as caught:
+        with refuses(dp.LedgerError, "InterfaceError from the database: the driver is confused") as caught:
             ledger.create("d", limit=dp.PureDP(1))
         assert "secret" not in str(caught.value)
         assert "above" not in str(caught.value)

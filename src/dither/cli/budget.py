@@ -321,5 +321,5 @@ def _details(entry: Entry) -> str:
     if "signed_by" in body:
         return f"signed by {body['signed_by']}: {body['reason']}"
     if entry.kind == "open":
-        return ", ".join(" ".join(part for part in told["account"] if part) for told in body["accounts"])
+        return ", ".join(" ".join(part for part in account["account"] if part) for account in body["accounts"])
     return "" if entry.charge is None else f"of entry {entry.charge}"

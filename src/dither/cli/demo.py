@@ -177,11 +177,11 @@ def _clear(place: Path) -> None:
     A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could
     have the same names.
     """
-    own = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
+    demo_files = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
     try:
         place.mkdir(parents=True, exist_ok=True)
-        there = {item.name for item in place.iterdir()}
-        if there and (MARKER not in there or there - own):
+        existing = {item.name for item in place.iterdir()}
+        if existing and (MARKER not in existing or existing - demo_files):
             raise InvalidArgument(
                 message(
                     "--folder",
@@ -191,7 +191,7 @@ def _clear(place: Path) -> None:
                 )
             )
         (place / MARKER).write_text(MARK, encoding="utf-8")
-        for name in there - {MARKER}:
+        for name in existing - {MARKER}:
             (place / name).unlink()
     except OSError:
         raise InvalidArgument(

@@ -57,10 +57,10 @@ def plain(text: object) -> str:
     >>> plain("north\\x1b[2J")
     'north\\\\x1b[2J'
     """
-    told = str(text)
-    if told.isprintable():
-        return told
-    return "".join(part if part in ("\n", "\t") else printable(part) for part in _BREAKS.split(told))
+    string = str(text)
+    if string.isprintable():
+        return string
+    return "".join(part if part in ("\n", "\t") else printable(part) for part in _BREAKS.split(string))
 
 
 def cell(text: object) -> str:
@@ -69,8 +69,8 @@ def cell(text: object) -> str:
     >>> cell("a\\nb\\tc")
     'a b c'
     """
-    told = str(text)
-    return told if told.isprintable() else plain(" ".join(told.replace("\t", " ").splitlines()))
+    string = str(text)
+    return string if string.isprintable() else plain(" ".join(string.replace("\t", " ").splitlines()))
 
 
 def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:

@@ -49,19 +49,20 @@ class Account:
     @property
     def limit(self) -> Guarantee | None:
         """The promise as it was stated."""
-        return promised(self._told)
+        return promised(self.terms)
 
     @property
     def filter(self) -> Filter:
         """How the promise is kept; see :mod:`dither.ledger.units`."""
-        result: Filter = self._told["filter"]
+        result: Filter = self.terms["filter"]
         return result
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def terms(self) -> dict[str, Any]:
+        """The limit and its filter as the history states them; see :func:`state`."""
         try:
-            told: dict[str, Any] = json.loads(self.stated)
-            return {"kind": told["kind"], "numbers": told["numbers"], "filter": told["filter"]}
+            terms: dict[str, Any] = json.loads(self.stated)
+            return {"kind": terms["kind"], "numbers": terms["numbers"], "filter": terms["filter"]}
         except (ValueError, KeyError, TypeError):
             raise _unreadable() from None
 
@@ -136,12 +137,12 @@ def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
     return {"kind": type(limit).__name__, "numbers": [str(number) for number in limit.exact], "filter": filter}
 
 
-def promised(told: dict[str, Any]) -> Guarantee | None:
+def promised(terms: dict[str, Any]) -> Guarantee | None:
     """The limit that :func:`state` wrote down."""
-    if told["kind"] is None:
+    if terms["kind"] is None:
         return None
     try:
-        return _KINDS[told["kind"]](*(Fraction(number) for number in told["numbers"]))
+        return _KINDS[terms["kind"]](*(Fraction(number) for number in terms["numbers"]))
     except (ValueError, KeyError, TypeError, ZeroDivisionError):
         raise _unreadable() from None
 
@@ -212,16 +213,16 @@ def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
     """Open accounts and say so in the history, in the transaction that is under way."""
     for account in new:
         add(store, account)
-    told = [
+    opened_accounts = [
         {
             "account": list(account.place),
-            "limit": account._told,
+            "limit": account.terms,
             "unit": account.unit,
             "population": account.population,
         }
         for account in new
     ]
-    return chain.append(store, "open", dataset, {"accounts": told})
+    return chain.append(store, "open", dataset, {"accounts": opened_accounts})
 
 
 _UNKNOWN = {

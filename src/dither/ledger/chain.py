@@ -79,12 +79,12 @@ class Entry:
     def body(self) -> dict[str, Any]:
         """What it says."""
         try:
-            told = json.loads(self.text)
+            content = json.loads(self.text)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            content = None
+        if not isinstance(content, dict):
             raise broken(self.seq, "its text cannot be read")
-        return told
+        return content
 
     @property
     def receipt(self) -> Receipt:
@@ -93,8 +93,8 @@ class Entry:
 
 
 def _digest(store: Store, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
-    told = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
-    return hmac.digest(store.secret.chain, before + told.encode("utf-8", "surrogatepass"), "sha256")
+    content = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
+    return hmac.digest(store.secret.chain, before + content.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def now() -> str:
@@ -163,8 +163,8 @@ def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     seq, at, kind, dataset, key, charge, text, answer, digest = row
-    told = None if answer is None else held(answer, seq)
-    return Entry(seq, at, kind, dataset, key, charge, text, told, held(digest, seq))
+    recorded = None if answer is None else held(answer, seq)
+    return Entry(seq, at, kind, dataset, key, charge, text, recorded, held(digest, seq))
 
 
 def check(store: Store, entry: Entry, before: bytes) -> None:
@@ -218,8 +218,8 @@ def check_charge(asked: Any, charge: Any) -> None:
     """Refuse a charge that was not made in this ledger: an answer to it would answer something else."""
     for row in asked.fetchall() if asked else []:
         result = entry_of(row)
-        told = (result.receipt, result.kind, result.dataset, result.key)
-        if told == (charge.receipt, "charge", charge.dataset, charge.key):
+        identity = (result.receipt, result.kind, result.dataset, result.key)
+        if identity == (charge.receipt, "charge", charge.dataset, charge.key):
             return
     raise _elsewhere()
 

@@ -121,7 +121,7 @@ def pay(
     key: str,
     price: Price,
     analyst: str | None,
-    crowd: people.Contributors | None,
+    contributors: people.Contributors | None,
     body: dict[str, Any],
     max_incidents: int,
     unread: bool,
@@ -135,22 +135,22 @@ def pay(
     incidents.check_open(paying[0], max_incidents)
     amounts = [account.charged(price) for account in paying]
     population = paying[0].population
-    _check_people(population, unread or crowd is not None)
+    _check_people(population, unread or contributors is not None)
     last = (rows[0][-2], chain.held(rows[0][-1], rows[0][-2]))
     if fresh is not None:
         receipt = accounts.open_all(store, dataset, [fresh])
         last = (receipt.seq, bytes.fromhex(receipt.hash))
     units = {account.unit for account in paying}
-    kept = None
-    if crowd is not None:
+    admitted = None
+    if contributors is not None:
         account = accounts.known(store, population, "people")
-        kept = _people_pay(store, account, crowd, price, last[0] + 1, body)
+        admitted = _people_pay(store, account, contributors, price, last[0] + 1, body)
         units.add(account.unit)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
     for account, amount in zip(paying, amounts, strict=True):
         _spend(store, account, amount)
-    return Charge(dataset, key, price.guarantee, receipt, kept, price=price, units=frozenset(units))
+    return Charge(dataset, key, price.guarantee, receipt, admitted, price=price, units=frozenset(units))
 
 
 def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]:
@@ -163,15 +163,15 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
     whole = touched.get(("dataset", ""))
     if whole is None:
         raise accounts.unknown("dataset")
-    template, own = touched.get(("analyst", "")), touched.get(("analyst", analyst or " "))
+    template, personal = touched.get(("analyst", "")), touched.get(("analyst", analyst or " "))
     if not any(row[-3] for row in rows):  # analysts have no accounts here
         return [whole], None
     if analyst is None:
         raise InvalidArgument(
             message("analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name")
         )
-    if own is not None:
-        return [whole, own], None
+    if personal is not None:
+        return [whole, personal], None
     if template is None:
         raise accounts.unknown("analyst")
     fresh = accounts.opened((dataset, "analyst", analyst), template.limit, template.filter)
@@ -179,7 +179,7 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
 
 
 def _people_pay(
-    store: Store, account: Account, crowd: people.Contributors, price: Price, seq: int, body: dict[str, Any]
+    store: Store, account: Account, contributors: people.Contributors, price: Price, seq: int, body: dict[str, Any]
 ) -> NDArray[np.bool_]:
     """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put
     back to an earlier state do not fit into the history again.
@@ -189,18 +189,20 @@ def _people_pay(
         _check_seal(store, key, account)
     amount = check_life(account, price)
     assert account.room is not None
-    kept = people.charge(store, population, crowd.who, amount, account.room)
-    total = (account.checksum + people.checksum(key, crowd.who[kept], amount.loss, amount.delta)) % people.PRIME
+    admitted = people.charge(store, population, contributors.who, amount, account.room)
+    total = (
+        account.checksum + people.checksum(key, contributors.who[admitted], amount.loss, amount.delta)
+    ) % people.PRIME
     _spend(store, replace(account, checksum=total, sealed=seq), Amount(0, 0))
     body["people"] = [population, people.seal(key, population, seq, total), account.sealed]
-    return crowd.rows(kept)
+    return contributors.rows(admitted)
 
 
 def _check_seal(store: Store, key: bytes, account: Account) -> None:
     rows = store.run(schema.ENTRY, {"seq": account.sealed}).fetchall()
-    told = chain.entry_of(rows[0]).body.get("people") if rows else None
+    sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
-    if not isinstance(told, list) or told[:2] != [account.owner, seal]:
+    if not isinstance(sealed_entry, list) or sealed_entry[:2] != [account.owner, seal]:
         raise LedgerError(
             message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
         )

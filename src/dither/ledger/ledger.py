@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self, Unpack
 
 from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType, message
 from dither.guarantees import Guarantee
@@ -74,66 +74,36 @@ class Ledger:
 
     # -- accounts ---------------------------------------------------------------------------------------------------
 
-    def create(
-        self,
-        dataset: str,
-        *,
-        limit: Guarantee | None = None,
-        each_analyst: Guarantee | None = None,
-        each_person: Guarantee | None = None,
-        population: str | None = None,
-        filter: Filter = "sum",
-    ) -> Receipt:
+    def create(self, dataset: str, **limits: Unpack[opening.LimitOptions]) -> Receipt:
         """Open the accounts of a dataset, once.
 
         Parameters
         ----------
         dataset
             Its name.
-        limit
-            What all releases from it together may ever cost.
-        each_analyst
-            What the releases asked for by one analyst may ever cost; every charge then has to name the analyst.
-        each_person
-            What the releases that one person took part in may ever cost; every charge then has to say whom it
-            touches. This, or ``limit``, or both, is needed.
-        population
-            Whose people these are. Datasets of the same population share each person's account; the first of them
-            states the limit, and the others leave it out. By default the dataset's own.
-        filter
-            How the limits are kept when every question may depend on the answers so far; see
-            :mod:`dither.ledger.units`.
+        limits
+            ``limit``, ``each_analyst``, ``each_person``, ``population`` and ``filter``, all by keyword; see
+            :class:`dither.ledger.opening.Limits`. ``limit`` or ``each_person`` or both are needed.
         """
-        name = _name(dataset, "dataset")
-        limits = opening.limits(name, limit, each_analyst, each_person, _population(population), filter)
+        name, stated = _name(dataset, "dataset"), _limits(limits)
         with self._store.transaction():
-            return opening.create(self._store, name, limits)
+            return opening.create(self._store, name, stated)
 
-    def ensure(
-        self,
-        dataset: str,
-        *,
-        limit: Guarantee | None = None,
-        each_analyst: Guarantee | None = None,
-        each_person: Guarantee | None = None,
-        population: str | None = None,
-        filter: Filter = "sum",
-    ) -> bool:
+    def ensure(self, dataset: str, **limits: Unpack[opening.LimitOptions]) -> bool:
         """Open the accounts of a dataset unless they are there, in one step; whether this call opened them.
 
         Parameters are those of :meth:`create`. Accounts that are there have to have these very limits, all of them;
         others are refused. Opened for reading only, missing accounts are left missing.
         """
-        name = _name(dataset, "dataset")
-        limits = opening.limits(name, limit, each_analyst, each_person, _population(population), filter)
+        name, stated = _name(dataset, "dataset"), _limits(limits)
         with self._store.snapshot():
-            there = accounts.find(self._store, name) is not None
-            if there:
-                opening.check(self._store, name, limits)
-        if there or self._store.read_only:
+            exists = accounts.find(self._store, name) is not None
+            if exists:
+                opening.check(self._store, name, stated)
+        if exists or self._store.read_only:
             return False
         with self._store.transaction():
-            return opening.ensure(self._store, name, limits)
+            return opening.ensure(self._store, name, stated)
 
     def admit(self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum") -> Receipt:
         """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
@@ -204,7 +174,7 @@ class Ledger:
         name, price = _name(dataset, "dataset"), Price.of(cost)
         guarantee, most = price.guarantee, _incidents.check_most(max_incidents)
         who = None if analyst is None else _name(analyst, "analyst")
-        named = uuid.uuid4().hex if key is None else _name(key, "key")
+        named = os.urandom(16).hex() if key is None else _name(key, "key")
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
         old_key, old_request = recorded_as or (None, None)
@@ -430,11 +400,16 @@ def _name(value: object, name: str, longest: int = _LONGEST) -> str:
     return value
 
 
-def _population(value: str | None) -> str | None:
-    return None if value is None else _name(value, "population")
+def _limits(options: opening.LimitOptions) -> opening.Limits:
+    population = options.get("population")
+    if population is not None:
+        _name(population, "population")
+    return opening.Limits(**options)
 
 
 def _canonical(request: Any) -> str:
+    if request is None:
+        return "null"
     try:
         result = canonical(request)
         result.encode()

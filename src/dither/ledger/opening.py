@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
@@ -17,38 +18,63 @@ CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
 """How a limit is changed, from Python."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a dataset's accounts may ever spend; see :meth:`dither.ledger.Ledger.create`."""
+class LimitOptions(TypedDict, total=False):
+    """The keyword arguments of :meth:`dither.ledger.Ledger.create` and :meth:`dither.ledger.Ledger.ensure`."""
 
     limit: Guarantee | None
     each_analyst: Guarantee | None
     each_person: Guarantee | None
-    population: str
+    population: str | None
     filter: Filter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a dataset's accounts may ever spend.
+
+    Parameters
+    ----------
+    limit
+        What all releases from the dataset together may ever cost.
+    each_analyst
+        What the releases asked for by one analyst may ever cost; every charge then has to name the analyst.
+    each_person
+        What the releases that one person took part in may ever cost; every charge then has to say whom it
+        touches. This, or ``limit``, or both, is needed.
+    population
+        Whose people these are. Datasets of the same population share each person's account; the first of them
+        states the limit, and the others leave it out. By default the dataset's own.
+    filter
+        How the limits are kept when every question may depend on the answers so far; see
+        :mod:`dither.ledger.units`.
+    """
+
+    limit: Guarantee | None = None
+    each_analyst: Guarantee | None = None
+    each_person: Guarantee | None = None
+    population: str | None = None
+    filter: Filter = "sum"
 
     def __post_init__(self) -> None:
         for promise in (self.limit, self.each_analyst, self.each_person):
             if promise is not None:
                 check_guarantee(promise, "limit")
         check_filter(self.filter)
-        if self.limit is None and not self.population:
+        if self.limit is None and self.each_person is None and not self.population:
             raise InvalidArgument(
                 message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
             )
 
+    def people_of(self, dataset: str) -> str:
+        """The population whose people pay: by default the dataset's own, and none where people have no limit.
 
-def limits(
-    dataset: str,
-    limit: Guarantee | None,
-    each_analyst: Guarantee | None,
-    each_person: Guarantee | None,
-    population: str | None,
-    filter: Filter,
-) -> Limits:
-    """The limits as a caller states them; by default people are the dataset's own."""
-    default = "" if each_person is None else dataset
-    return Limits(limit, each_analyst, each_person, default if population is None else population, filter)
+        >>> from dither.guarantees import PureDP
+        >>> Limits(each_person=PureDP(1)).people_of("visits"), Limits(limit=PureDP(1)).people_of("visits")
+        ('visits', '')
+        """
+        if self.population is not None:
+            return self.population
+        return "" if self.each_person is None else dataset
 
 
 def create(store: Store, dataset: str, limits: Limits) -> Receipt:
@@ -57,7 +83,7 @@ def create(store: Store, dataset: str, limits: Limits) -> Receipt:
         raise InvalidArgument(
             message("dataset", "a new name", "one that has accounts already", "choose another, or use those")
         )
-    whose = limits.population
+    whose = limits.people_of(dataset)
     shared = accounts.find(store, whose, "people") if whose else None
     if whose and shared is None and limits.each_person is None:
         raise InvalidArgument(
@@ -102,12 +128,15 @@ def check(store: Store, dataset: str, limits: Limits) -> None:
         "each_person": None if people is None else people.limit,
         "population": whole.population,
     }
-    # a population that another dataset has opened need not be given its limit again
+    population = limits.people_of(dataset)
     stated = {
-        name: getattr(limits, name)
-        for name in held
-        if not (name == "each_person" and limits.each_person is None and limits.population)
+        "limit": limits.limit,
+        "each_analyst": limits.each_analyst,
+        "each_person": limits.each_person,
+        "population": population,
     }
+    if limits.each_person is None and population:
+        del stated["each_person"]  # a population that another dataset has opened need not be given its limit again
     filters = {account.filter for account in (whole, template) if account is not None and account.limit is not None}
     wrong = {name: (held[name], value) for name, value in stated.items() if value != held[name]}
     if filters - {limits.filter}:

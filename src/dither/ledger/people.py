@@ -58,8 +58,8 @@ class Contributors:
 def contributors(people: Any, population: str, secret: bytes) -> Contributors:
     """The people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving one.
 
-    >>> found = contributors([7, "7", None, "07"], "patients", bytes(32))
-    >>> len(found.who), found.rows(np.array([True, True])).tolist()
+    >>> people = contributors([7, "7", None, "07"], "patients", bytes(32))
+    >>> len(people.who), people.rows(np.array([True, True])).tolist()
     (2, [True, True, False, True])
     """
     keys, place = _distinct(_column(people))
@@ -247,5 +247,5 @@ def total(store: Store, secret: bytes, population: str) -> int:
 
 def seal(secret: bytes, population: str, seq: int, result: int) -> str:
     """What the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
-    told = f"{population}\0{seq}\0{result}".encode()
-    return hmac.digest(secret, told, "sha256").hex()[:32]
+    text = f"{population}\0{seq}\0{result}".encode()
+    return hmac.digest(secret, text, "sha256").hex()[:32]

@@ -34,7 +34,7 @@ def line(entry: Entry) -> dict[str, Any]:
         "dataset": entry.dataset,
         "key": entry.key,
         "answers": entry.charge,
-        "body": {name: told for name, told in entry.body.items() if name != "people"},
+        "body": {name: value for name, value in entry.body.items() if name != "people"},
         "hash": entry.hash.hex(),
     }
 
@@ -58,12 +58,12 @@ def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
         table = csv.writer(out)
         table.writerow(COLUMNS)
         for entry in entries:
-            told = line(entry)
-            body = told.pop("body")
-            first = [told[name] for name in COLUMNS[:6]]
+            fields = line(entry)
+            body = fields.pop("body")
+            first = [fields[name] for name in COLUMNS[:6]]
             for *place, epsilon, delta in body.pop("charged", [["", "", "", "", ""]]):
                 account = "/".join(str(part) for part in place if part)
-                row = [*first, account, epsilon, delta, canonical(body), told["hash"]]
+                row = [*first, account, epsilon, delta, canonical(body), fields["hash"]]
                 table.writerow([safe(cell) for cell in row])
 
 

@@ -68,9 +68,9 @@ class Allowance(Stateful):
 
     def __init__(self, charge: Charge) -> None:
         price = charge.price or Price(charge.cost)
-        own: Unit = "rho" if isinstance(price.guarantee, ZCDP) else "epsilon"
+        stated_unit: Unit = "rho" if isinstance(price.guarantee, ZCDP) else "epsilon"
         self._price, self._lock = price, threading.Lock()
-        self._left = {unit: exact_cost(price, unit) for unit in sorted({own, *charge.units})}
+        self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
         """Take one release from what is left, and compute it."""

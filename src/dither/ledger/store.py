@@ -22,13 +22,14 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType, message
 from dither.ledger import files, schema
@@ -47,6 +48,38 @@ _SNAPSHOT = {
 _TABLES = [sa.select(table).limit(0) for table in (schema.about, schema.entry, schema.account, schema.person)]
 
 
+Statement = sa.ClauseElement
+
+
+class _Compiled(NamedTuple):
+    """A statement as the driver takes it. It holds on to the statement, whose ``id`` must not be used again."""
+
+    statement: Statement
+    text: str
+    names: list[str] | None
+    fixed: dict[str, Any]
+
+
+class _Translated:
+    """Inside this block, an error of the database is raised again as a :class:`LedgerError`."""
+
+    __slots__ = ("_explain",)
+
+    def __init__(self, explain: Callable[[BaseException], LedgerError]) -> None:
+        self._explain = explain
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None or isinstance(error, DitherError):
+            return
+        # UnicodeDecodeError comes from damaged text
+        ours = isinstance(error, (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError))
+        if ours or (isinstance(error, Exception) and type(error).__module__.startswith("psycopg")):
+            raise self._explain(error) from error
+
+
 class Store:
     """The database a ledger lives in, and its secret. ``created`` says that it was made just now."""
 
@@ -62,15 +95,16 @@ class Store:
         self.created = False
         self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing
         self._lock = threading.RLock()
-        self._compiled: dict[int, tuple[Any, str, list[str] | None]] = {}
-        self._built: dict[Callable[[str], sa.Executable], sa.Executable] = {}
+        self._compiled: dict[int, _Compiled] = {}
+        self._built: dict[Callable[[str], Statement], Statement] = {}
         self._connection: Any = None
+        self._open_driver: Any = None
         outside, create = _secret.outside(secret), create and not read_only
-        self._journal: Path | None = None
+        self._journal: str | None = None
         if self.place.get_backend_name() == "sqlite":
             path = Path(str(self.place.database))
             self.secret, self.created = files.prepared(path, outside, create)
-            self.engine, self._journal = _sqlite(self.place, read_only), files.journal_file(path)
+            self.engine, self._journal = _sqlite(self.place, read_only), str(files.journal_file(path))
         elif outside is None:
             raise _secret.needed()
         else:
@@ -143,33 +177,35 @@ class Store:
         """The driver's own connection."""
         if self._connection is None:
             self._connection = self.engine.raw_connection()
-        return self._connection.driver_connection
+            self._open_driver = self._connection.driver_connection
+        return self._open_driver
 
-    def run(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> Any:
+    def run(self, statement: Statement, values: Mapping[str, object] | None = None) -> Any:
         """Execute one statement; rows are fetched from what it returns."""
-        result = self._compiled.get(id(statement))
-        if result is None:
-            compiled = statement.compile(dialect=self.engine.dialect)  # type: ignore[attr-defined]
-            names = list(compiled.positiontup) if compiled.positional else None
-            fixed = {name: value for name, value in compiled.params.items() if value is not None}
-            result = self._compiled[id(statement)] = ((statement, fixed), compiled.string, names)
-        (_, fixed), text, names = result
-        given: Mapping[str, object] = {**fixed, **values} if fixed and values else values or fixed
-        cursor = self._driver().cursor()
-        cursor.execute(text, given if names is None else [given[name] for name in names])
-        return cursor
+        compiled = self._compiled.get(id(statement)) or self._compile(statement)
+        given: Mapping[str, object] = {**compiled.fixed, **values} if values else compiled.fixed
+        parameters = given if compiled.names is None else [given[name] for name in compiled.names]
+        return self._driver().execute(compiled.text, parameters)
 
-    def batched(self, build: Callable[[str], sa.Executable]) -> sa.Executable:
+    def _compile(self, statement: Statement) -> _Compiled:
+        compiled = statement.compile(dialect=self.engine.dialect)
+        assert isinstance(compiled, SQLCompiler)
+        fixed = {name: value for name, value in compiled.params.items() if value is not None}
+        names = list(compiled.positiontup or ()) if compiled.positional else None
+        result = self._compiled[id(statement)] = _Compiled(statement, compiled.string, names, fixed)
+        return result
+
+    def batched(self, build: Callable[[str], Statement]) -> Statement:
         """A statement about a batch of people, which this database takes in its own way."""
         if build not in self._built:
             self._built[build] = build(self.dialect)
         return self._built[build]
 
-    def rows(self, statement: sa.Executable, values: Mapping[str, object] | None = None) -> list[Any]:
+    def rows(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Any]:
         """All rows of a query, read by itself."""
         with self._lock, self._translated():
-            result: list[Any] = self.run(statement, values).fetchall()
-            return result
+            rows: list[Any] = self.run(statement, values).fetchall()
+            return rows
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of it or nothing, and on disk when it ends; nobody else writes meanwhile."""
@@ -195,34 +231,30 @@ class Store:
         with self._lock, self._translated():
             driver = self._driver()
             try:
-                # statements travel together where the server takes them so, and are answered when somebody reads
-                with driver.pipeline() if self.dialect == "postgresql" else nullcontext():
+                if self.dialect == "sqlite":
                     driver.execute(begin)
-                    if lock and self.dialect == "postgresql":
-                        driver.execute("LOCK TABLE dither_entry IN EXCLUSIVE MODE")
                     if lock and self._journal is not None and not _holds_bytes(self._journal):
                         self.recheck()
                     yield
                     driver.execute("COMMIT")
+                else:
+                    # statements travel together, and are answered when somebody reads
+                    with driver.pipeline():
+                        driver.execute(begin)
+                        if lock:
+                            driver.execute("LOCK TABLE dither_entry IN EXCLUSIVE MODE")
+                        yield
+                        driver.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):
                     driver.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except DitherError:
-            raise
-        except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:  # the last from damaged text
-            raise self._explained(error) from error
-        except Exception as error:
-            if type(error).__module__.startswith("psycopg"):
-                raise self._explained(error) from error
-            raise
+    def _translated(self) -> _Translated:
+        return _Translated(self.explained)
 
-    def _explained(self, error: BaseException) -> LedgerError:
+    def explained(self, error: BaseException) -> LedgerError:
+        """What an error of the database means for whoever uses the ledger; the connection is given up."""
         self._forget()
         text = str(error).lower()
         for sign, (got, fix) in _SIGNS.items():
@@ -234,7 +266,7 @@ class Store:
 
     def _forget(self) -> None:
         """Drop the connection, whose state is unknown after an error; the next statement opens another."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._open_driver = self._connection, None, None
         if connection is not None:
             with suppress(Exception):
                 connection.invalidate()
@@ -244,16 +276,17 @@ class Store:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection = None
+            self._connection = self._open_driver = None
             self.engine.dispose()
 
-    def _before_fork(self) -> None:
+    def before_fork(self) -> None:
         """Wait for the transaction under way and close: a connection must be used, and closed, where it was opened."""
         self._lock.acquire()
         with suppress(Exception):
             self.close()
 
-    def _after_fork(self, child: bool) -> None:
+    def after_fork(self, child: bool) -> None:
+        """Let others use the store again: in the child with a lock of its own."""
         if child:
             self._lock = threading.RLock()
         else:
@@ -267,12 +300,12 @@ _REGISTER = threading.Lock()
 def _before_fork() -> None:
     _REGISTER.acquire()
     for store in sorted(_STORES, key=id):  # one order for all threads: they wait for each other
-        store._before_fork()
+        store.before_fork()
 
 
 def _after_fork(child: bool) -> None:
     for store in _STORES:
-        store._after_fork(child)
+        store.after_fork(child)
     _REGISTER.release()
 
 
@@ -396,9 +429,9 @@ def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
     return engine
 
 
-def _holds_bytes(path: Path) -> bool:
+def _holds_bytes(path: str) -> bool:
     try:
-        return path.stat().st_size > 0
+        return os.stat(path).st_size > 0
     except OSError:
         return False
 

@@ -72,8 +72,8 @@ class Limit:
     amount: Amount
 
     @classmethod
-    def of(cls, guarantee: object, filter: Filter = "sum") -> Limit:
-        """The limit that keeps an account within ``guarantee``.
+    def of(cls, promise: object, filter: Filter = "sum") -> Limit:
+        """The limit that keeps an account within a guarantee.
 
         >>> Limit.of(PureDP(1)).amount.loss == LOSS_UNIT
         True
@@ -81,7 +81,7 @@ class Limit:
         >>> advanced.unit, round(advanced.amount.loss / LOSS_UNIT, 4)
         ('rho', 0.0229)
         """
-        check_guarantee(guarantee, "limit")
+        guarantee = check_guarantee(promise, "limit")
         check_filter(filter)
         if filter == "advanced":
             if not isinstance(guarantee, ApproxDP):
@@ -94,27 +94,27 @@ class Limit:
                     )
                 )
             return cls("rho", _advanced(guarantee))
-        unit, epsilon, delta = "epsilon", *_parts(guarantee)
-        if isinstance(guarantee, ZCDP):
-            unit = "rho"
+        unit: Unit = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
+        epsilon, delta = _parts(guarantee)
         amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
         if not amount.loss + amount.delta > 0 or amount.loss > MOST:
             raise InvalidArgument(
                 message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
             )
-        return cls(unit, amount)  # type: ignore[arg-type]
+        return cls(unit, amount)
 
 
-def check_guarantee(value: object, name: str) -> None:
+def check_guarantee(value: object, name: str) -> Guarantee:
     """Refuse what is not a guarantee, or one too long to be written down."""
-    if type(value) not in (PureDP, ApproxDP, ZCDP):
+    if not isinstance(value, Guarantee) or type(value) not in (PureDP, ApproxDP, ZCDP):
         raise WrongType(
             message(
                 name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
             )
         )
-    if max(number.denominator.bit_length() for number in value.exact) > _LONGEST:  # type: ignore[attr-defined]
+    if max(number.denominator.bit_length() for number in value.exact) > _LONGEST:
         raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
+    return value
 
 
 def check_filter(value: object) -> None:
@@ -123,8 +123,8 @@ def check_filter(value: object) -> None:
         raise InvalidArgument(message("filter", "'sum' or 'advanced'", "another", "leave it out"))
 
 
-def _parts(guarantee: object) -> tuple[Fraction, Fraction]:
-    numbers = guarantee.exact  # type: ignore[attr-defined]
+def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
+    numbers = guarantee.exact
     return numbers[0], numbers[1] if len(numbers) > 1 else Fraction(0)
 
 
@@ -157,8 +157,7 @@ class Price:
         >>> Price.of(Gaussian(1, 1, 1e-6)).rho < Fraction(1, 35)
         True
         """
-        guarantee = getattr(paid, "guarantee", paid)
-        check_guarantee(guarantee, "cost")
+        guarantee = check_guarantee(getattr(paid, "guarantee", paid), "cost")
         event = paid if isinstance(paid, Event) else getattr(paid, "event", None)
         known = isinstance(event, Event) and zcdp.supports(event)
         return cls(guarantee, zcdp.guarantee(event).exact[0] if known and event is not None else None)

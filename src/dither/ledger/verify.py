@@ -15,7 +15,7 @@ from dither.ledger.units import Amount, Limit
 def verify(store: Store) -> tuple[int, Receipt]:
     """Walk the whole history once, adding up; then compare. In the transaction that is under way."""
     store.intact()
-    ledger = _Books()
+    ledger = _Replayed()
     before, seq = chain.START, 0
     for entry in chain.entries(store):
         if entry.seq != seq + 1:
@@ -33,8 +33,8 @@ def verify(store: Store) -> tuple[int, Receipt]:
     return seq, Receipt(seq, before.hex())
 
 
-class _Books:
-    """Accounts as the history tells them."""
+class _Replayed:
+    """Accounts as the history says they are."""
 
     def __init__(self) -> None:
         self.sums: dict[tuple[str, str, str], list[Any]] = {}
@@ -45,11 +45,11 @@ class _Books:
         """Follow one entry."""
         body = entry.body
         if entry.kind == "open":
-            for told in body["accounts"]:
-                limit = accounts.promised(told["limit"])
-                room = None if limit is None else Limit.of(limit, told["limit"]["filter"]).amount
-                stated, unit = canonical(told["limit"]), told["unit"]
-                self.sums[tuple(told["account"])] = [room, Amount(0, 0), told["population"], stated, unit, 0]
+            for opened in body["accounts"]:
+                limit = accounts.promised(opened["limit"])
+                room = None if limit is None else Limit.of(limit, opened["limit"]["filter"]).amount
+                stated, unit = canonical(opened["limit"]), opened["unit"]
+                self.sums[tuple(opened["account"])] = [room, Amount(0, 0), opened["population"], stated, unit, 0]
         elif entry.kind == "limit":
             limit = accounts.promised(body["limit"])
             result = self.sums[tuple(body["account"])]
@@ -73,11 +73,11 @@ class _Books:
 
     def compare(self, result: list[accounts.Account]) -> None:
         """Refuse accounts that are not what the history adds up to."""
-        told = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
+        stored = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
         plain = all((a.checksum, a.sealed) == (0, 0) for a in result if a.kind != "people")
-        if told != self.sums or not plain:
-            wrong = {str(place[1]) for place in set(told) ^ set(self.sums)} or {
-                str(place[1]) for place in told if told[place] != self.sums[place]
+        if stored != self.sums or not plain:
+            wrong = {str(place[1]) for place in set(stored) ^ set(self.sums)} or {
+                str(place[1]) for place in stored if stored[place] != self.sums[place]
             }
             raise LedgerError(
                 message(
@@ -89,7 +89,7 @@ class _Books:
             )
 
 
-def _check_people(store: Store, ledger: _Books, result: dict[str, accounts.Account]) -> None:
+def _check_people(store: Store, ledger: _Replayed, result: dict[str, accounts.Account]) -> None:
     key = store.secret.people
     for population, (seq, seal) in ledger.seals.items():
         total = people.total(store, key, population)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from books import check, shown, spent
+from ledger_state import check, shown, spent
 from throwaway import Server
 from work import COST, PEOPLE, opened, workers
 
@@ -71,8 +71,8 @@ def test_the_server_is_killed(server: Server, postgresql: str, tmp_path: Path) -
     """The same objects go on when it is back."""
     created(postgresql)
     log = tmp_path / "log"
-    with workers(2, "persist", place=postgresql, log=str(log)) as crowd:
-        for worker in crowd:
+    with workers(2, "persist", place=postgresql, log=str(log)) as processes:
+        for worker in processes:
             worker.tell()
         for _ in range(3):
             seen = len(shown(log))
@@ -81,9 +81,9 @@ def test_the_server_is_killed(server: Server, postgresql: str, tmp_path: Path) -
             server.kill()
             time.sleep(0.05)
             server.start()
-        for worker in crowd:
+        for worker in processes:
             worker.tell()
-        for worker in crowd:
+        for worker in processes:
             errors = worker.says()
             assert errors
             assert all(error.startswith("ledger: expected a ledger that ") for error in errors)

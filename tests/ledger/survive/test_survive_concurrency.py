@@ -7,10 +7,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from books import spent
+from ledger_state import spent
 from work import PEOPLE, SECRET, charged, opened, together, workers
 
 import dither as dp
+from support import refuses
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +104,7 @@ def test_one_thread_in_trouble_troubles_no_other(ledger: dp.ledger.Ledger) -> No
 
     def fail() -> None:
         while not stop.is_set():
-            with pytest.raises(dp.LedgerError), ledger._store.transaction():
+            with refuses(dp.LedgerError), ledger._store.transaction():
                 ledger._store._driver().execute("SELECT no_such_column FROM dither_entry")
 
     def work() -> None:

@@ -208,8 +208,8 @@ def read_only_folder(monkeypatch):
 
 
 def test_nothing_is_charged_where_the_receipt_cannot_be_kept(visits, dither, read_only_folder):
-    Path("books").mkdir()
-    draft = visits.read_text(encoding="utf-8").replace('"visits.ledger"', '"books/visits.ledger"')
+    Path("ledgers").mkdir()
+    draft = visits.read_text(encoding="utf-8").replace('"visits.ledger"', '"ledgers/visits.ledger"')
     visits.write_text(draft, encoding="utf-8")
     assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0
     spent = dither("budget", visits)[1]
@@ -222,9 +222,9 @@ def test_nothing_is_charged_where_the_receipt_cannot_be_kept(visits, dither, rea
     assert dither("budget", visits) == (0, spent, "")
     for command in (("explain", visits, COUNT, "--epsilon", "1"), ("check", visits)):
         assert dither(*command)[0] == 0
-    visits.write_text('receipt = "books/last"\n' + draft, encoding="utf-8")
+    visits.write_text('receipt = "ledgers/last"\n' + draft, encoding="utf-8")
     assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
-    assert Path("books", "last").exists()
+    assert Path("ledgers", "last").exists()
 
 
 def test_a_first_question_says_that_the_folder_of_the_ledger_cannot_be_written(visits, dither, read_only_folder):

@@ -1,0 +1,71 @@
+"""The scripts that measure and that try versions: what they would do, without doing it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+versions = load("try_versions")
+
+
+def test_every_requirement_has_a_lower_bound_which_is_the_lowest_version_tried():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    stated = {requirement.name: requirement.lowest for requirement in versions.requirements(project, ("test",))}
+    pins = versions.constraints("3.11", lowest=True)
+    assert len(pins) == len(stated) > 15
+    for pin in pins:
+        name, _, version = pin.partition("==")
+        assert stated[name.partition("[")[0]] == version
+
+
+def test_a_python_without_wheels_of_the_lowest_version_gets_the_first_that_has_them():
+    pins = dict(pin.split("==") for pin in versions.constraints("3.13", lowest=True))
+    assert versions.as_numbers(pins["numpy"]) >= (2, 1)
+    assert pins["duckdb"] == dict(pin.split("==") for pin in versions.constraints("3.11", lowest=True))["duckdb"]
+
+
+def test_newest_versions_are_left_open():
+    assert all("==" not in pin for pin in versions.constraints("3.12", lowest=False))
+
+
+def test_a_requirement_without_a_lower_bound_is_refused():
+    with pytest.raises(SystemExit, match="lower bound"):
+        versions.Requirement.read("numpy")
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 1), (("--available",), 0)])
+def test_a_missing_interpreter_is_named(more, status, monkeypatch, capsys):
+    monkeypatch.setattr(versions, "interpreter", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["try_versions.py", "--python", "3.12", "--newest", *more])
+    assert versions.main() == status
+    assert "Python 3.12, newest dependencies: not tried: no such interpreter" in capsys.readouterr().out
+
+
+def test_this_interpreter_is_found_or_is_not_on_the_path():
+    executable = versions.interpreter(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert executable is None or Path(executable).exists()
+    assert versions.interpreter("2.99") is None
+
+
+def test_lines_of_a_charge_are_measured(monkeypatch, capsys):
+    cost = load("charge_cost")
+    monkeypatch.setattr(cost, "ROUNDS", 1)
+    monkeypatch.setattr(sys, "argv", ["charge_cost.py"])
+    cost.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["bare", "statements", "charge"]

@@ -19,7 +19,7 @@ from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
-from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
+from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
@@ -88,7 +88,7 @@ class Exponential(Selection):
         1
         """
         words, read = resolve(source), read_scores(scores)
-        index: int = mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, words, self.rate, exact_score=read.exact), words)
         return index
 
     @spends

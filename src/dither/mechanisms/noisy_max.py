@@ -18,7 +18,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
-from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
+from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
 _TABLE = 1 << 20
 
@@ -80,7 +80,7 @@ class NoisyMax(Selection):
         """
         words, read = resolve(source), read_scores(scores)
         law = _LAWS[self.noise]
-        index: int = mark(first_to_ring(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
         return index
 
     @spends

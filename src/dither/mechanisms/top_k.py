@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from dither import arguments
 from dither.accounting import Event
@@ -17,7 +18,7 @@ from dither.exact import down, square_root
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
-from dither.randomness import Source, largest_keys, mark, resolve
+from dither.randomness import Source, mark, noisy_top_k, resolve
 
 _BITS = 96
 
@@ -97,9 +98,9 @@ class TopK:
             raise InvalidArgument(
                 message("scores", f"at least k = {self.k} candidates", f"{read.floats.size}", "ask for fewer")
             )
-        if int((read.floats > -math.inf).sum()) < self.k:
+        if np.count_nonzero(read.floats > -np.inf) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
-        result = largest_keys(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
+        result = noisy_top_k(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
         indices: list[int] = mark(result, words)
         return indices
 

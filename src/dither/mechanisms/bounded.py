@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
 from dither.accounting.search import smallest
-from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
 from dither.mechanisms.additive import plain
+from dither.mechanisms.releasing import ReleasesNumbers
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
 
@@ -69,7 +69,7 @@ class TruncatedLaplace:
 
 
 @dataclass(frozen=True)
-class BoundedLaplace:
+class BoundedLaplace(ReleasesNumbers):
     """Release a number in [lower, upper] with density proportional to ``exp(-|v - q| / b)`` there.
 
     *Statement.* If neighbours' answers, after clipping to [lower, upper], differ by at most ``sensitivity <=
@@ -207,8 +207,7 @@ class BoundedLaplace:
         )
         return up(pure_delta(own, at))
 
-    @spends
-    def release(self, value: Any, *, source: Source | None = None) -> Any:
+    def _release(self, value: Any, source: Source | None) -> Any:
         """A value inside the limits, near ``value``; an int for an int."""
         words = resolve(source)
 

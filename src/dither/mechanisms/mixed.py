@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dither import arguments
 from dither.accounting import Event, gaussian_delta
-from dither.budget_hooks import covered, spends
+from dither.budget_hooks import covered
 from dither.errors import NotPrivate, message
 from dither.exact import exactly, pi, square_root, up
 from dither.guarantees import ApproxDP, PureDP
@@ -16,13 +18,14 @@ from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.noise import Noise
+from dither.mechanisms.releasing import ReleasesNumbers
 from dither.randomness import Source
 
 _BITS = 96
 
 
 @dataclass(frozen=True)
-class MixedNoise:
+class MixedNoise(ReleasesNumbers):
     """Release with Laplace or exactly calibrated Gaussian noise, the one with the smaller variance.
 
     *Statement.* The release is (epsilon, delta)-DP; epsilon-DP when Laplace noise is chosen.
@@ -62,7 +65,7 @@ class MixedNoise:
             self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta
         )
         if arguments.whole(self.coordinates, "coordinates") == 1:
-            smaller = laplace.variance <= gaussian.variance  # type: ignore[operator]
+            smaller = np.less_equal(laplace.variance, gaussian.variance)
         else:
             smaller = laplace.error(coordinates=self.coordinates, integer=False) <= gaussian.error(
                 coordinates=self.coordinates, integer=False
@@ -151,7 +154,5 @@ class MixedNoise:
         """The smallest delta at this epsilon for the noise that is used."""
         return self.mechanism.privacy_curve(epsilon)
 
-    @spends
-    def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """``value`` with noise; see :meth:`Laplace.release`."""
+    def _release(self, value: Any, source: Source | None) -> Any:
         return covered(self.mechanism.release)(value, source=source)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Pure
-from dither.budget_hooks import covered, spends, watched
+from dither.budget_hooks import covered, observed, spends
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
@@ -75,7 +75,8 @@ class SparseVector:
         rest = total - for_answers - first
         object.__setattr__(self, "threshold_scale", up(part / first))
         object.__setattr__(self, "scale", up((1 if self.monotone else 2) * c * part / rest))
-        object.__setattr__(self, "answer", Laplace(part, for_answers / c) if self.numeric else None)  # type: ignore[arg-type]
+        exact: Any = (part, for_answers / c)  # rationals, which say more than the floats of the annotation
+        object.__setattr__(self, "answer", Laplace(*exact) if self.numeric else None)
 
     @property
     def guarantee(self) -> PureDP:
@@ -141,7 +142,7 @@ class SparseVectorSession(Stateful):
         """The arguments the session was built with, from which the auditor builds another one to compare."""
         return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
-    @watched
+    @observed
     def ask(self, value: Any, *, answer: Any = None) -> Any:
         """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
 

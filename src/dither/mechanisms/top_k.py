@@ -61,7 +61,8 @@ class TopK:
             other = Fraction(square_root(8 * rho / k, _BITS)[0], 1 << _BITS)
             if other > loss:
                 loss, way = other, "zcdp"
-        object.__setattr__(self, "each", Exponential(self.sensitivity, loss, self.monotone))  # type: ignore[arg-type]
+        exact: Any = loss  # a rational, which says more than the float of the annotation
+        object.__setattr__(self, "each", Exponential(self.sensitivity, exact, self.monotone))
         object.__setattr__(self, "accounted_by", way)
 
     @property

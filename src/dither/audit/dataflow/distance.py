@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.outputs.equality import difference
-from dither.budget_hooks import Asked
+from dither.budget_hooks import Request
 from dither.mechanisms import (
     BoundedLaplace,
     Gaussian,
@@ -202,7 +202,7 @@ def _(what: Keys, one: Given, other: Given) -> Moved:
 
 
 @moved.register
-def _(what: Asked, one: Given, other: Given) -> Moved:
+def _(what: Request, one: Given, other: Given) -> Moved:
     """A function that releases from records: they must be neighbours."""
     here, there = (_records(next(iter(item.values()))) for item in (one, other))
     apart, back = sum((Counter(here) - Counter(there)).values()), sum((Counter(there) - Counter(here)).values())

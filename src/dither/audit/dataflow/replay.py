@@ -36,7 +36,7 @@ from dither.accounting import gaussian_delta
 from dither.audit.dataflow.distance import ROUNDING, Moved, Shape, known, moved, one_way
 from dither.audit.outputs.canonical import Raised
 from dither.audit.outputs.equality import difference
-from dither.budget_hooks import Asked, watched_by
+from dither.budget_hooks import Request, observed_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
@@ -187,7 +187,7 @@ class _Raised:
 
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> Any:
-    with watched_by(witness), drawn_from(witness.coins):
+    with observed_by(witness), drawn_from(witness.coins):
         try:
             result = pipeline(_own(x))
             # what is made on demand is made here, where its releases are seen
@@ -248,7 +248,7 @@ class _Seen:
     @property
     def name(self) -> str:
         owner = self.what
-        return owner.name if isinstance(owner, Asked) else f"{type(owner).__name__}.{self.method}"
+        return owner.name if isinstance(owner, Request) else f"{type(owner).__name__}.{self.method}"
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ class _Recorder:
         """Write down the innermost release there is."""
         arguments = _arguments(given) if known(what) else {}
         before = len(self.log)
-        with watched_by(self if isinstance(what, Asked) or not known(what) else None):
+        with observed_by(self if isinstance(what, Request) or not known(what) else None):
             outcome = compute()
         if known(what) and len(self.log) == before:
             session, seed = _place(self.sessions, what), _seed(given)
@@ -307,8 +307,8 @@ class _Player:
         """What was written down for this release, after comparing."""
         place = len(self.releases)
         expected = self._log[place] if place < len(self._log) else None
-        within = isinstance(what, Asked) and not (
-            expected and isinstance(expected.what, Asked) and expected.method == name
+        within = isinstance(what, Request) and not (
+            expected and isinstance(expected.what, Request) and expected.method == name
         )
         if not known(what) or within:
             return compute()  # made of releases that will be seen

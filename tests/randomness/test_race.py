@@ -155,7 +155,7 @@ def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
 
 
 def test_a_clock_far_behind_does_not_hide_another_that_is_less_so() -> None:
-    """The favourite draws Laplace noise near -100, so the winner is one of two that floats hold to be level."""
+    """The favorite draws Laplace noise near -100, so the winner is one of two that floats hold to be level."""
     scores = np.array([0.0, -1000.0, -70.0])
     words = [1 << 63, 1 << 44, 1 << 62]  # noise of -(something huge), 13.2 and 0.7
     source = ScriptedSource([*words, 0, 1 << 47])  # the first U is near 2^-144

@@ -32,7 +32,7 @@ Piece = tuple[float, float, Sequence[float]]
 class ContinuousExponential(Selection):
     """Choose t in [lower, upper] with density proportional to ``exp(epsilon * score(t) / (2 * sensitivity))``.
 
-    *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbours x, y, the
+    *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbors x, y, the
     choice is epsilon-DP. The score is given by pieces ``(start, end, coefficients)``, ``c0 + c1 t + c2 t^2``
     between start and end, that cover the interval.
 

@@ -116,7 +116,7 @@ class ReusableHoldout(Stateful):
         return self.mechanism.limit - self._session.above
 
     def ask(self, question: Question) -> HoldoutAnswer:
-        """The mean of ``question`` over the records, from the training data where that generalises."""
+        """The mean of ``question`` over the records, from the training data where that generalizes."""
         with silenced():
             values = [value for value in _answers(question, self._train) if value is not None]
             fails = len(values) < len(self._train)

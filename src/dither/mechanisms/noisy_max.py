@@ -34,11 +34,11 @@ class NoisyMax(Selection):
     """The index of the largest score after noise of scale ``2 * sensitivity / epsilon`` on each.
 
     *Statement.* epsilon-DP with Gumbel, Laplace or exponential noise; if all scores move in the same direction
-    between neighbours (``monotone=True``: counts when a record is added or removed) half that scale suffices.
+    between neighbors (``monotone=True``: counts when a record is added or removed) half that scale suffices.
     For counts under replacement it does not: ``Lap(1/epsilon)`` there loses almost 2 epsilon.
 
     *Why.* Fix the noise of all candidates but i. Candidate i wins if its noise exceeds some r. Between
-    neighbours r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
+    neighbors r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
     by a factor of at most e^epsilon (Dwork and Roth 2014, section 3.3; Ding et al. 2021 for one-sided noise).
     Gumbel noise gives exactly the exponential mechanism, exponential noise exactly permute-and-flip.
 

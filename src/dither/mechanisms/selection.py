@@ -107,7 +107,7 @@ class Selection:
     """Base of the mechanisms that choose one of many candidates by their scores.
 
     ``sensitivity`` is how far one person can move any one score. ``monotone=True`` is allowed where between any two
-    neighbours all scores move in the same direction, as counts do when a record is added or removed: half the noise.
+    neighbors all scores move in the same direction, as counts do when a record is added or removed: half the noise.
     """
 
     sensitivity: float

@@ -55,15 +55,15 @@ class TopK:
 
     def __post_init__(self) -> None:
         k, total = arguments.whole(self.k, "k"), arguments.epsilon(self.epsilon)
-        loss, way = total / k, "pure"
+        epsilon, accounting = total / k, "pure"
         if self.delta is not None:
             rho = _largest_rho(total, arguments.delta(self.delta))
             other = Fraction(square_root(8 * rho / k, _BITS)[0], 1 << _BITS)
-            if other > loss:
-                loss, way = other, "zcdp"
-        exact: Any = loss  # a rational, which says more than the float of the annotation
+            if other > epsilon:
+                epsilon, accounting = other, "zcdp"
+        exact: Any = epsilon  # a rational, which says more than the float of the annotation
         object.__setattr__(self, "each", Exponential(self.sensitivity, exact, self.monotone))
-        object.__setattr__(self, "accounted_by", way)
+        object.__setattr__(self, "accounted_by", accounting)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:

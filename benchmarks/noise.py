@@ -48,10 +48,10 @@ DRAWS = 10**6
 SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
 CALLS = 5_000
 KINDS: dict[str, type[np.generic]] = {"integers": np.int64, "floats": np.float64}
-SIGMA_PER_SENSITIVITY = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6).sigma
+SIGMA_PER_SENSITIVITY = dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6).noise.scales[0]
 
 laplace = dp.Laplace(sensitivity=SCALE, epsilon=1)
-gaussian = dp.Gaussian(sensitivity=SCALE / SIGMA_PER_SENSITIVITY, epsilon=1, delta=1e-6)  # type: ignore[operator]
+gaussian = dp.Gaussian(sensitivity=SCALE / SIGMA_PER_SENSITIVITY, epsilon=1, delta=1e-6)
 gaussian_zcdp = dp.Gaussian(sensitivity=SCALE, rho=0.5)
 unsafe = np.random.default_rng()
 

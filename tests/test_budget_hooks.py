@@ -12,7 +12,7 @@ import pytest
 
 import dither as dp
 from dither import mechanisms
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.randomness import SeededSource
 
 X = np.linspace(0.0, 1.0, 51)
@@ -78,7 +78,7 @@ RELEASES = {
 def test_a_release_is_charged_once_at_its_guarantee(name):
     release, cost = RELEASES[name]
     books = Books()
-    with kept_by(books):
+    with charging_to(books):
         release()
     assert len(books.costs) == 1
     assert cost is None or books.costs[0] == cost
@@ -90,7 +90,7 @@ def test_a_release_is_charged_once_at_its_guarantee(name):
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_seeded_source_is_told(name):
     books = Books()
-    with kept_by(books):
+    with charging_to(books):
         RELEASES[name][0](source=SeededSource(1))
     assert books.private == [False]
 
@@ -101,7 +101,7 @@ def test_whoever_refuses_is_asked_before_anything_is_drawn(name):
         def spend(self, what, compute, *, private):
             raise dp.BudgetExceeded("no")
 
-    with kept_by(Refuses()), pytest.raises(dp.BudgetExceeded):
+    with charging_to(Refuses()), pytest.raises(dp.BudgetExceeded):
         RELEASES[name][0]()
 
 
@@ -115,7 +115,7 @@ def test_every_public_mechanism_with_a_release_is_listed():
 
 def test_mechanisms_made_of_others_are_charged_once():
     books = Books()
-    with kept_by(books):
+    with charging_to(books):
         dp.SmoothNoise(kind="cauchy", epsilon=1).release(0.5, 0.01, width=1.0)
         dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=0.1).release(0.5, 100)
     assert books.costs[0] == dp.PureDP(1)
@@ -131,7 +131,7 @@ def test_another_thread_keeps_its_own_books_and_a_task_inherits_them():
     async def task() -> None:
         LAPLACE.release(1)
 
-    with kept_by(books):
+    with charging_to(books):
         worker = threading.Thread(target=elsewhere)
         worker.start()
         worker.join()
@@ -246,7 +246,7 @@ TAKES_DATA = {
 @pytest.mark.parametrize("name", TAKES_DATA)
 def test_a_release_by_the_data_themselves_is_charged(name, kind):
     books, calls = Books(), Caller()
-    with kept_by(books), contextlib.suppress(dp.DitherError):
+    with charging_to(books), contextlib.suppress(dp.DitherError):
         TAKES_DATA[name](getattr(calls, kind)())
     inner = books.costs.count(INNER.guarantee)
     assert inner == calls.ran or (kind == "mapped" and inner in (0, calls.ran))
@@ -265,7 +265,7 @@ TAKES_FUNCTIONS = {
 @pytest.mark.parametrize("name", TAKES_FUNCTIONS)
 def test_a_release_by_a_function_of_the_users_is_charged(name):
     books, calls = Books(), Caller()
-    with kept_by(books), contextlib.suppress(dp.DitherError):
+    with charging_to(books), contextlib.suppress(dp.DitherError):
         TAKES_FUNCTIONS[name](calls.release)
     assert 0 < calls.ran == books.costs.count(INNER.guarantee)
 
@@ -273,7 +273,7 @@ def test_a_release_by_a_function_of_the_users_is_charged(name):
 @pytest.mark.parametrize("together", [False, True])
 def test_a_release_by_a_model_or_a_loss_is_charged(together):
     books, calls = Books(), Caller()
-    with kept_by(books):
+    with charging_to(books):
         models = [Model(calls), Model(calls)]
         dp.learn.select_model(models, X[:, None], X, epsilon=1, within=1.0, public=True, together=together)
     assert 0 < calls.ran == books.costs.count(INNER.guarantee)
@@ -282,7 +282,7 @@ def test_a_release_by_a_model_or_a_loss_is_charged(together):
 
 def test_a_mechanism_itself_as_the_function_is_charged():
     books = Books()
-    with kept_by(books):
+    with charging_to(books):
         dp.SampleAndAggregate(INNER.release, 5, (0, 1)).results(X)
     assert books.costs == [INNER.guarantee] * 5
 
@@ -295,6 +295,6 @@ def test_an_epsilon_is_read_once():
             return next(self.said)
 
     books = Books()
-    with kept_by(books):
+    with charging_to(books):
         answer = dp.stats.mean(X, bounds=(0, 1), epsilon=Changing())
     assert books.costs == [answer.guarantee] == [dp.PureDP(0.01)]

@@ -65,8 +65,8 @@ DECIDED = {
     """,
     "randomness": """
         bernoulli bernoulli_exp BLOCK discrete_gaussian discrete_gaussian_one discrete_laplace discrete_laplace_one
-        draw_one drawn_from Exponential first_to_ring geometric Gumbel HeavyTail integer_steps is_secure is_seeded
-        largest_keys Law LazyUniform mark MAX_SCALE MIN_SCALE Normal resolve round_nearest round_nearest_all
+        draw_one drawn_from Exponential exponential_race geometric Gumbel HeavyTail integer_steps is_secure is_seeded
+        noisy_top_k Law LazyUniform mark MAX_SCALE MIN_SCALE Normal resolve round_nearest round_nearest_all
         SeededSource Source spacing SPLIT_SCALE Staircase Student SYSTEM SystemSource trial trials truncated_tail
         uniform_integer uniform_integers Variate
     """,

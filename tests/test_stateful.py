@@ -52,6 +52,7 @@ ELSEWHERE = {
     "Secret": "a key on disk, read when asked for",
     "Store": "a connection: what was spent is in the database",
     "LazyUniform": "one draw, inside a release",
+    "_Contest": "lives as long as one call",
     "KeyStream": "starts anew after a fork, and SystemSource does not let it be copied",
     "Engine": "a connection to the data",
     "Duck": "a connection to the data",

@@ -1,17 +1,17 @@
-"""How a release tells whoever keeps the books, without knowing them.
+"""How a release reports its cost to whoever charges for it, without knowing them.
 
-A mechanism marks what it releases with :func:`spends`. Outside of any books that does nothing. Inside
-``with ledger.scope(...)`` the keeper of the books gets the mechanism and the computation, charges, and only then
-computes. A release made of other releases is charged once: dither calls those it is made of through :func:`covered`,
-since its guarantee covers them. The keeper stays in place all the while, so that a release by code of the user's which
-runs inside (an iterator that yields the data, a function, an object's ``__float__``) is charged like any other.
+A mechanism marks what it releases with :func:`spends`. Without a budget in force that does nothing. Inside ``with
+ledger.scope(...)`` the spender gets the mechanism and the computation, charges, and only then computes. A release made
+of other releases is charged once: dither calls its parts through :func:`covered`, since its guarantee covers them. The
+spender stays in force all the while, so that a release by code of the user's which runs inside (an iterator that yields
+the data, a function, an object's ``__float__``) is charged like any other.
 
-The keeper is found through a context variable: it holds for the thread or task that opened the scope, and for
-tasks started from it; a new thread starts without it.
+The spender is held in a context variable: it is in force for the thread or task that opened the scope, and for tasks
+started from it; a new thread starts without it.
 
-A *witness* (:func:`watched_by`) is found the same way, and sees every release, also those inside of others: who asks,
-for what, with which arguments. The auditor is one. What is not paid for by itself but must be seen is marked with
-:func:`watched`.
+An *observer* (:func:`observed_by`) is held in the same way, and sees every release, also those inside of others: what
+releases, by which function, with which arguments. The auditor is one. What is not charged by itself but must be seen is
+marked with :func:`observed`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.randomness import is_secure
@@ -32,49 +32,49 @@ R = TypeVar("R")
 
 
 class Spender(Protocol):
-    """Whoever keeps the books: charges for the release of ``what``, then computes it."""
+    """Charges for the release of ``what``, then computes it."""
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
         """Charge what ``what.guarantee`` says, then return ``compute()``."""
 
 
-class Witness(Protocol):
-    """Whoever looks on: told what releases, by which function, from which arguments, and how."""
+class Observer(Protocol):
+    """Sees what releases, by which function, from which arguments, and how."""
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Return ``compute()``, or what it would have returned."""
 
 
-# both in one variable, and None where there is neither: a release looks once
-_PRESENT: ContextVar[tuple[Spender | None, Witness | None] | None] = ContextVar("dither_present", default=None)
+# both in one variable, and None where there is neither, so that a release looks once
+_IN_FORCE: ContextVar[tuple[Spender | None, Observer | None] | None] = ContextVar("dither_in_force", default=None)
 
 
 @contextmanager
-def _present(spender: Spender | None, witness: Witness | None) -> Iterator[None]:
-    token = _PRESENT.set(None if spender is None and witness is None else (spender, witness))
+def _put_in_force(spender: Spender | None, observer: Observer | None) -> Iterator[None]:
+    token = _IN_FORCE.set(None if spender is None and observer is None else (spender, observer))
     try:
         yield
     finally:
-        _PRESENT.reset(token)
+        _IN_FORCE.reset(token)
 
 
-def kept_by(spender: Spender | None) -> AbstractContextManager[None]:
-    """Every release inside is reported to ``spender``; with None, to nobody."""
-    return _present(spender, (_PRESENT.get() or (None, None))[1])
+def charging_to(spender: Spender | None) -> AbstractContextManager[None]:
+    """Every release inside is charged by ``spender``; with None, by nobody."""
+    return _put_in_force(spender, (_IN_FORCE.get() or (None, None))[1])
 
 
-def keeper() -> Spender | None:
-    """Whoever is told of the next release; None outside of any block."""
-    return (_PRESENT.get() or (None, None))[0]
+def current_spender() -> Spender | None:
+    """The spender that will charge the next release; None outside of any block."""
+    return (_IN_FORCE.get() or (None, None))[0]
 
 
-def watched_by(witness: Witness | None) -> AbstractContextManager[None]:
-    """Every release inside is shown to ``witness``; with None, to nobody."""
-    return _present((_PRESENT.get() or (None, None))[0], witness)
+def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
+    """Every release inside is shown to ``observer``; with None, to nobody."""
+    return _put_in_force((_IN_FORCE.get() or (None, None))[0], observer)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A release by a function: its name, and what its arguments say it costs."""
 
     name: str
@@ -86,7 +86,7 @@ def spends(method: Callable[P, R]) -> Callable[P, R]:
     return _reported(method, _owner, paid=True)
 
 
-def watched(method: Callable[P, R]) -> Callable[P, R]:
+def observed(method: Callable[P, R]) -> Callable[P, R]:
     """Mark a method that releases what was paid for elsewhere."""
     return _reported(method, _owner, paid=False)
 
@@ -94,58 +94,67 @@ def watched(method: Callable[P, R]) -> Callable[P, R]:
 def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that releases: what it costs is its ``epsilon`` and, where given, its ``delta``."""
 
-    def asked(given: Mapping[str, Any]) -> Asked:
-        loss, delta = given.get("epsilon"), given.get("delta")
-        cost = PureDP(loss) if delta is None else ApproxDP(loss, delta)  # type: ignore[arg-type]
-        return Asked(function.__name__, cost)
+    def request(given: Mapping[str, Any]) -> Request:
+        epsilon, delta = cast(float, given.get("epsilon")), given.get("delta")
+        cost = PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+        return Request(function.__name__, cost)
 
-    return _reported(function, asked, paid=True)
+    return _reported(function, request, paid=True)
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """A release that is a part of another, whose guarantee covers it: a witness sees it, and nobody is charged.
+    """A release that is a part of another, whose guarantee covers it: a observer sees it, and nobody is charged.
 
     Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it.
     """
     function = getattr(release, "__func__", release)
-    part = getattr(function, "_covered", None)
+    part: Callable[P, R] | None = getattr(function, "covered_part", None)
     if part is None:  # not marked: what it releases is charged
         return release
-    bound: Callable[P, R] = part if function is release else partial(part, release.__self__)  # type: ignore[attr-defined]
-    return bound
+    return part if function is release else partial(part, getattr(release, "__self__"))  # noqa: B009 a bound method
 
 
 def _owner(given: Mapping[str, Any]) -> Any:
     return next(iter(given.values()))
 
 
+class _Marked(Protocol[P, R]):
+    """A function that reports its releases, and the same for a call that another guarantee covers."""
+
+    covered_part: Callable[P, R]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Release."""
+
+
 def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool) -> Callable[P, R]:
-    """The function, reporting ``what`` its arguments say is released: to the keeper of the books, if there is one
-    and it is to be paid for, and to a witness, if there is one."""
+    """The function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is to be
+    paid for, and to an observer, if there is one."""
     signature = inspect.signature(function)
 
     def part(*args: P.args, **kwargs: P.kwargs) -> R:
-        present = _PRESENT.get()
-        if present is None or present[1] is None:
+        in_force = _IN_FORCE.get()
+        if in_force is None or in_force[1] is None:
             return function(*args, **kwargs)
         given = signature.bind(*args, **kwargs).arguments
-        seen: R = present[1].see(what(given), function.__name__, given, lambda: function(*args, **kwargs))
+        seen: R = in_force[1].see(what(given), function.__name__, given, lambda: function(*args, **kwargs))
         return seen
 
     @wraps(function)
     def released(*args: P.args, **kwargs: P.kwargs) -> R:
-        present = _PRESENT.get()
-        if present is None:
+        in_force = _IN_FORCE.get()
+        if in_force is None:
             return function(*args, **kwargs)
-        if present[0] is None or not paid:
+        if in_force[0] is None or not paid:
             return part(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
-        asked, source = what(bound.arguments), bound.arguments.get("source")
-        if isinstance(asked, Asked):  # an object may say another number when it is read again
-            exact = dict(zip(("epsilon", "delta"), asked.guarantee.exact, strict=False))
+        releasing, source = what(bound.arguments), bound.arguments.get("source")
+        if isinstance(releasing, Request):  # an object may say another number when it is read again
+            exact = dict(zip(("epsilon", "delta"), releasing.guarantee.exact, strict=False))
             bound.arguments.update({name: exact[name] for name in exact if bound.arguments.get(name) is not None})
-        answer: R = present[0].spend(asked, lambda: part(*bound.args, **bound.kwargs), private=is_secure(source))
+        answer: R = in_force[0].spend(releasing, lambda: part(*bound.args, **bound.kwargs), private=is_secure(source))
         return answer
 
-    released._covered = part  # type: ignore[attr-defined]
-    return released
+    marked = cast("_Marked[P, R]", released)
+    marked.covered_part = part
+    return marked

@@ -7,20 +7,10 @@ therefore refuse to be copied and pickled, and refuse all use in another process
 
 from __future__ import annotations
 
-import os
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from dither.errors import WrongType, message
-
-_forks = 0
-
-
-def _count_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-os.register_at_fork(after_in_child=_count_fork)
+from dither.forks import process
 
 
 class Stateful:
@@ -40,12 +30,12 @@ class Stateful:
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Remember the process that made it."""
         one = super().__new__(cls)
-        object.__setattr__(one, "_home", (os.getpid(), _forks))
+        object.__setattr__(one, "_home", process())
         return one
 
     def __getattribute__(self, name: str) -> Any:
         """Any attribute, in the process that made it."""
-        if not name.startswith("__") and object.__getattribute__(self, "_home") != (os.getpid(), _forks):
+        if not name.startswith("__") and object.__getattribute__(self, "_home") != process():
             raise _refusal(type(self), "a forked copy of it")
         return object.__getattribute__(self, name)
 

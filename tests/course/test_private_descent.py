@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dither as dp
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.course.private_descent import TheoremSGD, private_bound
 from dither.errors import InvalidArgument, InvalidData
 from dither.learn.gd import Schedule
@@ -151,7 +151,7 @@ def test_only_what_was_asked_for_comes_out_and_is_charged_once():
             return compute()
 
     descent = TheoremSGD(epsilon=0.5, steps=16, clip=1.0, kappa=0.5)
-    with kept_by(Keeper()):
+    with charging_to(Keeper()):
         result = descent.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
     assert result.shape == (1,)
     assert spent == [dp.PureDP(2)]

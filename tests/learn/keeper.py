@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 
 
 def charged(fit):
@@ -14,6 +14,6 @@ def charged(fit):
             spent.append((what.guarantee, private))
             return compute()
 
-    with kept_by(Keeper()):
+    with charging_to(Keeper()):
         fit()
     return spent

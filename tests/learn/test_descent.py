@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 
 import dither as dp
 from dither.accounting import GaussianNoise, PoissonSampled, best_of, zcdp
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.learn.descent import (
     GRADIENT_SENSITIVITY,
@@ -199,7 +199,7 @@ def test_a_ledger_scope_is_charged_once():
             spent.append((what.guarantee, private))
             return compute()
 
-    with kept_by(Keeper()):
+    with charging_to(Keeper()):
         created.run(Squared(), np.ones((5, 1)), np.ones(5), start=0.0)
     assert spent == [(dp.ZCDP(Fraction(10, 18)), True)]
 

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.learn.budget import GaussianBudget
 from dither.learn.kmeans import KMeans, _normal_centres, private_centers, squared_distances
@@ -159,7 +159,7 @@ def test_data_are_refused_before_anything_is_charged(X):
         def spend(self, what, compute, *, private):
             raise AssertionError("charged")
 
-    with kept_by(Keeper()), pytest.raises(ValueError) as refused:
+    with charging_to(Keeper()), pytest.raises(ValueError) as refused:
         model().fit(X)
     assert "secret" not in str(refused.value)
 

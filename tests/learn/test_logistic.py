@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.learn.logistic import LogisticRegression
 from dither.randomness import SeededSource
@@ -122,7 +122,7 @@ def test_nothing_is_charged_for_what_is_refused():
         def spend(self, what, compute, *, private):
             raise AssertionError("charged")
 
-    with kept_by(Keeper()):
+    with charging_to(Keeper()):
         for X, y in ((np.full((5, 3), 1j), np.zeros(5)), (ROWS[:5], np.zeros(4))):
             with pytest.raises(InvalidData, match=r"real|as many"):
                 model().fit(X, y)

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dither as dp
 from dither.accounting import best_of
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.learn.budget import GaussianBudget
 from dither.learn.naive_bayes import GaussianNB, moments
@@ -179,7 +179,7 @@ def test_data_are_refused_before_anything_is_charged(X, y):
         def spend(self, what, compute, *, private):
             raise AssertionError("charged")
 
-    with kept_by(Keeper()), pytest.raises(ValueError) as refused:
+    with charging_to(Keeper()), pytest.raises(ValueError) as refused:
         model().fit(X, y)
     assert "secret" not in str(refused.value)
 

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dither as dp
 from dither.audit import replay
-from dither.budget_hooks import kept_by
+from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.learn import GaussianNB, LogisticRegression, StandardScaler, inputs
 from dither.learn.selection import _STEPS, _scores, _steps, select_model
@@ -209,7 +209,7 @@ def test_a_ledger_is_charged_once_and_first(tmp_path):
             asked.append(what.guarantee)
             return compute()
 
-    with kept_by(Keeper()):
+    with charging_to(Keeper()):
         select_model([Watched(0), Always(1)], ROWS, LABELS, epsilon=1, public=True)
     assert asked[0] == dp.PureDP(1)
     assert asked.count(dp.PureDP(1)) == 1

@@ -1,4 +1,4 @@
-"""Exact laws of the mechanisms that choose, in mpmath, and small datasets with all their neighbours."""
+"""Exact laws of the mechanisms that choose, in mpmath, and small datasets with all their neighbors."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def datasets(records: int, categories: int) -> Iterator[Counts]:
         yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
 
 
-def neighbouring_counts(neighbors: Any, records: int, categories: int) -> Iterator[tuple[Counts, Counts]]:
+def neighboring_counts(neighbors: Any, records: int, categories: int) -> Iterator[tuple[Counts, Counts]]:
     """All pairs of tables of so many records (or one more) in so many categories that differ in one person."""
     for n in range(records + 1):
         for x in datasets(n, categories):
@@ -120,4 +120,4 @@ def frequencies(draws: list[int], size: int) -> NDArray[np.int64]:
     return np.bincount(np.asarray(draws, dtype=np.int64), minlength=size)
 
 
-__all__ = ["LAWS", "AddRemove", "ReplaceOne", "datasets", "frequencies", "neighbouring_counts", "worst_loss"]
+__all__ = ["LAWS", "AddRemove", "ReplaceOne", "datasets", "frequencies", "neighboring_counts", "worst_loss"]

@@ -7,7 +7,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from choices import frequencies, neighbouring_counts, softmax
+from choices import frequencies, neighboring_counts, softmax
 from divergence import hockey_stick, number, refusal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def test_draws_follow_the_law_and_no_other() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
 def test_the_curve_dominates_every_pair_of_tables(neighbors: Any, epsilon: float) -> None:
     m = Exponential.for_counts(epsilon, neighbors)
-    for x, y in neighbouring_counts(neighbors, 4, 3):
+    for x, y in neighboring_counts(neighbors, 4, 3):
         p, q = (dict(enumerate(softmax(t, m.rate))) for t in (x, y))
         for at in (0, epsilon / 3, epsilon * 0.9):
             assert hockey_stick(p, q, at) <= number(m.privacy_curve(at))

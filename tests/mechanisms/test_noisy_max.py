@@ -7,7 +7,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from choices import LAWS, frequencies, neighbouring_counts, worst_loss
+from choices import LAWS, frequencies, neighboring_counts, worst_loss
 from divergence import number
 
 from dither import AddRemove, Exponential, NoisyMax, PermuteAndFlip, PureDP, ReplaceOne
@@ -107,7 +107,7 @@ def test_draws_follow_the_probabilities(noise: Any, scores: Any) -> None:
 @pytest.mark.parametrize(("records", "categories"), [(4, 2), (4, 3), (3, 4)])
 def test_counts_are_private_by_enumeration(neighbors: Any, noise: Any, records: int, categories: int) -> None:
     m = NoisyMax.for_counts(1, neighbors, noise=noise)
-    loss = worst_loss(LAWS[noise], m.rate, neighbouring_counts(neighbors, records, categories))
+    loss = worst_loss(LAWS[noise], m.rate, neighboring_counts(neighbors, records, categories))
     assert loss <= 1 + mp.mpf("1e-12")
     assert loss > 0.5
     assert m.guarantee == PureDP(1)
@@ -116,7 +116,7 @@ def test_counts_are_private_by_enumeration(neighbors: Any, noise: Any, records: 
 def test_the_library_enumerates_to_the_same_losses() -> None:
     for neighbors in (AddRemove, ReplaceOne):
         for m in (Exponential.for_counts(1, neighbors), NoisyMax.for_counts(1, neighbors, noise="laplace")):
-            for x, y in neighbouring_counts(neighbors, 4, 3):
+            for x, y in neighboring_counts(neighbors, 4, 3):
                 p, q = m.probabilities(x), m.probabilities(y)
                 assert np.abs(np.log(p / q)).max() <= 1 + 1e-12
 

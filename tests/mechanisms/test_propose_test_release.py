@@ -1,4 +1,4 @@
-"""Propose-test-release: the inequality itself, over all neighbouring distances, from the law of the noisy distance."""
+"""Propose-test-release: the inequality itself, over all neighboring distances, from the law of the noisy distance."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_chance_is_the_law(epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
-def test_the_inequality_over_all_neighbouring_distances(epsilon: float, delta: float) -> None:
+def test_the_inequality_over_all_neighboring_distances(epsilon: float, delta: float) -> None:
     m = ProposeTestRelease(1, epsilon, delta)
     last = 2 * m.threshold + 20 if m.threshold < 50 else m.threshold + 25
     chances = {d: answered(m, d) for d in range(last + 1)}

@@ -99,7 +99,7 @@ def test_scores_of_every_kind_are_read() -> None:
     for scores in [*same, pd.Series([1, 3, 2], index=[5, 6, 7]), pl.Series([1, 3, 2]), np.ma.masked_array([1, 3, 2])]:
         assert np.allclose(Exponential(1, 1).probabilities(scores), Exponential(1, 1).probabilities([-1.0, 1.0, 0.0]))
     assert read_scores([1.5, -math.inf]).exact is None
-    assert read_scores([False, True]).floats.tolist() == [-1, 0]
+    assert read_scores([False, True]).floats.tolist() == [0, 1]
     big = read_scores(np.array([2**63 - 1, -(2**63)]))
     assert big.exact is not None
     assert big.exact(1) == -(2**64 - 1)

@@ -189,7 +189,7 @@ def normal_density(scale: float) -> Any:
 
 
 def test_noise_of_the_local_sensitivity_is_caught_on_the_pair() -> None:
-    """Both medians are 0; noise of the local sensitivity is none for one table and large for its neighbour."""
+    """Both medians are 0; noise of the local sensitivity is none for one table and large for its neighbor."""
     local = [sensitivity.local_median(x, (0, TOP)) for x in (TIED, FREE)]
     assert local == [0.0, TOP]
     rng = np.random.default_rng(3)

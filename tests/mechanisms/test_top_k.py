@@ -8,7 +8,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from choices import frequencies, neighbouring_counts
+from choices import frequencies, neighboring_counts
 from divergence import budget, hockey_stick, number, refusal
 
 from dither import AddRemove, ApproxDP, PureDP, ReplaceOne, TopK
@@ -35,7 +35,7 @@ def test_private_by_enumeration(neighbors: Any, d: int, k: int) -> None:
     m = TopK(k, 1, 1, monotone=neighbors is AddRemove)
     laws: dict[Any, Any] = {}
     worst = mp.mpf(0)
-    for x, y in neighbouring_counts(neighbors, 3, d):
+    for x, y in neighboring_counts(neighbors, 3, d):
         for t in (x, y):
             if t not in laws:
                 laws[t] = peeling(t, m.each.rate, k)

@@ -105,7 +105,7 @@ def same_histogram(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("x", "neighbor"), [(0.0, 1.0), (0.0, 0.1 + 0.2), (1e-30, 0.7)])
-def test_trailing_bits_do_not_tell_neighbours_apart(x: float, neighbor: float) -> None:
+def test_trailing_bits_do_not_tell_neighbors_apart(x: float, neighbor: float) -> None:
     count, scale = 200_000, 8.0
     ours = [lowest_bit(release(value, LAPLACE, scale, count)) for value in (x, neighbor)]
     assert same_histogram(*ours) > FALSE_ALARM

@@ -125,7 +125,7 @@ def test_large_scales_follow_the_law_down_to_the_last_bits(name: str, scale: flo
     sample = sampler(scale, count, SYSTEM)
     assert_distribution(sample, cdf_for, scale)
     if count == 10**6:
-        assert_uniform(sample & 15, 16)  # the law changes by less than 1e-5 over sixteen neighbours
+        assert_uniform(sample & 15, 16)  # the law changes by less than 1e-5 over sixteen neighbors
         lost = np.bincount(sample & ~1 & 15, minlength=16)
         assert surprise(lost, np.full(16, 1 / 16)) < 1e-9, "the test cannot see a lost bit"
 

@@ -1,4 +1,4 @@
-"""Who rings first: frequencies against exact weights, and near ties against exact arithmetic."""
+"""The noisy maximum: frequencies against exact weights, and near ties against exact arithmetic."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, first_to_ring
+from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race
 from dither.randomness.lattice import CHUNK
-from dither.randomness.race import Variate, largest_keys
+from dither.randomness.race import Variate, noisy_top_k
 from support import FALSE_ALARM, ScriptedSource, label, real, surprise
 
 TRIALS = 10_000
@@ -46,7 +46,7 @@ def test_frequencies_are_the_weights(scores: list[float], factor: Fraction, coun
     slow = max(abs(s) for s in scores if s > -np.inf) > 1e12
     trials = 2000 if slow else TRIALS
     array, many = np.array(scores), None if counts is None else np.array(counts)
-    wins = np.bincount([first_to_ring(array, SYSTEM, factor, many) for _ in range(trials)], minlength=len(scores))
+    wins = np.bincount([exponential_race(array, SYSTEM, factor, many) for _ in range(trials)], minlength=len(scores))
     exact = weights(scores, factor, counts)
     assert surprise(wins, exact) > FALSE_ALARM
     if np.sort(exact)[-2] > 0.05:
@@ -59,15 +59,15 @@ def test_the_best_is_found_in_any_chunk(size: int) -> None:
     for place in (0, CHUNK - 2, size - 1):
         scores = np.zeros(size)
         scores[place] = 1000.0
-        assert first_to_ring(scores, SYSTEM) == place
+        assert exponential_race(scores, SYSTEM) == place
         counts = np.zeros(size, dtype=np.int64)
         counts[place] = 1
-        assert first_to_ring(np.zeros(size), SYSTEM, counts=counts) == place
+        assert exponential_race(np.zeros(size), SYSTEM, counts=counts) == place
 
 
 def test_many_equal_clocks_share_evenly() -> None:
     scores = np.zeros(64)
-    wins = np.bincount([first_to_ring(scores, SYSTEM) for _ in range(TRIALS)], minlength=64)
+    wins = np.bincount([exponential_race(scores, SYSTEM) for _ in range(TRIALS)], minlength=64)
     assert surprise(wins, np.full(64, 1 / 64)) > FALSE_ALARM
     assert surprise(wins, np.repeat([0.5, 1.5], 32) / 64) < FALSE_ALARM
 
@@ -97,7 +97,7 @@ def test_near_ties_are_decided_exactly(gap: float, factor: Fraction, count: int,
             for a, b in zip(tail, other[1:], strict=True):
                 script += [a, b]
             source = ScriptedSource(script)
-            winner = first_to_ring(np.array([0.0, gap]), source, factor, np.array([1, count]))
+            winner = exponential_race(np.array([0.0, gap]), source, factor, np.array([1, count]))
             # the Gumbel value falls with U: a larger U rings later
             assert winner == (0 if later else 1)
             assert source.used == 2 + 2 * extra
@@ -113,7 +113,7 @@ def _spell(words: list[int]) -> mp.mpf:
 @pytest.mark.parametrize("words", [(0, 2**63 - 1), (2**63 - 1, 0), (0, 0), (2**63 - 1, 2**63 - 1), (1, 5)])
 def test_the_first_and_the_last_words(words: tuple[int, int]) -> None:
     script = [*words, *SeededSource(3).words(8).tolist()]
-    winner = first_to_ring(np.array([0.0, 0.0]), ScriptedSource(script))
+    winner = exponential_race(np.array([0.0, 0.0]), ScriptedSource(script))
     if words[0] != words[1]:
         assert winner == int(words[1] < words[0])  # the smaller U has the larger Gumbel value
     else:
@@ -151,15 +151,15 @@ def test_order_holds_far_behind_the_first(scores: list[float], k: int) -> None:
     expected = np.argsort(scores)[::-1][:k].tolist()
     for law in (Gumbel(), Exponential(symmetric=True)):
         for _ in range(100):
-            assert largest_keys(np.array(scores), k, SYSTEM, law=law) == expected
+            assert noisy_top_k(np.array(scores), k, SYSTEM, law=law) == expected
 
 
 def test_a_clock_far_behind_does_not_hide_another_that_is_less_so() -> None:
-    """The favourite draws Laplace noise near -100, so the winner is one of two that floats hold to be level."""
+    """The favorite draws Laplace noise near -100, so the winner is one of two that floats hold to be level."""
     scores = np.array([0.0, -1000.0, -70.0])
     words = [1 << 63, 1 << 44, 1 << 62]  # noise of -(something huge), 13.2 and 0.7
     source = ScriptedSource([*words, 0, 1 << 47])  # the first U is near 2^-144
-    assert first_to_ring(scores, source, law=Exponential(symmetric=True)) == 2
+    assert exponential_race(scores, source, law=Exponential(symmetric=True)) == 2
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_the_k_largest_are_drawn_one_after_the_other_by_weight() -> None:
     w = np.exp(scores[:3])
     pairs = [(i, j) for i in range(3) for j in range(3) if i != j]
     exact = np.array([w[i] / w.sum() * w[j] / (w.sum() - w[i]) for i, j in pairs])
-    drawn = [tuple(largest_keys(scores, 2, SYSTEM)) for _ in range(3000)]
+    drawn = [tuple(noisy_top_k(scores, 2, SYSTEM)) for _ in range(3000)]
     wins = np.array([drawn.count(pair) for pair in pairs])
     assert wins.sum() == 3000
     assert surprise(wins, exact) > FALSE_ALARM
@@ -181,14 +181,14 @@ def test_exact_scores_count_where_floats_cannot_hold_them(k: int) -> None:
     # as floats both are 1e17; the second is ahead by 40
     exact = [Fraction(10**17 - 33), Fraction(10**17 + 7)]
     for _ in range(50):
-        assert largest_keys(np.array([1e17, 1e17]), k, SYSTEM, exact_score=exact.__getitem__)[0] == 1
+        assert noisy_top_k(np.array([1e17, 1e17]), k, SYSTEM, exact_score=exact.__getitem__)[0] == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=label)
 def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
     gap = 1.0
-    wins = np.bincount([first_to_ring(np.array([gap, 0.0]), SYSTEM, law=law) for _ in range(TRIALS)], minlength=2)
+    wins = np.bincount([exponential_race(np.array([gap, 0.0]), SYSTEM, law=law) for _ in range(TRIALS)], minlength=2)
     # P(second) = P(X' - X > gap): exp(-g)/2 for exponential, (2 + g) exp(-g) / 4 for Laplace
     second = np.exp(-gap) * ((2 + gap) / 4 if law.symmetric else 0.5)
     assert surprise(wins, np.array([1 - second, second])) > FALSE_ALARM
@@ -199,18 +199,18 @@ def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
 @pytest.mark.parametrize("scores", [[], [np.nan], [0.0, np.inf], [-np.inf], [-np.inf, -np.inf]])
 def test_races_nobody_can_run_are_refused(scores: list[float]) -> None:
     with pytest.raises(InvalidArgument, match="scores"):
-        first_to_ring(np.array(scores), SYSTEM)
+        exponential_race(np.array(scores), SYSTEM)
 
 
 def test_a_race_without_counts_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="scores"):
-        first_to_ring(np.zeros(3), SYSTEM, counts=np.zeros(3, dtype=np.int64))
+        exponential_race(np.zeros(3), SYSTEM, counts=np.zeros(3, dtype=np.int64))
 
 
 def test_every_clock_takes_one_word_whatever_the_scores() -> None:
     used = set()
     for scores in (np.zeros(1000), np.linspace(-500, 500, 1000), np.where(np.arange(1000) % 2, 0.0, -np.inf)):
         source = ScriptedSource(seed=8)
-        first_to_ring(scores, source)
+        exponential_race(scores, source)
         used.add(source.used)
     assert used == {1000}

@@ -76,7 +76,7 @@ def used(data: Data, target: Any, epsilon: float, relation: Any, top: int = TOP,
                 clocks["kept"] = float(gamma)
                 return np.array([True])
 
-            patch.setattr(order, "first_to_ring", ring)
+            patch.setattr(order, "exponential_race", ring)
             patch.setattr(order, "uniform_integer", lambda *_: offset)
             patch.setattr(order, "bernoulli_exp", keep)
             if rare is not None:

@@ -16,7 +16,7 @@ proposals are kept.
 
 *Rounding.* The recursion runs on logarithms in floats. Each of its sums is off by a relative ``eta_j`` at most
 (:func:`rounding`), and everything drawn from it is drawn exactly in proportion to those floats
-(:func:`~dither.randomness.first_to_ring`). So each z has its weight up to a factor exp(+-eta), eta the sum, the
+(:func:`~dither.randomness.exponential_race`). So each z has its weight up to a factor exp(+-eta), eta the sum, the
 ratio of two probabilities up to exp(4 eta), and the mechanism is run at epsilon - 4 eta.
 """
 
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, message
-from dither.randomness import Source, first_to_ring, geometric, uniform_integers
+from dither.randomness import Source, exponential_race, geometric, uniform_integers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -222,7 +222,7 @@ def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
         low, high = inner.band[j - 1]
         last = min(high, int(path[j]))
         scores = inner.logs[j - 1][: last - low + 1] + weights[int(path[j]) - last : int(path[j]) - low + 1][::-1]
-        path[j - 1] = low + first_to_ring(scores, source)
+        path[j - 1] = low + exponential_race(scores, source)
     return path
 
 
@@ -265,7 +265,7 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     result = blocks(problem, rate, weights)
     uppers = np.array([block.upper for block in result])
     while True:
-        block = result[first_to_ring(uppers, source)]
+        block = result[exponential_race(uppers, source)]
         if block.inner is None:
             threshold = block.start + 1 + int(geometric(1 / rate, 1, source)[0])
             counts = np.bincount(
@@ -275,7 +275,7 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
             path = np.cumsum(counts)
         else:
             steps = np.arange(block.inner.threshold - block.start, dtype=np.float64)
-            threshold = block.start + 1 + first_to_ring(-steps, source, Fraction(rate))
+            threshold = block.start + 1 + exponential_race(-steps, source, Fraction(rate))
             path = draw_path(block.inner, weights, source)
         if problem.score(path) <= threshold:
             return path, spare

@@ -24,7 +24,7 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
-from dither.budget_hooks import keeper, spends
+from dither.budget_hooks import current_spender, spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
@@ -91,7 +91,7 @@ class PrivateEstimator(BaseEstimator):
         self._check_columns(rows.shape[1])
         budget = GaussianBudget(guarantee, neighbors, _words(self.source))
         prepared = self._labels(y, len(rows)) if labelled else ()
-        charged = keeper() is not None
+        charged = current_spender() is not None
 
         def compute() -> Released:
             with _threads(rows.shape[1]):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dither.budget_hooks import Spender, keeper, kept_by
+from dither.budget_hooks import Spender, charging_to, current_spender
 from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.answers import encode
@@ -101,7 +101,7 @@ class Allowance(Stateful):
 
 def refuse_inside() -> None:
     """Refuse to pay where another block pays already."""
-    if keeper() is not None:
+    if current_spender() is not None:
         raise InvalidArgument(
             message(
                 "scope",
@@ -116,7 +116,7 @@ def refuse_inside() -> None:
 def paying(spender: Spender) -> Iterator[None]:
     """Every release inside is paid by this one."""
     refuse_inside()
-    with kept_by(spender):
+    with charging_to(spender):
         yield
 
 

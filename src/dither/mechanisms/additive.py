@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.mechanisms import values
 from dither.mechanisms.noise import Noise
+from dither.mechanisms.releasing import ReleasesNumbers
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import (
     BLOCK,
@@ -37,7 +37,7 @@ from dither.randomness import (
 _MOST_COORDINATES = 10**15
 
 
-class Additive:
+class Additive(ReleasesNumbers):
     """Base of the mechanisms that release ``value + noise``.
 
     Coordinate i gets ``scales[i]`` times a draw from ``laws[i]``, on a lattice of ``steps[i]``. A *joint*
@@ -105,12 +105,7 @@ class Additive:
     def _unit_variance(self, law: Any) -> float:
         raise AssertionError("each mechanism knows the variance of its standard law")
 
-    @spends
-    def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and
-        the like for lists, arrays and pandas or polars Series, which count as one vector with the sensitivity
-        of the mechanism.
-        """
+    def _release(self, value: Any, source: Source | None) -> Any:
         words = resolve(source)
         return values.release(
             value, words, lambda x: self._release_one(x, words), lambda xs: self._release_many(xs, words)
@@ -126,8 +121,9 @@ class Additive:
             raise self._wrong_length(len(xs))
         if self._joint and not isinstance(xs, list):
             if xs.dtype.kind == "f":
-                return round_nearest_all(xs, self._laws[0], self._scales[0], self._steps[0], source)  # type: ignore[arg-type]
-            return self._noisy_integers(xs, source)  # type: ignore[arg-type]
+                floats = cast("NDArray[np.float64]", xs)
+                return round_nearest_all(floats, self._laws[0], self._scales[0], self._steps[0], source)
+            return self._noisy_integers(cast("NDArray[np.int64]", xs), source)
         numbers: list[Scalar] = xs if isinstance(xs, list) else xs.tolist()
         noisy = [self._noisy(x, 0 if self._joint else i, source) for i, x in enumerate(numbers)]
         return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)

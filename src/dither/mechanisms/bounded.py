@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
-from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
 from dither.mechanisms.additive import plain
+from dither.mechanisms.releasing import ReleasesNumbers
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
 
@@ -69,10 +69,10 @@ class TruncatedLaplace:
 
 
 @dataclass(frozen=True)
-class BoundedLaplace:
+class BoundedLaplace(ReleasesNumbers):
     """Release a number in [lower, upper] with density proportional to ``exp(-|v - q| / b)`` there.
 
-    *Statement.* If neighbours' answers, after clipping to [lower, upper], differ by at most ``sensitivity <=
+    *Statement.* If neighbors' answers, after clipping to [lower, upper], differ by at most ``sensitivity <=
     upper - lower``, the release is (epsilon, delta)-DP (epsilon-DP for delta = 0) when ``b >= sensitivity /
     (epsilon - ln C(b) - ln(1 - delta))``, ``C(b) = C_{l+s} / C_l``, ``C_q = 1 - (exp(-(q-l)/b) + exp(-(u-q)/b))
     / 2`` (Holohan, Antonatos, Braghin and Mac Aonghusa 2018). The smallest such b, a fixed point, is used. The
@@ -112,7 +112,7 @@ class BoundedLaplace:
         width = exactly(self.upper) - exactly(self.lower)
         if width >= 1 << 1000:
             raise InvalidArgument(message("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer"))
-        part, loss = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
+        part, epsilon = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
         if part > width:
             raise InvalidArgument(
                 message(
@@ -128,8 +128,8 @@ class BoundedLaplace:
             extra = Fraction(-log(1 - failure, _BITS)[1], 1 << _BITS)
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain(value))
-        object.__setattr__(self, "_allowed", loss + extra)
-        object.__setattr__(self, "scale", _fixed_point(part, width, loss + extra))
+        object.__setattr__(self, "_allowed", epsilon + extra)
+        object.__setattr__(self, "scale", _fixed_point(part, width, epsilon + extra))
         object.__setattr__(self, "lattice_step", spacing(min(self.scale, float(width))))
 
     @classmethod
@@ -168,8 +168,8 @@ class BoundedLaplace:
     @property
     def event(self) -> Pure | Approximate:
         """For accountants: the guarantee, and no more is known."""
-        loss = arguments.epsilon(self.epsilon)
-        return Approximate(loss, self.delta) if self.delta else Pure(loss)
+        epsilon = arguments.epsilon(self.epsilon)
+        return Approximate(epsilon, self.delta) if self.delta else Pure(epsilon)
 
     @property
     def variance(self) -> float:
@@ -201,13 +201,12 @@ class BoundedLaplace:
         0.0
         """
         at = arguments.epsilon_or_zero(epsilon)
-        own = _loss(
+        total = _loss(
             arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale)
         )
-        return up(pure_delta(own, at))
+        return up(pure_delta(total, at))
 
-    @spends
-    def release(self, value: Any, *, source: Source | None = None) -> Any:
+    def _release(self, value: Any, source: Source | None) -> Any:
         """A value inside the limits, near ``value``; an int for an int."""
         words = resolve(source)
 

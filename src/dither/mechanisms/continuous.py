@@ -18,7 +18,7 @@ from dither.errors import InvalidArgument, InvalidData, message
 from dither.exact import exactly
 from dither.guarantees import PureDP
 from dither.mechanisms.selection import Selection
-from dither.randomness import Source, bernoulli_exp, first_to_ring, mark, resolve, spacing, uniform_integers
+from dither.randomness import Source, bernoulli_exp, exponential_race, mark, resolve, spacing, uniform_integers
 
 _LATTICE_BITS = 30
 _CUTS = 128
@@ -32,7 +32,7 @@ Piece = tuple[float, float, Sequence[float]]
 class ContinuousExponential(Selection):
     """Choose t in [lower, upper] with density proportional to ``exp(epsilon * score(t) / (2 * sensitivity))``.
 
-    *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbours x, y, the
+    *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbors x, y, the
     choice is epsilon-DP. The score is given by pieces ``(start, end, coefficients)``, ``c0 + c1 t + c2 t^2``
     between start and end, that cover the interval.
 
@@ -80,7 +80,8 @@ class ContinuousExponential(Selection):
         scores = np.array([float(max(cell.top - best, -_FAR)) for cell in cells])
         counts = np.array([cell.points for cell in cells], dtype=np.int64)
         while True:
-            chosen = cells[first_to_ring(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top - best)]
+            winner = exponential_race(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top - best)
+            chosen = cells[winner]
             k = chosen.first + int(uniform_integers(chosen.points, 1, words)[0])
             spare = (chosen.top - chosen.score(low + k * step)) * self.rate
             if bool(bernoulli_exp(min(spare, _FAR), 1, words)[0]):

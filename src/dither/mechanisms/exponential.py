@@ -19,7 +19,7 @@ from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.selection import Selection, paired, read_scores
-from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, first_to_ring, mark, resolve
+from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
 
 _BITS = 80
 _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60) shows tails
@@ -29,11 +29,11 @@ _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60
 class Exponential(Selection):
     """Choose y with probability proportional to ``exp(epsilon * score(y) / (2 * sensitivity))``.
 
-    *Statement.* If no score moves by more than ``sensitivity`` between neighbours, the choice is epsilon-DP
+    *Statement.* If no score moves by more than ``sensitivity`` between neighbors, the choice is epsilon-DP
     (McSherry and Talwar 2007). If all scores move in the same direction (``monotone=True``: counts when a
     record is added or removed, never when one is replaced) the 2 drops.
 
-    *Why.* Numerator and normaliser each change by a factor of at most ``exp(epsilon / 2)``; if all scores rise,
+    *Why.* Numerator and normalizer each change by a factor of at most ``exp(epsilon / 2)``; if all scores rise,
     or all fall, they change in the same direction and only one of them counts.
 
     The draw is exact: a race of exponential clocks (:mod:`dither.randomness.race`), in which no weight is
@@ -88,7 +88,7 @@ class Exponential(Selection):
         1
         """
         words, read = resolve(source), read_scores(scores)
-        index: int = mark(first_to_ring(read.floats, words, self.rate, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, words, self.rate, exact_score=read.exact), words)
         return index
 
     @spends
@@ -142,12 +142,12 @@ class Exponential(Selection):
         >>> round(Exponential(sensitivity=1, epsilon=1).privacy_curve(0), 6)
         0.244919
         """
-        at, own = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
-        if at >= own:
+        at, total = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
+        if at >= total:
             return 0.0
         # divided by exp(e): (1 - exp((epsilon - e)/2))^2 / (1 - exp(-e))
         one = 1 << _BITS
-        near, far = exp((at - own) / 2, _BITS)[0], exp(-own, _BITS)[1]
+        near, far = exp((at - total) / 2, _BITS)[0], exp(-total, _BITS)[1]
         return up(min(Fraction(1), (1 - Fraction(near, one)) ** 2 / (1 - Fraction(far, one))))
 
     @spends
@@ -195,8 +195,8 @@ class Exponential(Selection):
                     )
                 )
             if bool(bernoulli_exp(min(max(spare, Fraction(0)), _NEVER), 1, words)[0]):
-                found_place: int = mark(middle + step, words)
-                return found_place
+                place: int = mark(middle + step, words)
+                return place
 
     @staticmethod
     def continuous(*, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False) -> Any:

@@ -27,7 +27,7 @@ _BITS = 96
 class Gaussian(Additive):
     """Release ``f(x) + N(0, sigma^2)``.
 
-    *Statement.* If ``|f(x) - f(y)|_2 <= sensitivity`` for all neighbours x, y, the release is (epsilon,
+    *Statement.* If ``|f(x) - f(y)|_2 <= sensitivity`` for all neighbors x, y, the release is (epsilon,
     delta)-DP exactly when, with r = sigma / sensitivity, ``Phi(1/(2r) - epsilon r) - exp(epsilon) Phi(-1/(2r) -
     epsilon r) <= delta``. The smallest such sigma is used. Given ``rho`` instead, ``sigma = sensitivity /
     sqrt(2 rho)`` and the release is rho-zCDP.
@@ -120,8 +120,8 @@ class Gaussian(Additive):
         width = arguments.positive(error, "error")
         tail = 1 - arguments.confidence(confidence)
         z, _ = _NORMAL.quantile_one(tail)
-        reach = math.floor(width) + 0.5 if integer else width
-        sigma = reach / (z * (1 + 1e-9) + 2.0**-20)
+        half_width = math.floor(width) + 0.5 if integer else width
+        sigma = half_width / (z * (1 + 1e-9) + 2.0**-20)
         epsilon = gaussian_epsilon(exactly(sigma) / arguments.sensitivity(sensitivity), arguments.delta(delta))
         return cls(sensitivity, up(max(epsilon, Fraction(1, 10**12))), delta)
 
@@ -162,8 +162,8 @@ class Gaussian(Additive):
         if len(self._scales) == 1:
             return Fraction(self._scales[0]) / self._parts[0]
         parts = zip(self._parts, self._scales, strict=True)
-        loss = sum(((part / Fraction(scale)) ** 2 for part, scale in parts), Fraction(0))
-        return Fraction(square_root(1 / loss, _BITS)[0], 1 << _BITS)
+        squared_distance = sum(((part / Fraction(scale)) ** 2 for part, scale in parts), Fraction(0))
+        return Fraction(square_root(1 / squared_distance, _BITS)[0], 1 << _BITS)
 
     def _unit_variance(self, law: Normal) -> float:
         return 1.0

@@ -82,8 +82,8 @@ class ReusableHoldout(Stateful):
             raise InvalidData(message("holdout", "at least one record in each part", "none", "keep some data aside"))
         low, high = arguments.bounds(bounds)
         self.bounds = exactly(low), exactly(high)
-        reach = (self.bounds[1] - self.bounds[0]) / len(self._holdout)
-        self.mechanism = SparseVector(reach, epsilon, limit, numeric=True)  # type: ignore[arg-type]
+        sensitivity: Any = (self.bounds[1] - self.bounds[0]) / len(self._holdout)  # an exact rational
+        self.mechanism = SparseVector(sensitivity, epsilon, limit, numeric=True)
         self._session = self.mechanism.start(threshold, source=source)
 
     @property
@@ -120,7 +120,7 @@ class ReusableHoldout(Stateful):
         return self.mechanism.limit - self._session.above
 
     def ask(self, question: Question) -> HoldoutAnswer:
-        """The mean of ``question`` over the records, from the training data where that generalises."""
+        """The mean of ``question`` over the records, from the training data where that generalizes."""
         with silenced():
             values = [value for value in _answers(question, self._train) if value is not None]
             fails = len(values) < len(self._train)

@@ -33,11 +33,11 @@ _BITS = 80
 class Laplace(Additive):
     """Release ``f(x) + Lap(sensitivity / epsilon)``.
 
-    *Statement.* If ``|f(x) - f(y)|_1 <= sensitivity`` for all neighbours x, y (under the relation for which the
+    *Statement.* If ``|f(x) - f(y)|_1 <= sensitivity`` for all neighbors x, y (under the relation for which the
     sensitivity was computed), the release is epsilon-DP.
 
     *Why.* The density at z is proportional to ``exp(-|z - f(x)|_1 / b)``, and by the triangle inequality it
-    changes by a factor of at most ``exp(sensitivity / b) = exp(epsilon)`` between neighbours (Dwork, McSherry,
+    changes by a factor of at most ``exp(sensitivity / b) = exp(epsilon)`` between neighbors (Dwork, McSherry,
     Nissim and Smith 2006). Integers get the discrete Laplace law, proportional to ``exp(-|k| / b)`` on the
     integers, for which the same line holds; all else gets the real law, correctly rounded to a public lattice.
 
@@ -154,15 +154,15 @@ class Laplace(Additive):
         """
         at = arguments.epsilon_or_zero(epsilon)
         losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
-        own = sum(losses, Fraction(0))
-        if at >= own:
+        total = sum(losses, Fraction(0))
+        if at >= total:
             return 0.0
-        real = 1 - Fraction(exp_neg((own - at) / 2, _BITS)[0], 1 << _BITS)
+        real = 1 - Fraction(exp_neg((total - at) / 2, _BITS)[0], 1 << _BITS)
         shift = math.floor(self._parts[0])
         if integer is False or (len(losses) == 1 and shift == 0):
             return up(real)
         # with several sensitivities every coordinate may move at once: the bound of all epsilon-DP releases
-        whole = pure_delta(own, at) if len(losses) > 1 else self._discrete_curve(at, shift)
+        whole = pure_delta(total, at) if len(losses) > 1 else self._discrete_curve(at, shift)
         return up(whole if integer else max(real, whole))
 
     def _discrete_curve(self, at: Fraction, shift: int) -> Fraction:

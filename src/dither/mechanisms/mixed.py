@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dither import arguments
 from dither.accounting import Event
-from dither.budget_hooks import covered, spends
+from dither.budget_hooks import covered
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.additive import plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.noise import Noise
+from dither.mechanisms.releasing import ReleasesNumbers
 from dither.randomness import Source
 
 
 @dataclass(frozen=True)
-class MixedNoise:
+class MixedNoise(ReleasesNumbers):
     """Release with Laplace or exactly calibrated Gaussian noise, the one with the smaller variance.
 
     *Statement.* The release is (epsilon, delta)-DP; epsilon-DP when Laplace noise is chosen.
@@ -56,7 +59,7 @@ class MixedNoise:
             self.sensitivity if self.l2_sensitivity is None else self.l2_sensitivity, self.epsilon, self.delta
         )
         if arguments.whole(self.coordinates, "coordinates") == 1:
-            smaller = laplace.variance <= gaussian.variance  # type: ignore[operator]
+            smaller = np.less_equal(laplace.variance, gaussian.variance)
         else:
             smaller = laplace.error(coordinates=self.coordinates, integer=False) <= gaussian.error(
                 coordinates=self.coordinates, integer=False
@@ -120,7 +123,5 @@ class MixedNoise:
         """The smallest delta at this epsilon for the noise that is used."""
         return self.mechanism.privacy_curve(epsilon)
 
-    @spends
-    def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """``value`` with noise; see :meth:`Laplace.release`."""
+    def _release(self, value: Any, source: Source | None) -> Any:
         return covered(self.mechanism.release)(value, source=source)

@@ -18,7 +18,7 @@ from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
-from dither.randomness import Gumbel, Source, first_to_ring, mark, resolve
+from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
 _TABLE = 1 << 20
 
@@ -34,11 +34,11 @@ class NoisyMax(Selection):
     """The index of the largest score after noise of scale ``2 * sensitivity / epsilon`` on each.
 
     *Statement.* epsilon-DP with Gumbel, Laplace or exponential noise; if all scores move in the same direction
-    between neighbours (``monotone=True``: counts when a record is added or removed) half that scale suffices.
+    between neighbors (``monotone=True``: counts when a record is added or removed) half that scale suffices.
     For counts under replacement it does not: ``Lap(1/epsilon)`` there loses almost 2 epsilon.
 
     *Why.* Fix the noise of all candidates but i. Candidate i wins if its noise exceeds some r. Between
-    neighbours r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
+    neighbors r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
     by a factor of at most e^epsilon (Dwork and Roth 2014, section 3.3; Ding et al. 2021 for one-sided noise).
     Gumbel noise gives exactly the exponential mechanism, exponential noise exactly permute-and-flip.
 
@@ -80,7 +80,7 @@ class NoisyMax(Selection):
         """
         words, read = resolve(source), read_scores(scores)
         law = _LAWS[self.noise]
-        index: int = mark(first_to_ring(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
         return index
 
     @spends

@@ -194,12 +194,12 @@ class RandomizedResponse:
         >>> RandomizedResponse(epsilon=1).privacy_curve(1)
         0.0
         """
-        at, own = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
-        if at >= own:
+        at, total = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
+        if at >= total:
             return 0.0
         one = 1 << _BITS
         # (1 - p)/(k - 1) = p exp(-own)
-        return up(Fraction(self.truth_probability(_BITS)[1], one) * (1 - Fraction(exp_neg(own - at, _BITS)[0], one)))
+        return up(Fraction(self.truth_probability(_BITS)[1], one) * (1 - Fraction(exp_neg(total - at, _BITS)[0], one)))
 
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:

@@ -23,8 +23,8 @@ _FIX = "pass one number for each candidate; -inf for one that must not be chosen
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as floats, and exactly where those are only near them: integers are kept as distances from the
-    largest, so that none is too large for a float.
+    """Scores as floats, and exactly where those are only near them: integers of more than 53 bits are kept as distances
+    from the largest, so that none is too large for a float.
     """
 
     floats: NDArray[np.float64]
@@ -53,6 +53,8 @@ def read_scores(scores: Any) -> Scores:
     if kind in "fO" and isinstance(scores, (list, tuple)) and any(_large(item) for item in scores):
         return _from_integers(scores)
     if kind in "biu":
+        if result.dtype.itemsize < 8 or (result.min() >= -_EXACT and result.max() <= _EXACT):
+            return Scores(result.astype(np.float64), None)
         whole = result.astype(np.uint64) if kind == "u" else result.astype(np.int64).view(np.uint64)
         behind = (whole[int(np.argmax(result))] - whole).astype(np.uint64)
         return Scores(-behind.astype(np.float64), lambda i: Fraction(-int(behind[i])))
@@ -105,7 +107,7 @@ class Selection:
     """Base of the mechanisms that choose one of many candidates by their scores.
 
     ``sensitivity`` is how far one person can move any one score. ``monotone=True`` is allowed where between any two
-    neighbours all scores move in the same direction, as counts do when a record is added or removed: half the noise.
+    neighbors all scores move in the same direction, as counts do when a record is added or removed: half the noise.
     """
 
     sensitivity: float

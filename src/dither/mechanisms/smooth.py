@@ -56,7 +56,7 @@ class SmoothNoise:
     *Statement.* (epsilon, delta)-DP with Laplace or Gaussian Z, epsilon-DP with Cauchy or Student Z, when one
     record is replaced.
 
-    *Why.* See :mod:`dither.accounting.smooth`: on neighbours the release is shifted by at most S and stretched
+    *Why.* See :mod:`dither.accounting.smooth`: on neighbors the release is shifted by at most S and stretched
     by a factor within exp(+-beta), and the worst such pair is known. ``calibration="exact"`` takes the beta and
     scale for which scale/beta is smallest, so that the worst pair's divergence is delta (or its loss epsilon)
     and no less; :meth:`certificate` recomputes it with rigorous bounds. ``calibration="textbook"`` takes the
@@ -99,8 +99,8 @@ class SmoothNoise:
             raise InvalidArgument(
                 message("calibration", "'exact' or 'textbook'", repr(self.calibration), "leave it out")
             )
-        loss = arguments.epsilon(self.epsilon)
-        if not Fraction(1, 1000) <= loss <= 50:
+        epsilon = arguments.epsilon(self.epsilon)
+        if not Fraction(1, 1000) <= epsilon <= 50:
             raise InvalidArgument(
                 message(
                     "epsilon",
@@ -135,7 +135,7 @@ class SmoothNoise:
                 raise InvalidArgument(
                     message("delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'")
                 )
-        beta, scale = (smooth_calibration if self.calibration == "exact" else _textbook)(self.kind, loss, failure)
+        beta, scale = (smooth_calibration if self.calibration == "exact" else _textbook)(self.kind, epsilon, failure)
         object.__setattr__(self, "beta", float(beta))
         object.__setattr__(self, "scale", up(scale))
         if failure and self.calibration == "textbook" and (true := self.certificate()) > failure:
@@ -156,9 +156,9 @@ class SmoothNoise:
         True
         """
         result = cls(kind, epsilon, delta)
-        own = exactly(arguments.positive(beta, "beta"))
+        exact_beta = exactly(arguments.positive(beta, "beta"))
         most = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
-        if not 2.0**-40 < own <= most:
+        if not 2.0**-40 < exact_beta <= most:
             raise InvalidArgument(
                 message(
                     "beta",
@@ -167,11 +167,15 @@ class SmoothNoise:
                     "a smaller beta needs less noise for each unit of sensitivity",
                 )
             )
-        object.__setattr__(result, "beta", float(own))
+        object.__setattr__(result, "beta", float(exact_beta))
         object.__setattr__(
             result,
             "scale",
-            up(smooth_scale(kind, arguments.epsilon(epsilon), arguments.delta(delta) if delta else Fraction(0), own)),
+            up(
+                smooth_scale(
+                    kind, arguments.epsilon(epsilon), arguments.delta(delta) if delta else Fraction(0), exact_beta
+                )
+            ),
         )
         return result
 
@@ -183,8 +187,8 @@ class SmoothNoise:
     @property
     def event(self) -> Pure | Approximate:
         """For accountants: the guarantee, and no more is known."""
-        loss = arguments.epsilon(self.epsilon)
-        return Approximate(loss, self.delta) if self.delta else Pure(loss)
+        epsilon = arguments.epsilon(self.epsilon)
+        return Approximate(epsilon, self.delta) if self.delta else Pure(epsilon)
 
     @property
     def law(self) -> Law:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Pure
-from dither.budget_hooks import covered, spends, watched
+from dither.budget_hooks import covered, observed, spends
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
@@ -29,10 +29,10 @@ class SparseVector:
 
     *Statement.* If each question has this sensitivity, whatever the answers before it, the whole session is
     epsilon-DP: the threshold gets ``Lap(s/e1)`` once, each question ``Lap(2 c s/e2)`` (``Lap(c s/e2)`` if all
-    questions move in the same direction between neighbours), c the limit, and, ``numeric=True``, each answer
+    questions move in the same direction between neighbors), c the limit, and, ``numeric=True``, each answer
     above a fresh ``Lap(c s/e3)``; ``e1 + e2 + e3 = epsilon``.
 
-    *Why.* Shift the threshold's noise by s: every answer below stays below on the neighbour, for free, at a
+    *Why.* Shift the threshold's noise by s: every answer below stays below on the neighbor, for free, at a
     cost of e1 in all; each answer above is shifted by 2s at a cost of e2/c (Dwork and Roth 2014, Algorithm 2;
     Lyu, Su and Li 2017, Algorithm 7, who also list the variants that are not private). The split e1 : e2 = 1 :
     (2c)^(2/3), or c^(2/3), makes the variance of the comparison smallest.
@@ -75,7 +75,8 @@ class SparseVector:
         rest = total - for_answers - first
         object.__setattr__(self, "threshold_scale", up(part / first))
         object.__setattr__(self, "scale", up((1 if self.monotone else 2) * c * part / rest))
-        object.__setattr__(self, "answer", Laplace(part, for_answers / c) if self.numeric else None)  # type: ignore[arg-type]
+        exact: Any = (part, for_answers / c)  # rationals, which say more than the floats of the annotation
+        object.__setattr__(self, "answer", Laplace(*exact) if self.numeric else None)
 
     @property
     def guarantee(self) -> PureDP:
@@ -146,7 +147,7 @@ class SparseVectorSession(Stateful):
         """The arguments the session was built with, from which the auditor builds another one to compare."""
         return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
-    @watched
+    @observed
     def ask(self, value: Any, *, answer: Any = None) -> Any:
         """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
 
@@ -178,19 +179,19 @@ class SparseVectorSession(Stateful):
 
     def _exceeds(self, value: Fraction) -> bool:
         """value + question noise >= threshold + threshold noise, for the ideal real noises."""
-        mine, theirs = Variate(_LAPLACE, self._source.word(), self._source), self._noise
+        question_noise, threshold_noise = Variate(_LAPLACE, self._source.word(), self._source), self._noise
         gap = value - self.threshold
-        own, other = self.mechanism.scale, self.mechanism.threshold_scale
+        scale, threshold_scale = self.mechanism.scale, self.mechanism.threshold_scale
         near = float(min(max(gap, -_FAR), _FAR))  # farther away no noise that floats hold can matter
-        guess = near + own * mine.approximate() - other * theirs.approximate()
-        if abs(guess) > (own + other) * 2.0**-36 + abs(near) * 2.0**-50:  # false for NaN
+        guess = near + scale * question_noise.approximate() - threshold_scale * threshold_noise.approximate()
+        if abs(guess) > (scale + threshold_scale) * 2.0**-36 + abs(near) * 2.0**-50:  # false for NaN
             return guess > 0
         while True:
-            low, high = mine.enclose()
-            first, last = theirs.enclose()
-            if gap + Fraction(own) * low - Fraction(other) * last > 0:
+            low, high = question_noise.enclose()
+            first, last = threshold_noise.enclose()
+            if gap + Fraction(scale) * low - Fraction(threshold_scale) * last > 0:
                 return True
-            if gap + Fraction(own) * high - Fraction(other) * first < 0:
+            if gap + Fraction(scale) * high - Fraction(threshold_scale) * first < 0:
                 return False
-            mine.extend()
-            theirs.extend()
+            question_noise.extend()
+            threshold_noise.extend()

@@ -23,7 +23,7 @@ _BITS = 80
 class Staircase(Additive):
     """Release ``f(x) + sensitivity * Z``, Z with a density that falls by exp(-epsilon) in steps.
 
-    *Statement.* If ``|f(x) - f(y)| <= sensitivity`` for all neighbours x, y, the release of the one number f(x)
+    *Statement.* If ``|f(x) - f(y)| <= sensitivity`` for all neighbors x, y, the release of the one number f(x)
     is epsilon-DP, and no noise that does not depend on the data has a smaller expected absolute value (Geng and
     Viswanath 2014).
 
@@ -55,13 +55,13 @@ class Staircase(Additive):
             )
         laws = []
         for weight in weights:
-            loss = total * weight
+            epsilon = total * weight
             gamma = (
                 exactly(self.gamma)
                 if self.gamma is not None
-                else Fraction(1 / (1 + math.exp(min(float(loss) / 2, 600))))
+                else Fraction(1 / (1 + math.exp(min(float(epsilon) / 2, 600))))
             )
-            laws.append(StaircaseLaw(loss, gamma))
+            laws.append(StaircaseLaw(epsilon, gamma))
         scales = [up(part) for part in parts]
         self._set(
             parts,
@@ -121,12 +121,12 @@ class Staircase(Additive):
         0.0
         """
         at = arguments.epsilon_or_zero(epsilon)
-        own = arguments.epsilon(self.epsilon)
-        if at >= own:
+        total = arguments.epsilon(self.epsilon)
+        if at >= total:
             return 0.0
         if len(self._laws) > 1:
-            return up(pure_delta(own, at))
+            return up(pure_delta(total, at))
         one = 1 << _BITS
-        gap = 1 - Fraction(exp_neg(own - at, _BITS)[0], one)
+        gap = 1 - Fraction(exp_neg(total - at, _BITS)[0], one)
         inside = 1 - Fraction(self._laws[0].tail(Fraction(1, 2), _BITS)[0], one)
-        return up(min(Fraction(1), gap * inside / (1 - Fraction(exp_neg(own, _BITS)[1], one))))
+        return up(min(Fraction(1), gap * inside / (1 - Fraction(exp_neg(total, _BITS)[1], one))))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from dither import arguments
 from dither.accounting import Event
@@ -18,7 +19,7 @@ from dither.exact.search import bisect_fractions
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.selection import paired, read_scores
-from dither.randomness import Source, largest_keys, mark, resolve
+from dither.randomness import Source, mark, noisy_top_k, resolve
 
 _BITS = 96
 
@@ -55,14 +56,15 @@ class TopK:
 
     def __post_init__(self) -> None:
         k, total = arguments.whole(self.k, "k"), arguments.epsilon(self.epsilon)
-        loss, way = total / k, "pure"
+        epsilon, accounting = total / k, "pure"
         if self.delta is not None:
             rho = _largest_rho(total, arguments.delta(self.delta))
             other = Fraction(square_root(8 * rho / k, _BITS)[0], 1 << _BITS)
-            if other > loss:
-                loss, way = other, "zcdp"
-        object.__setattr__(self, "each", Exponential(self.sensitivity, loss, self.monotone))  # type: ignore[arg-type]
-        object.__setattr__(self, "accounted_by", way)
+            if other > epsilon:
+                epsilon, accounting = other, "zcdp"
+        exact: Any = epsilon  # a rational, which says more than the float of the annotation
+        object.__setattr__(self, "each", Exponential(self.sensitivity, exact, self.monotone))
+        object.__setattr__(self, "accounted_by", accounting)
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
@@ -98,9 +100,9 @@ class TopK:
             raise InvalidArgument(
                 message("scores", f"at least k = {self.k} candidates", f"{read.floats.size}", "ask for fewer")
             )
-        if int((read.floats > -math.inf).sum()) < self.k:
+        if np.count_nonzero(read.floats > -np.inf) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
-        result = largest_keys(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
+        result = noisy_top_k(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
         indices: list[int] = mark(result, words)
         return indices
 

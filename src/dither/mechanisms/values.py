@@ -30,10 +30,9 @@ def scalar(value: Any) -> Scalar | None:
     >>> scalar(np.int32(3)), scalar([1])
     (3, None)
     """
-    kind = type(value)
-    if kind is int:
-        return value  # type: ignore[no-any-return]
-    if kind is not float:
+    if type(value) is int:
+        return value
+    if type(value) is not float:
         if isinstance(value, np.timedelta64):
             return None
         if isinstance(value, (bool, np.bool_, Integral)):
@@ -46,11 +45,12 @@ def scalar(value: Any) -> Scalar | None:
         if not isinstance(value, (float, np.floating)):
             return None
         value = float(value)
-    if not math.isfinite(value):
+    number: float = value
+    if not math.isfinite(number):
         raise InvalidData(
             message("value", "a finite number", "NaN or infinity", "drop or bound such values before the release")
         )
-    return value  # type: ignore[no-any-return]
+    return number
 
 
 def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArray[np.float64]:
@@ -101,11 +101,11 @@ def release(
     if single is not None:
         return mark(one(single), source)
     if isinstance(value, (list, tuple)):
-        numbers = [scalar(item) for item in value]
-        if any(number is None for number in numbers):
+        numbers = [number for number in map(scalar, value) if number is not None]
+        if len(numbers) < len(value):
             raise WrongType(message("value", "a list of numbers", "a list with something else in it", _FIX))
         _nonempty(len(numbers))
-        return mark(list(many(numbers)), source)  # type: ignore[arg-type]
+        return mark(list(many(numbers)), source)
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             if np.ma.is_masked(value):

@@ -27,7 +27,7 @@ from dither.randomness.lattice import (
 from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, Student, truncated_tail
 from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
-from dither.randomness.race import Variate, first_to_ring, largest_keys
+from dither.randomness.race import Variate, exponential_race, noisy_top_k
 from dither.randomness.seeded import is_seeded, mark
 from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, drawn_from, is_secure, resolve
 
@@ -57,13 +57,13 @@ __all__ = [
     "discrete_laplace_one",
     "draw_one",
     "drawn_from",
-    "first_to_ring",
+    "exponential_race",
     "geometric",
     "integer_steps",
     "is_secure",
     "is_seeded",
-    "largest_keys",
     "mark",
+    "noisy_top_k",
     "resolve",
     "round_nearest",
     "round_nearest_all",

@@ -145,10 +145,14 @@ def trial(p: float, exact: Threshold, source: Source) -> bool:
     return LazyUniform(word, 64, source).below(exact)
 
 
+def _shifted(exact: Callable[[int], Threshold], start: int) -> Callable[[int], Threshold]:
+    return lambda i: exact(start + i)
+
+
 def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:
     out = np.empty(count, dtype=np.bool_)
     for start in range(0, count, CHUNK):
         part = out[start : start + CHUNK]
         some = thresholds if thresholds.ndim == 0 else thresholds[start : start + CHUNK]
-        part[:] = below(source.words(part.size), some, lambda i, start=start: exact(start + i), source)  # type: ignore[misc]
+        part[:] = below(source.words(part.size), some, _shifted(exact, start), source)
     return out

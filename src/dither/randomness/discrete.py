@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +174,7 @@ def _split_low(scale: float, shift: int, source: Source) -> int:
         low, word = source.word() >> (64 - shift), source.word()
         if word * 2.0**-64 < 1 - low / scale - 2.0**-40:
             return low
-        rate = low / Fraction(scale)
-        if LazyUniform(word, 64, source).below(lambda bits, rate=rate: exp_neg(rate, bits)):  # type: ignore[misc]
+        if LazyUniform(word, 64, source).below(partial(exp_neg, low / Fraction(scale))):
             return low
 
 

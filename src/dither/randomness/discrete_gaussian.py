@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither.exact import Enclosure, divide, exp_neg, normal_tail
-from dither.randomness.coins import Flags, below
+from dither.randomness.coins import below
 from dither.randomness.discrete import SPLIT_SCALE, Integers, check_scale, discrete_laplace
 from dither.randomness.lattice import draw_one, in_blocks, integer_steps
 from dither.randomness.laws import Floats
@@ -71,12 +71,10 @@ def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
     propose = _gaussian_from_laplace if check_scale(sigma) > SPLIT_SCALE else _gaussian_from_rounded
 
     def block(size: int) -> Integers:
-        out = np.empty(size, dtype=np.int64)
-        todo = np.arange(size)
-        while todo.size:
-            proposal, kept = propose(sigma, todo.size, source)
-            out[todo[kept]] = proposal[kept]
-            todo = todo[~kept]
+        out, rejected = propose(sigma, size, source)
+        while rejected.size:
+            out[rejected], again = propose(sigma, rejected.size, source)
+            rejected = rejected[again]
         return out
 
     return in_blocks(count, block)
@@ -106,25 +104,34 @@ def discrete_gaussian_one(sigma: float, source: Source) -> int:
             return k
 
 
-def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[Integers, Flags]:
+def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
+    """Proposals, and the places of those that are rejected.
+
+    With K the largest of the sizes, every one is kept with probability 1 - K^2/8s^4 or more, so words below that are
+    not looked at again; a word's uniform number is less than one more than the word.
+    """
     k = integer_steps(_NORMAL, sigma, count, source)
-    size = np.abs(k).astype(np.float64)
     words = source.words(count)
-    u = words * 2.0**-64
-    kept: Flags = u < 1 - size * size / (8 * sigma**4) - 2.0**-40
-    rest = np.flatnonzero(~kept)
-    if rest.size:
-        quick = (size[rest] <= _KAPPA * sigma * sigma) & (sigma >= 0.15)
-        value = _acceptance(np.where(quick, size[rest], 0.0), sigma)
-        sure = quick & (u[rest] < value * (1 - 2.0**-34))
-        unsure = ~sure & ~(quick & (u[rest] > value * (1 + 2.0**-34) + 2.0**-60))
-        kept[rest[sure]] = True
-        for i in rest[unsure].tolist():
-            kept[i] = LazyUniform(int(words[i]), 64, source).below(_exact_acceptance(abs(int(k[i])), Fraction(sigma)))
-    return k, kept
+    largest = float(max(k.max(initial=0), -k.min(initial=0)))
+    sure = max(0.0, 1 - largest * largest / (8 * sigma**4) - 2.0**-40)
+    rest = np.flatnonzero(words >= np.uint64(int(sure * 2.0**64)))
+    size, u = np.abs(k[rest]).astype(np.float64), words[rest] * 2.0**-64
+    open_still = u >= 1 - size * size / (8 * sigma**4) - 2.0**-40
+    rest, size, u = rest[open_still], size[open_still], u[open_still]
+    if not rest.size:
+        return k, rest
+    quick = (size <= _KAPPA * sigma * sigma) & (sigma >= 0.15)
+    value = _acceptance(np.where(quick, size, 0.0), sigma)
+    rejected = quick & (u > value * (1 + 2.0**-34) + 2.0**-60)
+    undecided = ~rejected & ~(quick & (u < value * (1 - 2.0**-34)))
+    for i in np.flatnonzero(undecided).tolist():
+        place = int(rest[i])
+        threshold = _exact_acceptance(abs(int(k[place])), Fraction(sigma))
+        rejected[i] = not LazyUniform(int(words[place]), 64, source).below(threshold)
+    return k, rest[rejected]
 
 
-def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[Integers, Flags]:
+def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
     """Propose discrete Laplace of scale t = sigma, keep with probability exp(-(|k| - sigma^2/t)^2 / (2 sigma^2))."""
     k = discrete_laplace(sigma, count, source)
     exact_sigma = Fraction(sigma)
@@ -137,4 +144,4 @@ def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[In
     rate = ((size.astype(np.float64) - sigma) / sigma) ** 2 / 2
     # the rounding of |k| to a float moves the rate by less than 2^-44 where |k| < 2^8 sigma; beyond, exp(-rate)
     # < 2^-60 decides
-    return k, below(source.words(count), np.exp(-rate), exact, source)
+    return k, np.flatnonzero(~below(source.words(count), np.exp(-rate), exact, source))

@@ -4,20 +4,38 @@ With Gumbel noise this is a race of exponential clocks: clock i rings after ``E_
 exp(factor * scores_i)``, and is the first with probability ``w_i / sum(w)``: a draw in proportion to weights that
 need never be added up.
 
-Keys ``factor * score + ln(count) + Z`` are computed in floats relative to the fixed part of the k-th best, and
-held within 64 of it: noise the floats can hold is between -14 and 14, so a clock farther behind can only be among
-the best with a word that is settled exactly. A key held up is no lower bound and one held down no upper bound, and
-neither is used as one. What remains is at most 64 in size, so the product, the logarithm of the count and the sums
-are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``, where scores are only
-near their exact values also to their rounding. Clocks within twice that of the k-th best, and those whose word the
-float quantile cannot take, are compared by enclosures of their true keys, on as many bits as it needs.
+*Keys.* A key is ``factor * score + ln(count) + Z``; all of it but Z is its fixed part. Keys are computed in floats
+relative to the fixed part of the k-th best, with the fixed part clipped to 64 on either side of it: noise the floats
+can hold is between -14 and 14, so a candidate farther behind can only be among the best with a word that is settled
+exactly. A key whose fixed part was raised to -64 is no lower bound, one whose fixed part was lowered to 64 no upper
+bound, and neither is used as one. What remains is at most 64 in size, so the product, the logarithm of the count and
+the sums are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``, where scores are
+only near their exact values also to their rounding. Candidates within twice that of the k-th best, and those whose word
+the float quantile cannot take, are compared by enclosures of their true keys, on as many bits as it needs.
+
+*Filter.* Almost no candidate needs its key. Each of the laws has ``P(Z > t) <= exp(-t)``, or ``P(|Z| > t) <= exp(-t)``
+where it is symmetric, and Z falls as U grows, so ``Z >= t`` implies ``U <= exp(-t)``. Let b be the k-th largest key
+known so far, F the largest fixed part in a block and s the slack. A candidate of the block with ``Z < t``, ``t = b -
+2 s - F``, has a true key below ``F + s + t = b - s``, and k candidates have true keys of at least ``b - s``: it is not
+among the k largest. So candidates whose word is above ``exp(-t) * 2^63``, rounded up, are passed over: they cost one
+comparison of integers and no logarithm. The candidates of the largest scores come first, which makes b large enough for
+all others; the words that fall to them again in their blocks are not used. Nothing else is approximated: what is
+passed over could not have been among the k largest, whatever the rest of its bits, so the outcome is that of comparing
+all true keys.
+
+*Rounding.* F is the fixed part of the block's largest score: products and differences of floats with constants are
+monotone, so no fixed part computed in the block is larger. The float t is off by a relative 2^-52 of numbers below 2^11
+where ``exp(-t) * 2^63`` is above 2^-900, and ``exp`` by 2^-46 (assumption (A) of :mod:`dither.randomness.laws`); the
+threshold is raised by a relative 2^-30 and by 1, which covers both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +50,11 @@ from dither.randomness.source import Source, Words
 SLACK = 2.0**-38
 _WINDOW = 64.0
 _TAME = 1e150
+_LOWEST = -1e308
+_SHORT = 2048  # up to so many candidates the floats of all keys take less time than a filter
+_FIRST = 128
+_BATCH = 256
+_LEAST_WIDTH = 4
 _TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
@@ -86,7 +109,7 @@ class Variate:
         return -log(Fraction(-low, 1 << work), bits)[1], -log(Fraction(max(-high, 1), 1 << work), bits)[0]
 
 
-def first_to_ring(
+def exponential_race(
     scores: Floats,
     source: Source,
     factor: Fraction = Fraction(1),
@@ -100,14 +123,14 @@ def first_to_ring(
     -inf, or a count of 0, never wins. ``exact_score(i)`` gives a score where the float is only near it.
 
     >>> from dither.randomness import SeededSource
-    >>> first_to_ring(np.array([0.0, 50.0, -np.inf]), SeededSource(1))
+    >>> exponential_race(np.array([0.0, 50.0, -np.inf]), SeededSource(1))
     1
     """
-    if counts is not None or exact_score is not None or not 0 < scores.size <= CHUNK:
-        return largest_keys(scores, 1, source, factor, counts, law, exact_score)[0]
+    if counts is not None or exact_score is not None or not 0 < scores.size <= _SHORT:
+        return noisy_top_k(scores, 1, source, factor, counts, law, exact_score)[0]
     words = source.words(scores.size)
-    result = _clear_winner(scores, words, factor, law)
-    return largest_keys(scores, 1, source, factor, law=law, words=words)[0] if result is None else result
+    winner = _clear_winner(scores, words, factor, law)
+    return noisy_top_k(scores, 1, source, factor, law=law, words=words)[0] if winner is None else winner
 
 
 @_QUIET
@@ -131,7 +154,7 @@ def _clear_winner(scores: Floats, words: Words, factor: Fraction, law: Noise) ->
 
 
 @_QUIET
-def largest_keys(
+def noisy_top_k(
     scores: Floats,
     k: int,
     source: Source,
@@ -145,7 +168,7 @@ def largest_keys(
     if given.
 
     >>> from dither.randomness import SeededSource
-    >>> largest_keys(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
+    >>> noisy_top_k(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
     [2, 3]
     """
     if counts is not None:
@@ -155,45 +178,146 @@ def largest_keys(
         raise InvalidArgument(
             message("scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores")
         )
-    weights = None if counts is None else np.log(np.maximum(counts, 1).astype(np.float64))
-    middle = top if k == 1 else _kth(scores, k)
-    lead = 0.0 if weights is None else _kth(_fixed(scores, middle, factor, weights), k)
-    slack = SLACK if exact_score is None else SLACK + float(factor) * abs(middle) * 2.0**-51
-    some_never = float(scores.min()) == -math.inf
-    chosen: list[tuple[Floats, NDArray[np.int64], Words]] = []
-    best = np.full(k, -np.inf)
-    for start in range(0, scores.size, CHUNK):
-        part = slice(start, start + CHUNK)
-        fixed = _fixed(scores[part], middle, factor, None if weights is None else weights[part])
-        fixed -= lead
-        behind = fixed < -_WINDOW if fixed.min() < -_WINDOW else None
-        ahead = fixed > _WINDOW if fixed.max() > _WINDOW else None
-        np.clip(fixed, -_WINDOW, _WINDOW, out=fixed)
-        if some_never:
-            fixed[scores[part] == -np.inf] = -np.inf
-        drawn = source.words(fixed.size) if words is None else words[part]
-        keys, known = _keys(drawn, fixed, law)
-        if behind is not None:
-            known = np.where(behind, -np.inf, known)
-        if ahead is not None:
-            keys = np.where(ahead, np.inf, keys)
-        best = np.maximum(best, known.max()) if k == 1 else _largest(np.concatenate([best, _largest(known, k)]), k)
-        bar = float(best.min()) - 2 * slack
-        if keys.max() >= bar:
-            result = np.flatnonzero((keys >= bar) & (keys > -np.inf))
-            chosen.append((keys[result], start + result, drawn[result]))
-    bar = float(best.min()) - 2 * slack
-    left: list[tuple[int, int]] = []
-    for keys, places, kept in chosen:
-        near = keys >= bar
-        left += zip(places[near].tolist(), kept[near].tolist(), strict=True)
-    if len(left) == 1 == k:
-        return [left[0][0]]
+    leaders = np.arange(scores.size) if scores.size <= _SHORT else np.sort(_leaders(scores, max(k, _FIRST)))
+    fixed = _FixedParts.relative_to_kth(scores, counts, factor, leaders, k)
+    slack = SLACK if exact_score is None else SLACK + float(factor) * abs(fixed.reference) * 2.0**-51
+    contest = _Contest(fixed, k, slack, law)
+    contest.enter(leaders, source.words(leaders.size) if words is None else words)
+    contest.evaluate()
+    for start in range(0, scores.size if leaders.size < scores.size else 0, CHUNK):
+        block = slice(start, min(start + CHUNK, scores.size))
+        drawn = source.words(block.stop - start)
+        places = _within_reach(drawn, contest.bar - fixed.largest(block), law)
+        if places.size:
+            indices = places + start
+            new = leaders.take(leaders.searchsorted(indices), mode="clip") != indices
+            contest.enter(indices[new], drawn[places[new]])
+    contest.evaluate()
+    order, undecided = contest.result()
+    if order:
+        return order
     racing = {}
-    for i, word in left:
+    for i, word in undecided:
         score = Fraction(float(scores[i])) if exact_score is None else exact_score(i)
         racing[i] = (factor * score, 1 if counts is None else int(counts[i]), Variate(law, word, source))
     return _ranked(racing, k)
+
+
+class _Contest:
+    """The candidates that may be among the k largest, and the bar that all others are below."""
+
+    def __init__(self, fixed: _FixedParts, k: int, slack: float, law: Noise) -> None:
+        self._fixed, self._k, self._slack, self._law = fixed, k, slack, law
+        self._waiting: list[tuple[NDArray[np.int64], Words]] = []
+        self._entries: list[tuple[Floats, Floats, NDArray[np.int64], Words]] = []
+        self._best = np.full(k, -np.inf)
+        self.bar = -math.inf
+
+    def enter(self, indices: NDArray[np.int64], words: Words) -> None:
+        """Add candidates; their keys are computed once there are some hundreds."""
+        self._waiting.append((indices, words))
+        if sum(waiting.size for waiting, _ in self._waiting) > _BATCH:
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Compute the keys of the candidates that wait, and raise the bar to the k-th largest."""
+        if not self._waiting:
+            return
+        indices, words = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
+        self._waiting.clear()
+        keys, known = _keys(words, self._fixed.at(indices), self._law)
+        self._best = _largest(np.concatenate([self._best, known]), self._k)
+        self.bar = float(self._best.min()) - 2 * self._slack
+        above = (keys >= self.bar) & (keys > -np.inf)
+        self._entries.append((keys[above], known[above], indices[above], words[above]))
+
+    def result(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """The indices of the k largest in order where the floats leave no doubt; and else the indices and words of all
+        that they cannot rule out.
+        """
+        keys, known, indices, words = (np.concatenate(column) for column in zip(*self._entries, strict=True))
+        left = keys >= self.bar
+        keys, known, indices, words = keys[left], known[left], indices[left], words[left]
+        if keys.size == self._k and (self._k == 1 or bool(np.all(keys == known))):
+            order = np.argsort(-keys)
+            if self._k == 1 or float(np.diff(-keys[order]).min()) > 2 * self._slack:
+                return indices[order].tolist(), []
+        return [], list(zip(indices.tolist(), words.tolist(), strict=True))
+
+
+def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int64]:
+    """The places of all words whose noise may be ``threshold`` or more, and of few others."""
+    if not threshold > 0:
+        return np.arange(words.size)
+    limit = np.uint64(min(int(math.exp(-threshold) * (1 + 2.0**-30) * 2.0**63) + 1, MAGNITUDE))
+    # where the highest bit is the sign, a word up to the limit is positive
+    return np.flatnonzero((words if law.symmetric else words & np.uint64(MAGNITUDE)) <= limit)
+
+
+def _leaders(scores: Floats, count: int) -> NDArray[np.int64]:
+    """The indices of the ``count`` largest scores.
+
+    The scores are cut into rows, and ``lowest`` is the ``count``-th largest maximum of a row. The scores above it
+    either hold all that are wanted, in fewer than ``count`` rows, or are wanted themselves together with maxima that
+    are equal to it.
+    """
+    width = scores.size // (4 * count)
+    if width < _LEAST_WIDTH:
+        return np.argpartition(scores, scores.size - count)[-count:]
+    rows = scores.size // width
+    places = scores[: rows * width].reshape(rows, width).argmax(axis=1) + np.arange(0, rows * width, width)
+    maxima = scores[places]
+    lowest = _largest(maxima, count).min()
+    above = np.flatnonzero(scores > lowest)
+    if above.size > count:
+        return above[_leaders(scores[above], count)]
+    return np.concatenate([above, places[maxima == lowest][: count - above.size]])
+
+
+@dataclass(frozen=True)
+class _FixedParts:
+    """``factor * (score - reference) + ln(count) - lead``: the keys without noise, near 0 for the k-th largest."""
+
+    scores: Floats
+    counts: NDArray[np.int64] | None
+    factor: Fraction
+    reference: float
+    lead: float = 0.0
+
+    @classmethod
+    def relative_to_kth(
+        cls, scores: Floats, counts: NDArray[np.int64] | None, factor: Fraction, leaders: NDArray[np.int64], k: int
+    ) -> _FixedParts:
+        uncentered = cls(scores, counts, factor, _kth(scores[leaders], k))
+        return uncentered if counts is None else replace(uncentered, lead=_kth(uncentered.at(leaders), k))
+
+    @cached_property
+    def _constants(self) -> tuple[float, float, float]:
+        """Powers of two, which change sides where a difference would overflow or the factor underflow."""
+        power = 600 if self.factor < _TINY else 2
+        return 2.0**-power, self.reference * 2.0**-power, float(self.factor * 2**power)
+
+    def _of(self, scores: Floats, counts: NDArray[np.int64] | None) -> Floats:
+        shrink, reference, slope = self._constants
+        fixed: Floats = (scores * shrink - reference) * slope
+        if counts is not None:
+            fixed += np.log(np.maximum(counts, 1).astype(np.float64))
+        fixed -= self.lead
+        return fixed
+
+    def at(self, indices: NDArray[np.int64]) -> Floats:
+        """Those of some candidates; -inf only for those that never win."""
+        scores = self.scores[indices]
+        fixed = self._of(scores, None if self.counts is None else self.counts[indices])
+        return np.where(scores > -np.inf, np.maximum(fixed, _LOWEST), -np.inf)
+
+    def largest(self, block: slice) -> float:
+        """An upper bound of those in a block: the same operations on its largest score and count."""
+        shrink, reference, slope = self._constants
+        fixed = (float(self.scores[block].max()) * shrink - reference) * slope
+        if self.counts is not None:
+            fixed += float(np.log(np.float64(max(self.counts[block].max(), 1))))
+        return fixed - self.lead
 
 
 def _kth(values: Floats, k: int) -> float:
@@ -202,46 +326,32 @@ def _kth(values: Floats, k: int) -> float:
     return float(largest[largest > -np.inf].min())
 
 
-def _fixed(scores: Floats, middle: float, factor: Fraction, weights: Floats | None) -> Floats:
-    """``factor * (score - middle)``, plus the logarithm of the count."""
-    # a power of two changes sides where the difference would overflow or the factor underflow
-    power = 600 if factor < _TINY else 2
-    fixed: Floats = scores * 2.0**-power
-    fixed -= middle * 2.0**-power
-    fixed *= float(factor * 2**power)
-    if weights is not None:
-        fixed += weights
-    return fixed
-
-
 def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
-    """Keys, and keys that are known: for a word out of the floats' range as large as can be, and -inf."""
+    """An upper bound of each key, and a lower bound, both within the slack where floats can say.
+
+    Where they cannot: a word out of the floats' range has a key that is as large as can be and one of -inf, a fixed
+    part below the window is raised, and so gives no lower bound, and one above it gives no upper bound.
+    """
     u: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
-    small = u < LOW if u.min() < LOW else None
-    large = u > law.high if u.max() > law.high else None
-    if small is not None:
-        u[small] = 0.5
-    if large is not None:
-        u[large] = law.high  # the quantile decreases
+    small, large = u < LOW, u > law.high
+    behind, ahead = fixed < -_WINDOW, fixed > _WINDOW
+    u[small] = 0.5
+    np.minimum(u, law.high, out=u)  # the quantile decreases
     law.quantile(u)
     if law.symmetric:
         np.copysign(u, words.view(np.float64), out=u)
-    u += fixed
-    if small is None and large is None:
-        return u, u
+    u += np.clip(fixed, -_WINDOW, _WINDOW)
     known = u.copy()
-    if large is not None:
-        known[large] = -np.inf
-    if small is not None:
-        known[small] = -np.inf
-        u[small] = np.where(fixed[small] > -np.inf, np.inf, -np.inf)
+    known[small | large | behind] = -np.inf
+    u[small | ahead] = np.inf
+    u[fixed == -np.inf] = -np.inf
     return u, known
 
 
 def _largest(keys: Floats, k: int) -> Floats:
     """The k largest keys, or all of them."""
     if k == 1:
-        return keys.max(keepdims=True)  # type: ignore[no-any-return]
+        return np.array([keys.max()])
     return np.partition(keys, keys.size - k)[keys.size - k :] if keys.size > k else keys
 
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, WrongType, message
+from dither.forks import process
 
 Words = NDArray[np.uint64]
 
@@ -48,12 +49,11 @@ class Source(Protocol):
 class KeyStream:
     """An AES-256-CTR keystream; ``fixed_key`` says whether the first key is kept for good."""
 
-    __slots__ = ("_left", "_single", "encryptor", "fixed_key", "generation", "pid")
+    __slots__ = ("_left", "_single", "encryptor", "fixed_key", "process")
 
     def __init__(self, key: bytes | None = None) -> None:
         self.fixed_key = key is not None
-        self.pid = os.getpid()
-        self.generation = _generation
+        self.process = process()
         self._single: Iterator[int] = iter(())
         self._start(key if key is not None else os.urandom(48))
 
@@ -87,17 +87,6 @@ class KeyStream:
         return next(self._single)
 
 
-_generation = 0
-
-
-def _forget_after_fork() -> None:
-    global _generation
-    _generation += 1
-
-
-os.register_at_fork(after_in_child=_forget_after_fork)
-
-
 class SystemSource:
     """Secure words: an AES-256-CTR keystream keyed by the operating system.
 
@@ -116,7 +105,7 @@ class SystemSource:
 
     def _stream(self) -> KeyStream:
         stream: KeyStream | None = getattr(self._local, "stream", None)
-        if stream is None or stream.generation != _generation or stream.pid != os.getpid():
+        if stream is None or stream.process != process():
             stream = self._local.stream = KeyStream()
         return stream
 

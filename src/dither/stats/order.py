@@ -8,7 +8,7 @@ record is replaced, max(q, 1 - q) if one is added or removed (n moves too).
 
 *How.* The miss is constant between consecutive records, and zero at the records that tie at the quantile, so
 the lattice falls into points and intervals with ``count * exp(score)`` each: one race of clocks
-(:func:`~dither.randomness.first_to_ring`) and one uniform draw inside the winner, both exact. Only records near
+(:func:`~dither.randomness.exponential_race`) and one uniform draw inside the winner, both exact. Only records near
 the wanted rank carry weight, so the rest are not even sorted: all points beyond a window of ranks are two
 clocks with an upper bound of their weight. The window is so wide that these win once in 2^40 draws; then a
 point of theirs is kept in proportion to its true weight, or all starts again: still the exact law.
@@ -37,7 +37,7 @@ from dither.inference.grid import Values
 from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
-from dither.randomness import Source, bernoulli_exp, first_to_ring, resolve, uniform_integer
+from dither.randomness import Source, bernoulli_exp, exponential_race, resolve, uniform_integer
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.stats.smooth import smooth_quantile
@@ -80,7 +80,7 @@ def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted:
     misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
     while True:
-        chosen = first_to_ring(scores, source, wanted.rate / wanted.unit, counts)
+        chosen = exponential_race(scores, source, wanted.rate / wanted.unit, counts)
         place = int(starts[chosen]) + uniform_integer(int(counts[chosen]), source)
         if not (chosen == 0 and first > 0) and not (chosen == counts.size - 1 and last < n):
             return place

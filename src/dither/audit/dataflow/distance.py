@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.outputs.equality import difference
-from dither.budget_hooks import Asked
+from dither.budget_hooks import Request
 from dither.mechanisms import (
     BoundedLaplace,
     Gaussian,
@@ -212,7 +212,7 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
 
 
 @input_change.register
-def _(mechanism: Asked, one: Arguments, other: Arguments) -> InputChange:
+def _(mechanism: Request, one: Arguments, other: Arguments) -> InputChange:
     """A function that releases from records, which must be neighbors."""
     first, second = (_records(next(iter(item.values()))) for item in (one, other))
     removed, added = sum((Counter(first) - Counter(second)).values()), sum((Counter(second) - Counter(first)).values())

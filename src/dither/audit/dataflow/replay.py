@@ -42,7 +42,7 @@ from dither.audit.dataflow.distance import (
 )
 from dither.audit.outputs.equality import difference
 from dither.audit.outputs.observe import Raised, Warned, observe
-from dither.budget_hooks import Asked, watched_by
+from dither.budget_hooks import Request, observed_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
@@ -197,7 +197,7 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> tuple[Any, Any]:
     """The result or error of one run, and its warnings."""
-    with watched_by(witness), drawn_from(witness.coins):
+    with observed_by(witness), drawn_from(witness.coins):
         try:
             observed = observe(pipeline, _copied(x))
         except _Diverged:
@@ -255,7 +255,7 @@ class _Record:
     @property
     def name(self) -> str:
         owner = self.what
-        return owner.name if isinstance(owner, Asked) else f"{type(owner).__name__}.{self.method}"
+        return owner.name if isinstance(owner, Request) else f"{type(owner).__name__}.{self.method}"
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class _Recorder:
         """Compute and record the innermost release."""
         arguments = _arguments(given) if is_supported(what) else {}
         before = len(self.log)
-        with watched_by(self if isinstance(what, Asked) or not is_supported(what) else None):
+        with observed_by(self if isinstance(what, Request) or not is_supported(what) else None):
             outcome = compute()
         if is_supported(what) and len(self.log) == before:
             session, seed = _index(self.sessions, what), _seed(given)
@@ -314,8 +314,8 @@ class _Player:
         """Compare the release with the record, and return the recorded outcome."""
         index = len(self.releases)
         expected = self._log[index] if index < len(self._log) else None
-        within = isinstance(what, Asked) and not (
-            expected and isinstance(expected.what, Asked) and expected.method == name
+        within = isinstance(what, Request) and not (
+            expected and isinstance(expected.what, Request) and expected.method == name
         )
         if not is_supported(what) or within:
             return compute()  # composed of releases that will be seen

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.budget_hooks import watched
+from dither.budget_hooks import observed
 from dither.errors import InvalidArgument, message
 from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
@@ -41,7 +41,7 @@ class KeySelection:
     groups: int = 1
     """How many of them one person can be in."""
 
-    @watched
+    @observed
     def release(self, lines: Mapping[Key, tuple[int, ...]], noises: Mapping[Measure, Noise]) -> Shown:
         """The keys that are shown, with every measure of theirs and its noise; each line has a number for each."""
         # in the order of their text, which says nothing of who has them

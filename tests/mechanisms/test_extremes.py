@@ -39,7 +39,7 @@ MECHANISMS: dict[str, tuple[Make, Use]] = {
     "TopK": (lambda e, d, s: dp.TopK(3, s, e), TOP),
     "TopK zcdp": (lambda e, d, s: dp.TopK(3, s, e, d), TOP),
     "SparseVector": (lambda e, d, s: dp.SparseVector(s, e, 2, True), lambda m: (m.start(1.0).ask(2.0), m.error(9))),
-    "ProposeTestRelease": (lambda e, d, s: dp.ProposeTestRelease(s, e, d), lambda m: (m.release(1.0, 5), m.chance(5))),
+    "ProposeTestRelease": (lambda e, d, s: dp.ProposeTestRelease(s, e, d), lambda m: (m.release(1.0, 5), m.probability(5))),
     "SmoothNoise": (lambda e, d, s: dp.SmoothNoise("laplace", e, d), lambda m: m.release(1.0, 1.0, width=10.0)),
     "SmoothNoise student": (lambda e, d, s: dp.SmoothNoise("student", e), lambda m: m.release(1.0, 1.0, width=10.0)),
 }  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_mechanism_is_refused_when_it_is_made_or_works(name):
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {
-    **{n: getattr(dp.stats, n) for n in ("sum", "mean", "variance", "std", "histogram", "median", "min", "max", "iqr")},
+    **{n: getattr(dp.stats, n) for n in ("sum", "mean", "var", "std", "histogram", "median", "min", "max", "iqr")},
     "quantiles": lambda x, b, e, **o: dp.stats.quantiles(x, [0.3, 0.9], b, e, **o),
     "smooth": lambda x, b, e, **o: dp.stats.median(x, b, e, 1e-6, method="smooth", **o),
     "delta": lambda x, b, e, **o: dp.stats.mean(x, b, e, 1e-6, **o),
@@ -118,7 +118,7 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
     "coordinates": lambda v: dp.Laplace(1, 1).error(coordinates=v),
     "error": lambda v: dp.Laplace.for_error(v, confidence=0.95, sensitivity=1),
     "blocks": lambda v: dp.SampleAndAggregate(np.mean, v, (0, 1)).results([1, 2]),
-    "distance": lambda v: dp.ProposeTestRelease(1, 1, 1e-6).chance(v),
+    "distance": lambda v: dp.ProposeTestRelease(1, 1, 1e-6).probability(v),
     "upper": lambda v: dp.BoundedLaplace(1, 1, 0, v),
     "bounds": lambda v: dp.stats.mean([1], bounds=(0, v), epsilon=1),
     "equal bounds": lambda v: dp.stats.mean([1], bounds=(v, v), epsilon=1),

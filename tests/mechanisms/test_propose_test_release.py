@@ -39,8 +39,8 @@ def noise(scale: Any) -> Any:
 def test_chance_is_the_law(epsilon: float, delta: float) -> None:
     m = ProposeTestRelease(1, epsilon, delta)
     for distance in {0, 1, 2, m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 7, 3 * m.threshold}:
-        assert m.chance(distance) == pytest.approx(float(answered(m, distance)), rel=1e-9, abs=1e-40)
-    assert m.chance(10**6) == 1.0
+        assert m.probability(distance) == pytest.approx(float(answered(m, distance)), rel=1e-9, abs=1e-40)
+    assert m.probability(10**6) == 1.0
     assert math.exp(-(m.threshold - 1) * epsilon / 2) > delta >= math.exp(-m.threshold * epsilon / 2) * (1 - 1e-12)
 
 
@@ -90,7 +90,7 @@ def test_frequencies_follow_the_chance() -> None:
     for distance in (m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 3):
         answers = [m.release(0.0, distance, source=source) for _ in range(2000)]
         given = sum(a is not None for a in answers)
-        p = m.chance(distance)
+        p = m.probability(distance)
         assert surprise(np.array([2000 - given, given]), np.array([1 - p, p])) > FALSE_ALARM
         off = min(p * 1.4, 0.999) if p < 0.5 else 1 - 1.4 * (1 - p)
         assert surprise(np.array([2000 - given, given]), np.array([1 - off, off])) < 1e-4
@@ -102,7 +102,7 @@ def test_with_the_distance_of_a_median() -> None:
     for x in ([0.0] * 12 + [1000.0] * 9, [0.0] * 11 + [1000.0] * 10):
         distance = sensitivity.distance_to_exceed(x, 11, (0, 1000), m.bound)
         assert distance <= 1
-        assert m.chance(distance) <= 2e-6
+        assert m.probability(distance) <= 2e-6
     ages = np.random.default_rng(2).integers(0, 100, 20001)
     distance = sensitivity.distance_to_exceed(ages, 10001, (0, 120), m.bound)
     assert distance > 100  # steps of exactly 1 do not exceed 1
@@ -122,7 +122,7 @@ def test_contract() -> None:
         refusal(lambda b=bound, e=epsilon, d=delta: ProposeTestRelease(b, e, d))
     for distance in (-1, 1.5, None, "1", True):
         refusal(lambda distance=distance: m.release(5.0, distance))
-        refusal(lambda distance=distance: m.chance(distance))
+        refusal(lambda distance=distance: m.probability(distance))
     refusal(lambda: m.release(math.nan, 1000))
     refusal(lambda: m.release(math.nan, 0))  # whether or not it would have been answered
 

@@ -12,7 +12,7 @@ post-processing: it costs no privacy, and only has to be right about the error.
 >>> from dither.inference import NoisySum, mean
 >>> count, total = NoisySum(100, 5.0), NoisySum(50, 20.0)
 >>> estimate = mean(count, total, largest=2.0)
->>> estimate.value, round(estimate.error, 4)
+>>> float(estimate.value), round(float(estimate.error), 4)
 (0.5, 0.2368)
 """
 

@@ -13,24 +13,28 @@ Errors of sums that hold together with some confidence therefore give intervals 
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dither.inference.intervals import Interval
 from dither.mechanisms import Laplace, MixedNoise
 
-Range = tuple[float, float]
+Numbers = float | NDArray[np.float64]
+"""One number, or an array with a number for each group."""
+Range = tuple[Numbers, Numbers]
 
 
 class NoisySum(NamedTuple):
-    """A released sum and the error that it stays within.
+    """A released sum, or one for each group, and the error that it stays within.
 
     >>> NoisySum(100, 5.0).limits
     (95.0, 105.0)
     """
 
-    value: float
+    value: Numbers
     error: float
 
     @property
@@ -40,20 +44,20 @@ class NoisySum(NamedTuple):
 
 
 class IntervalEstimate(NamedTuple):
-    """A value and the limits of the true answer.
+    """A value and the limits of the true answer; arrays of them for many groups.
 
-    >>> IntervalEstimate(1.0, 0.5, 1.25).error
+    >>> float(IntervalEstimate(1.0, 0.5, 1.25).error)
     0.5
     """
 
-    value: float
-    low: float
-    high: float
+    value: Numbers
+    low: Numbers
+    high: Numbers
 
     @property
-    def error(self) -> float:
+    def error(self) -> Numbers:
         """The larger distance from the value to the limits."""
-        return max(self.high - self.value, self.value - self.low)
+        return np.maximum(self.high - self.value, self.value - self.low)
 
     def shifted(self, by: float) -> IntervalEstimate:
         """All three moved by a public constant."""
@@ -65,18 +69,20 @@ def mean(count: NoisySum, total: NoisySum, largest: float) -> IntervalEstimate:
 
     If the noisy number does not show that there are any values, the limits are those of the values.
 
-    >>> mean(NoisySum(100, 5.0), NoisySum(50, 20.0), 2.0).value
+    >>> float(mean(NoisySum(100, 5.0), NoisySum(50, 20.0), 2.0).value)
     0.5
-    >>> mean(NoisySum(0, 5.0), NoisySum(50, 20.0), 2.0)
-    IntervalEstimate(value=0.0, low=-2.0, high=2.0)
+    >>> [float(number) for number in mean(NoisySum(0, 5.0), NoisySum(50, 20.0), 2.0)]
+    [0.0, -2.0, 2.0]
     """
-    if count.value < 1:
-        return IntervalEstimate(0.0, -largest, largest)
-    value = _clip(total.value / count.value, -largest, largest)
-    if count.limits[0] <= 0:
-        return IntervalEstimate(value, -largest, largest)
-    low, high = _quotients(total.limits, count.limits)
-    return IntervalEstimate(value, min(max(low, -largest), value), max(min(high, largest), value))
+    size = np.asarray(count.value, dtype=np.float64)
+    least, most = count.limits
+    some = size >= 1
+    value = np.where(some, np.clip(total.value / np.where(some, size, 1.0), -largest, largest), 0.0)
+    shown = some & (least > np.float64(0))
+    low, high = _quotients(total.limits, (np.where(shown, least, 1.0), np.where(shown, most, 1.0)))
+    low = np.where(shown, np.minimum(np.maximum(low, -largest), value), -largest)
+    high = np.where(shown, np.maximum(np.minimum(high, largest), value), largest)
+    return IntervalEstimate(value[()], low[()], high[()])
 
 
 def variance(
@@ -89,62 +95,63 @@ def variance(
     two values, or there is no variance; if the noisy number does not show that, the limits are 0 and the variance of
     two values at the two bounds.
 
-    >>> variance(NoisySum(100, 1.0), NoisySum(0, 1.0), NoisySum(99, 1.0), 2.0).value
+    >>> float(variance(NoisySum(100, 1.0), NoisySum(0, 1.0), NoisySum(99, 1.0), 2.0).value)
     1.0
     """
     square = largest * largest
-    if count.value < 1:
-        return IntervalEstimate(0.0, 0.0, 2 * square)
+    size = np.asarray(count.value, dtype=np.float64)
+    least, most = count.limits
+    some = size >= 1
     first = mean(count, total, largest)
-    value = sample_variance(first.value, squares.value / count.value, max(count.value, 2.0), square)
-    if count.limits[0] <= 1:
-        return IntervalEstimate(value, 0.0, 2 * square)
-    low, high = _quotients(squares.limits, count.limits)
-    second = max(low, 0.0), min(high, square if largest_square is None else largest_square)
-    sizes = max(count.limits[0], 2.0), max(count.limits[1], 2.0)
-    low, high = variance_limits((first.low, first.high), second, sizes, square)
-    return IntervalEstimate(value, min(low, value), max(high, value))
+    second = squares.value / np.where(some, size, 1.0)
+    value = np.where(some, sample_variance(first.value, second, np.maximum(size, 2.0), square), 0.0)
+    shown = some & (least > np.float64(1))
+    low, high = _quotients(squares.limits, (np.where(shown, least, 2.0), np.where(shown, most, 2.0)))
+    highest = square if largest_square is None else largest_square
+    sizes = np.maximum(np.where(shown, least, 2.0), 2.0), np.maximum(np.where(shown, most, 2.0), 2.0)
+    limits = variance_limits((first.low, first.high), (np.maximum(low, 0.0), np.minimum(high, highest)), sizes, square)
+    low = np.where(shown, np.minimum(limits[0], value), 0.0)
+    high = np.where(shown, np.maximum(limits[1], value), 2 * square)
+    return IntervalEstimate(value[()], low[()], high[()])
 
 
 def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
     """The root of a variance: a function of it, so its limits are the roots of the limits.
 
-    >>> standard_deviation(IntervalEstimate(4.0, 1.0, 9.0))
-    IntervalEstimate(value=2.0, low=1.0, high=3.0)
+    >>> [float(number) for number in standard_deviation(IntervalEstimate(4.0, 1.0, 9.0))]
+    [2.0, 1.0, 3.0]
     """
-    return IntervalEstimate(*(math.sqrt(max(number, 0.0)) for number in square))
+    return IntervalEstimate(*(np.sqrt(np.maximum(number, 0.0)) for number in square))
 
 
-def sample_variance(first: float, second: float, count: float, largest: float) -> float:
+def sample_variance(first: Numbers, second: Numbers, count: Numbers, largest: float) -> Numbers:
     """``(m2 - m1^2) N / (N - 1)``, with ``m2 - m1^2`` kept between 0 and the ``largest`` that the bounds allow.
 
-    >>> sample_variance(0.5, 0.5, 2.0, 0.25)
+    >>> float(sample_variance(0.5, 0.5, 2.0, 0.25))
     0.5
     """
-    return min(max(second - first * first, 0.0), largest) * count / (count - 1)
+    return np.minimum(np.maximum(second - first * first, 0.0), largest) * count / (count - 1)
 
 
 def variance_limits(first: Range, second: Range, count: Range, largest: float) -> Range:
     """The extremes of :func:`sample_variance` over ranges of the two moments and the number of values, from outside.
 
-    >>> variance_limits((0.5, 0.5), (0.5, 0.5), (2.0, 2.0), 0.25)
+    >>> low, high = variance_limits((0.5, 0.5), (0.5, 0.5), (2.0, 2.0), 0.25)
+    >>> float(low), float(high)
     (0.5, 0.5)
     """
-    most = max(end * end for end in first)
-    least = 0.0 if first[0] < 0 < first[1] else min(end * end for end in first)
-    low = max(second[0] - most, 0.0) * count[1] / (count[1] - 1)
-    high = min(second[1] - least, largest) * count[0] / (count[0] - 1)
+    ends = first[0] * first[0], first[1] * first[1]
+    most = np.maximum(*ends)
+    least = np.where((first[0] < np.float64(0)) & (first[1] > np.float64(0)), 0.0, np.minimum(*ends))
+    low = np.maximum(second[0] - most, 0.0) * count[1] / (count[1] - 1)
+    high = np.minimum(second[1] - least, largest) * count[0] / (count[0] - 1)
     return low, high
 
 
 def _quotients(numerator: Range, denominator: Range) -> Range:
     """The extremes of a quotient whose denominator is positive."""
     (low, high), (least, most) = numerator, denominator
-    return low / (least if low < 0 else most), high / (most if high < 0 else least)
-
-
-def _clip(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
+    return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ class BernsteinInterval(Interval):
     def point(self) -> float:
         """The estimate, kept between 0 and the largest variance there is."""
         first, second, count = self._moments(tuple(float(item) for item in self.sums))
-        return sample_variance(first, second, count, 0.25) * self.width**2
+        return float(sample_variance(first, second, count, 0.25)) * self.width**2
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """The extremes over the corners of the box."""
@@ -185,7 +192,7 @@ class BernsteinInterval(Interval):
         ]
         first, second, count = ((min(numbers), max(numbers)) for numbers in zip(*corners, strict=True))
         low, high = variance_limits(first, second, count, 0.25)
-        return min(low * self.width**2, value), max(high * self.width**2, value)
+        return min(float(low) * self.width**2, value), max(float(high) * self.width**2, value)
 
 
 __all__ = [

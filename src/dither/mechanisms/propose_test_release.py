@@ -78,10 +78,10 @@ class ProposeTestRelease:
         """The scale of the noise on the answer."""
         return up(2 * arguments.sensitivity(self.bound) / arguments.epsilon(self.epsilon))
 
-    def chance(self, distance: int) -> float:
+    def probability(self, distance: int) -> float:
         """The probability that an answer is given at this distance.
 
-        >>> ProposeTestRelease(1, 1, 1e-6).chance(28 + 20) > 0.99
+        >>> ProposeTestRelease(1, 1, 1e-6).probability(28 + 20) > 0.99
         True
         """
         q = math.exp(-float(arguments.epsilon(self.epsilon)) / 2)

@@ -37,7 +37,7 @@ def both(function, **options):
     ("name", "options"),
     [
         ("count", {}),
-        *((name, {"bounds": (0, 10)}) for name in ("sum", "mean", "variance", "std", "median", "min", "max", "iqr")),
+        *((name, {"bounds": (0, 10)}) for name in ("sum", "mean", "var", "std", "median", "min", "max", "iqr")),
         ("quantiles", {"q": [0.25, 0.5], "bounds": (0, 10)}),
         ("histogram", {"bounds": (0, 10)}),
     ],

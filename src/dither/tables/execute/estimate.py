@@ -6,9 +6,10 @@ formulas and the reasons for their intervals are in :mod:`dither.inference.momen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dither.inference import IntervalEstimate, NoisySum, mean, standard_deviation, variance
@@ -31,37 +32,33 @@ def estimate(
     """
     level = 1 - (1 - confidence) / len(parts)
     errors = [float(plan.measures[measure].error(level, integer=True)) for measure in parts]
-    values = [noisy[measure].tolist() for measure in parts]
+    first = noisy[parts[0]].tolist()
     if aggregate.kind in ("count", "count_value", "people"):
-        return values[0], [errors[0]] * len(values[0])
+        return first, [errors[0]] * len(first)
     if aggregate.kind == "sum":
         scale = parts[-1].scale
-        return [total / scale for total in values[0]], [errors[0] / scale] * len(values[0])
-    units = [1 / measure.scale for measure in parts]
-    scaled = [error * unit for error, unit in zip(errors, units, strict=True)]
-    moment = _moment(aggregate.kind, parts)
-    estimates = [
-        moment(*map(NoisySum, [number * unit for number, unit in zip(sums, units, strict=True)], scaled))
-        for sums in zip(*values, strict=True)
+        return [total / scale for total in first], [errors[0] / scale] * len(first)
+    sums = [
+        NoisySum(noisy[measure].astype(np.float64) * (1 / measure.scale), error * (1 / measure.scale))
+        for measure, error in zip(parts, errors, strict=True)
     ]
-    return [item.value for item in estimates], [item.error for item in estimates]
+    moment = _moment(aggregate.kind, parts, sums)
+    return np.asarray(moment.value).tolist(), np.asarray(moment.error).tolist()
 
 
-def _moment(kind: str, parts: tuple[Measure, ...]) -> Callable[..., IntervalEstimate]:
-    """The mean, variance or standard deviation of one group as a function of the number of its values and their sums
-    about the middle of the bounds.
+def _moment(kind: str, parts: tuple[Measure, ...], sums: list[NoisySum]) -> IntervalEstimate:
+    """The mean, variance or standard deviation of each group, from the number of its values and their sums about the
+    middle of the bounds.
     """
     grid = parts[1].grid
     assert grid is not None
     largest, middle = grid.width / (2 * grid.scale), (grid.low + grid.high) / (2 * grid.scale)
     if kind == "mean":
-        return lambda count, total: mean(count, total, largest).shifted(middle)
+        return mean(sums[0], sums[1], largest).shifted(middle)
     coarse = parts[2].grid
     assert coarse is not None
-    largest_square = (coarse.width / (2 * coarse.scale)) ** 2
-    if kind == "var":
-        return lambda count, total, squares: variance(count, total, squares, largest, largest_square)
-    return lambda count, total, squares: standard_deviation(variance(count, total, squares, largest, largest_square))
+    square = variance(sums[0], sums[1], sums[2], largest, (coarse.width / (2 * coarse.scale)) ** 2)
+    return square if kind == "var" else standard_deviation(square)
 
 
 __all__ = ["estimate"]

@@ -2,7 +2,8 @@
 
 A package says so for everything in its ``__all__`` (:func:`name_by_home`), a class that is loaded later says so itself
 (:func:`public_in`). A class that two packages offer is named by the shorter of the two. ``pickle`` stores that name, so
-a pickle survives when code moves to another file. :func:`defining_module` is the file, for those who compare code.
+a pickle survives when code moves to another file. :func:`defining_module` is the file, for those who compare code, and
+for ``typing.get_type_hints``, which needs the names of that module to read the annotations of a renamed class.
 
 >>> import dither as dp
 >>> dp.Laplace

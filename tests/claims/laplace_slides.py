@@ -170,7 +170,7 @@ def histogram() -> Computed:
 @claims(
     "A question",
     HOLDS,
-    "(Request, not answered:) the sensitivity of “over 50 and a smoker”.",
+    "(Asked, not answered:) the sensitivity of “over 50 and a smoker”.",
     "It is a count like any other: 1.",
 )
 def conjunction() -> Computed:
@@ -224,7 +224,7 @@ def noisy_max() -> Computed:
 @claims(
     "Report noisy max, accuracy",
     HOLDS,
-    "(Request, not answered:) how good is the page it reports?",
+    "(Asked, not answered:) how good is the page it reports?",
     "With probability 1 − β at most 2·ln(m/β)/ε likes below the best, against noise m/ε on every count.",
 )
 def noisy_max_accuracy() -> Computed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from dataclasses import FrozenInstanceError, fields
 from typing import get_type_hints
 
@@ -13,6 +14,7 @@ import pytest
 import dither as dp
 from dither.cli import app
 from dither.errors import InvalidArgument, WrongType
+from dither.homes import defining_module
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 
 NAMES = [item.name for item in fields(ReleaseOptions)]
@@ -20,7 +22,7 @@ NAMES = [item.name for item in fields(ReleaseOptions)]
 
 def test_keywords_and_fields_are_the_same():
     assert {"epsilon", *get_type_hints(OptionKeywords)} == set(NAMES)
-    hints = get_type_hints(ReleaseOptions)
+    hints = get_type_hints(ReleaseOptions, vars(sys.modules[defining_module(ReleaseOptions)]))
     assert all(hints[name] == hint for name, hint in get_type_hints(OptionKeywords).items())
 
 

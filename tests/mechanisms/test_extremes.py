@@ -39,7 +39,10 @@ MECHANISMS: dict[str, tuple[Make, Use]] = {
     "TopK": (lambda e, d, s: dp.TopK(3, s, e), TOP),
     "TopK zcdp": (lambda e, d, s: dp.TopK(3, s, e, d), TOP),
     "SparseVector": (lambda e, d, s: dp.SparseVector(s, e, 2, True), lambda m: (m.start(1.0).ask(2.0), m.error(9))),
-    "ProposeTestRelease": (lambda e, d, s: dp.ProposeTestRelease(s, e, d), lambda m: (m.release(1.0, 5), m.probability(5))),
+    "ProposeTestRelease": (
+        lambda e, d, s: dp.ProposeTestRelease(s, e, d),
+        lambda m: (m.release(1.0, 5), m.probability(5)),
+    ),
     "SmoothNoise": (lambda e, d, s: dp.SmoothNoise("laplace", e, d), lambda m: m.release(1.0, 1.0, width=10.0)),
     "SmoothNoise student": (lambda e, d, s: dp.SmoothNoise("student", e), lambda m: m.release(1.0, 1.0, width=10.0)),
 }  # fmt: skip

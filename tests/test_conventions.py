@@ -40,6 +40,8 @@ INSTEAD = {  # another name for the same thing, and the name that is used
     "labels": "categories", "options": "candidates", "choices": "candidates",
 }  # fmt: skip
 REASONS = {  # where a name that is elsewhere another's is right
+    ("dither.ledger.Ledger.create", "limits"): "limits on what may be spent, not bounds of values",
+    ("dither.ledger.Ledger.ensure", "limits"): "the same",
     ("dither.BoundedLaplace", "lower"): "limits of the law itself, not a range that data are clipped to",
     ("dither.BoundedLaplace", "upper"): "the same",
     ("dither.BoundedLaplace.for_error", "lower"): "as the constructor",

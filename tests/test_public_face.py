@@ -49,6 +49,10 @@ DECIDED = {
         decimal divide down Enclosure exactly exp exp_neg gumbel_tail heavy_tail log normal_tail outward_max pi
         power_neg root_up square_root up
     """,
+    "inference": """
+        Around AroundBounded BernsteinInterval bin_numbers Grid halve Interval IntervalEstimate levels mean NoisySum
+        outward RankInterval RatioInterval Root Split standard_deviation variance WithinBounds
+    """,
     "learn": """
         Choice compare Comparison descend descent_bound GaussianNB gradient_descent gradient_variance Huber KMeans
         LinearRegression Logistic LogisticRegression Loss Mean Multinomial noise_for noisy_descent NoisyDescent
@@ -60,8 +64,8 @@ DECIDED = {
     """,
     "mechanisms": """
         BoundedLaplace ContinuousExponential Exponential Frequencies Gaussian HoldoutAnswer Laplace mean_pieces
-        MixedNoise NoisyMax PermuteAndFlip piecewise_constant ProposeTestRelease RandomizedResponse ReusableHoldout
-        SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
+        MixedNoise Noise NoisyMax PermuteAndFlip piecewise_constant ProposeTestRelease RandomizedResponse
+        ReusableHoldout SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
     """,
     "randomness": """
         bernoulli bernoulli_exp BLOCK discrete_gaussian discrete_gaussian_one discrete_laplace discrete_laplace_one
@@ -84,8 +88,8 @@ DECIDED = {
 }
 """The public names of every package, as they were decided: a new one is added here, and to the docs."""
 
-FLOORS = ("exact", "randomness")
-"""Packages below the public face: their names are asserted, but users get them through mechanisms."""
+FLOORS = ("exact", "inference", "randomness")
+"""Packages below the public face: their names are asserted, but users get them through mechanisms and statistics."""
 
 VALUES = (
     "__version__",

@@ -41,7 +41,7 @@ USE: dict[type, Callable[[Any], Any]] = {
 }
 ELSEWHERE = {
     "_Sketch": "a number set aside while it computes",
-    "_Coins": "the auditor's coins",
+    "_SharedCoins": "the auditor's coins",
     "_Player": "the auditor's coins",
     "Sampler": "the auditor's processes",
     "TableAccounts": "it remembers what it opened; the budget is in the ledger",
@@ -55,9 +55,9 @@ ELSEWHERE = {
     "_Contest": "lives as long as one call",
     "KeyStream": "starts anew after a fork, and SystemSource does not let it be copied",
     "Engine": "a connection to the data",
-    "Duck": "a connection to the data",
-    "Postgres": "a connection to the data",
-    "Spark": "a connection to the data",
+    "DuckDBEngine": "a connection to the data",
+    "PostgreSQLEngine": "a connection to the data",
+    "SparkEngine": "a connection to the data",
     "Contributors": "one question's contributors",
     "Outputs": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",

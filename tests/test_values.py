@@ -23,7 +23,7 @@ from dither import DitherError, audit, course, learn
 from dither.accounting import best_of, calibrate
 from dither.ledger import Account, Entry, Receipt, Released, Verified
 from dither.ledger.charging import Charge
-from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, SparseVectorSession
+from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, Noise, SparseVectorSession
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.tables.card.model import ColumnCard
 
@@ -74,6 +74,7 @@ VALUES: dict[type, Callable[[], Any]] = {
     dp.ProposeTestRelease: lambda: dp.ProposeTestRelease(1, 1, 1e-6),
     dp.SampleAndAggregate: lambda: dp.SampleAndAggregate(fair, 5, (0, 1)),
     dp.ReleaseOptions: lambda: dp.ReleaseOptions(epsilon=1),
+    Noise: lambda: dp.Laplace(1, 1).noise,
     HoldoutAnswer: lambda: HoldoutAnswer(0.5, True),
     dp.accounting.Pure: lambda: dp.accounting.Pure(1),
     dp.accounting.Approximate: lambda: dp.accounting.Approximate(1, 0.1),

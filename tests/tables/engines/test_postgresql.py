@@ -1,4 +1,4 @@
-"""PostgreSQL: what is its own. The suite that every engine passes is in ``tests/tables/compile/test_nodes.py``."""
+"""PostgreSQL: what is its own. The suite that every engine passes is in ``tests/tables/query/test_nodes.py``."""
 
 from __future__ import annotations
 

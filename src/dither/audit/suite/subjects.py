@@ -235,7 +235,7 @@ def _sessions() -> Iterator[Subject]:
 def _statistics() -> Iterator[Subject]:
     bounds = {"bounds": (0, 1)}
     for name, options in (
-        ("count", {}), ("sum", bounds), ("mean", bounds), ("variance", bounds), ("std", bounds), ("median", bounds),
+        ("count", {}), ("sum", bounds), ("mean", bounds), ("var", bounds), ("std", bounds), ("median", bounds),
         ("min", bounds), ("max", bounds), ("iqr", bounds), ("histogram", bounds),
     ):  # fmt: skip
         function = getattr(stats, name)

@@ -1,7 +1,7 @@
 """SQL as sqlglot nodes, in forms on which DuckDB, PostgreSQL and Spark agree to the bit.
 
 Everything that dither sends to an engine is built here or from what is here, and becomes text once, by :func:`render`.
-What these forms rely on is tested on all three engines in ``tests/tables/compile/test_nodes.py``; the sessions that
+What these forms rely on is tested on all three engines in ``tests/tables/query/test_nodes.py``; the sessions that
 make it so (UTC, ANSI mode, plain string literals) are set up in :mod:`dither.tables.engines`.
 
 No expression built here fails on a value: what has no answer is NULL. An engine's error would be seen by whoever asks.

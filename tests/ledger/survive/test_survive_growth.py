@@ -105,7 +105,7 @@ def test_no_statement_reads_the_whole_history(tmp_path: Path, postgresql: str) -
         with opened(place) as ledger:
             store = ledger._store
             used(ledger)
-            compiled = [text for _, text, _ in store._compiled.values() if text.startswith("SELECT")]
+            compiled = [item.text for item in store._compiled.values() if item.text.startswith("SELECT")]
         assert len(compiled) >= 4
         for text in compiled:
             if store.dialect == "sqlite":

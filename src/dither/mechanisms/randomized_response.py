@@ -21,7 +21,7 @@ from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.intake import as_values
 from dither.mechanisms.additive import plain
-from dither.randomness import Source, mark, resolve, trials, uniform_integers
+from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
 
 _BITS = 80
@@ -210,6 +210,8 @@ class RandomizedResponse:
         there.
         """
         words = resolve(source)
+        if type(value) in (int, bool) and isinstance(self.categories, int):
+            return mark(self._report(value, words), words)
         if isinstance(value, (dict, set, frozenset)):
             raise WrongType(message("value", "a category, or a column of them", type(value).__name__, "pass a list"))
         dimensions = 1 if isinstance(value, (list, tuple)) else getattr(value, "ndim", int(hasattr(value, "to_numpy")))
@@ -274,6 +276,14 @@ class RandomizedResponse:
             return np.result_type(dtype, np.array(self.categories).dtype)
         holds = dtype.kind in "bO" or (dtype.kind in "iu" and self.category_count - 1 <= np.iinfo(dtype).max)
         return dtype if holds else np.dtype(np.int64)
+
+    def _report(self, value: int, source: Source) -> int:
+        """The report for one integer or boolean, drawn as :meth:`_reports` draws many."""
+        k = self.category_count
+        code = int(value) if 0 <= value < k and (k == 2 or type(value) is int) else uniform_integer(k, source)
+        truthful = trial(self.probability, self.truth_probability, source)
+        other = uniform_integer(k - 1, source)
+        return code if truthful else other + (other >= code)
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
         """A report for each, as a label or a number."""

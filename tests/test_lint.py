@@ -165,3 +165,33 @@ def test_every_module_has_its_test_file_where_one_looks_for_it():
     missing = modules_without_a_test_file_of_their_name()
     assert missing - listed == set(), "give these a test file of their name in the mirrored folder, or list them"
     assert listed - missing == set(), "these need no line in the table any more"
+
+
+UNCLEAR = {
+    "found", "told", "made", "each", "reach", "chance", "books", "crowd", "marks", "either", "gathered", "scattered",
+    "apart", "turned", "lengths", "across",
+}  # fmt: skip
+"""Names that do not say what they hold; the names of the field are result, item, sensitivity, delta, ledger, ..."""
+
+
+def defined_names(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_names_say_what_they_hold(path):
+    names = {name.strip("_") for name in defined_names(ast.parse(path.read_text(encoding="utf-8")))}
+    assert not names & UNCLEAR
+    assert not [name for name in names if "neighbour" in name.lower()], "American spelling in code: neighbor"
+
+
+def test_unclear_names_are_recognized():
+    assert {*defined_names(ast.parse("def told(made):\n    found = [each for each in made]"))} & UNCLEAR == {
+        "told", "made", "found", "each"
+    }  # fmt: skip

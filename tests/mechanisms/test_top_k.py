@@ -38,7 +38,7 @@ def test_private_by_enumeration(neighbors: Any, d: int, k: int) -> None:
     for x, y in neighboring_counts(neighbors, 3, d):
         for t in (x, y):
             if t not in laws:
-                laws[t] = peeling(t, m.each.rate, k)
+                laws[t] = peeling(t, m.choice.rate, k)
         worst = max(worst, *(abs(mp.log(laws[x][o] / laws[y][o])) for o in laws[x]))
     assert 0.3 < worst <= 1 + mp.mpf("1e-12")
     assert m.guarantee == PureDP(1)
@@ -47,10 +47,10 @@ def test_private_by_enumeration(neighbors: Any, d: int, k: int) -> None:
 def test_noise_for_one_choice_is_not_enough_for_two() -> None:
     once = TopK(1, 1, 1)
     x, y = (9, 10, 0), (10, 9, 0)
-    p, q = (peeling(t, once.each.rate, 2) for t in (x, y))
+    p, q = (peeling(t, once.choice.rate, 2) for t in (x, y))
     assert max(abs(mp.log(p[o] / q[o])) for o in p) <= 1  # one person, one swap: no worse here
     x, y = (20, 0, 21, 0), (19, 1, 21, 0)
-    p, q = (peeling(t, once.each.rate, 3) for t in (x, y))
+    p, q = (peeling(t, once.choice.rate, 3) for t in (x, y))
     assert max(abs(mp.log(p[o] / q[o])) for o in p) > 1
 
 
@@ -59,16 +59,16 @@ def test_the_zcdp_way_is_private_too(delta: float) -> None:
     m = TopK(5, 1, 1, delta)
     assert m.accounted_by == "zcdp"
     assert m.guarantee == ApproxDP(1, delta)
-    assert m.each.epsilon > Fraction(1, 5)
+    assert m.choice.epsilon > Fraction(1, 5)
     for x, y in [
         ((3, 2, 1, 1, 0), (2, 3, 1, 1, 0)),
         ((9, 0, 0, 0, 0), (8, 1, 0, 0, 0)),
         ((2, 2, 2, 2, 3), (3, 2, 2, 2, 2)),
     ]:
-        p, q = (peeling(t, m.each.rate, len(t)) for t in (x, y))
+        p, q = (peeling(t, m.choice.rate, len(t)) for t in (x, y))
         assert hockey_stick(p, q, 1) <= budget(delta)
-    assert 5 * m.each.zcdp.rho <= 1
-    assert (m.each.zcdp * 5).to_approx(delta).epsilon <= 1
+    assert 5 * m.choice.zcdp.rho <= 1
+    assert (m.choice.zcdp * 5).to_approx(delta).epsilon <= 1
 
 
 def test_the_cheaper_way_is_taken() -> None:
@@ -92,8 +92,8 @@ def test_draws_follow_peeling(scores: Any, k: int) -> None:
     counts = frequencies(draws, len(places))
     top = max(scores)
     shifted = [s - top for s in scores]
-    assert surprise(counts, np.array([float(p) for p in peeling(shifted, m.each.rate, k).values()])) > FALSE_ALARM
-    wrong = np.array([float(p) for p in peeling(shifted, m.each.rate * 2, k).values()])
+    assert surprise(counts, np.array([float(p) for p in peeling(shifted, m.choice.rate, k).values()])) > FALSE_ALARM
+    wrong = np.array([float(p) for p in peeling(shifted, m.choice.rate * 2, k).values()])
     assert len(set(scores)) == 1 or surprise(counts, wrong) < FALSE_ALARM
 
 
@@ -102,7 +102,7 @@ def test_the_error_holds(confidence: float) -> None:
     m = TopK(2, 1, 1)
     gap = m.error(4, confidence)
     for scores in ([0, 0, -gap, -gap], [5, 0, -gap, -gap - 1], [0.0, 0.0, 0.0, -gap]):
-        law, kth = peeling(scores, m.each.rate, 2), sorted(scores)[-2]
+        law, kth = peeling(scores, m.choice.rate, 2), sorted(scores)[-2]
         missed = mp.fsum(p for order, p in law.items() if min(scores[i] for i in order) <= kth - gap)
         assert missed <= 1 - number(confidence)
 

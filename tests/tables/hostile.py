@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from dither.errors import DitherError
-from dither.tables.card.model import ColumnCard, PublicTable, Value
+from dither.tables.card.model import ColumnCard, PublicTable
+from dither.tables.card.values import Value
 from dither.tables.compile.expressions import TypedSql, compile
 from dither.tables.query import nodes
 from dither.tables.query.operations import OPERATIONS

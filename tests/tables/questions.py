@@ -6,7 +6,8 @@ from datetime import date, datetime
 
 from hypothesis import strategies as st
 
-from dither.tables.card.model import Card, ColumnCard, PublicTable, Value
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.card.values import Value
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 CARD = Card(

@@ -96,3 +96,9 @@ def test_an_object_and_keywords_together_are_refused():
         release_options(0.5, ReleaseOptions(epsilon=0.5), {})
     with pytest.raises(WrongType, match="a ReleaseOptions, got dict"):
         release_options(None, {"epsilon": 1}, {})  # type: ignore[arg-type]  # that it is refused is what is tried
+
+
+def test_a_key_that_looks_like_one_of_a_question_is_refused():
+    with pytest.raises(InvalidArgument, match="a name of your choice"):
+        ReleaseOptions(epsilon=1, key="0" * 63 + "f")
+    assert ReleaseOptions(epsilon=1, key="0" * 63).key == "0" * 63

@@ -23,7 +23,7 @@ class QuestionFailed(Exception):
 
 
 @contextmanager
-def told(place: str, dataset: str, question: str) -> Iterator[None]:
+def explaining_failures(place: str, dataset: str, question: str) -> Iterator[None]:
     """Say of a question that fails inside what the ledger holds about it."""
     before = _head(place)
     try:
@@ -84,4 +84,4 @@ def _asks(body: dict[str, object], question: str) -> bool:
     return not isinstance(request, dict) or request.get("question") == question
 
 
-__all__ = ["UNKNOWN", "QuestionFailed", "told"]
+__all__ = ["UNKNOWN", "QuestionFailed", "explaining_failures"]

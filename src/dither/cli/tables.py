@@ -114,7 +114,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             plotted = plots.column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
             explanation = question.explain(options=options) if output.report and plan.automatic is None else None
-            with charges.told(str(card.ledger), card.name, sql):
+            with charges.explaining_failures(str(card.ledger), card.name, sql):
                 with _busy():
                     answer = _current(question.release(options=options))
                 _write(outputs, output, answer, plotted, explanation, table, sql)

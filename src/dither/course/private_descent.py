@@ -5,7 +5,7 @@ g its gradient, Z standard Laplace in every coordinate, and ``theta[h] = (1 / a[
 1) Delta / epsilon``. Then, for one record replaced by another, the *single* iterate ``beta[h]`` is ``epsilon
 a[h]``-DP.
 
-*Why.* Take the same indices and the same noise in all steps before h for two neighbours. Their iterates part by at
+*Why.* Take the same indices and the same noise in all steps before h for two neighbors. Their iterates part by at
 most ``gamma[j] Delta`` in step j, if Delta bounds the l1 distance of any two gradients, *also at different beta*:
 gradients are clipped to l1 norm C here, so Delta = 2C. Before the noise of step h they are ``Delta sum of
 gamma[0..h-1]`` apart, which is ``epsilon a[h]`` times the scale ``gamma[h-1] theta[h]`` of that noise.

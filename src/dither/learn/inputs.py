@@ -156,10 +156,10 @@ def _columns(rows: Sequence[Any], columns: int | None) -> int:
     if not rows and columns is None:
         fix = "pass numpy.empty((0, columns)), or bounds with a pair for each column"
         raise InvalidData(message("X", "a table that says how many columns it has", "an empty list", fix))
-    lengths = [len(row) for row in rows if _is_row(row)]
-    if rows and not lengths:
+    widths = [len(row) for row in rows if _is_row(row)]
+    if rows and not widths:
         raise InvalidData(message("X", "rows and columns", "no table", _RESHAPE))
-    return lengths[0] if columns is None else columns
+    return widths[0] if columns is None else columns
 
 
 def _one_column(y: Any) -> Any:

@@ -61,7 +61,7 @@ class Loss:
         raise AssertionError("each loss has a derivative")
 
     def objective(self, beta: Floats, X: Floats, y: Floats) -> float:
-        """The mean loss plus the penalty: the f that is minimised."""
+        """The mean loss plus the penalty: the f that is minimized."""
         return float(self.value(X @ beta, y).mean()) + self.penalty / 2 * float(np.sum(beta[self.free :] ** 2))
 
     def shrinkage(self, beta: Floats) -> Floats:
@@ -141,7 +141,7 @@ class Squared(Loss):
         return 2 * self.weight * (scores - y)
 
     def minimum(self, X: Floats, y: Floats) -> Floats:
-        """The minimiser, from the normal equations; the shortest one if there are many."""
+        """The minimizer, from the normal equations; the shortest one if there are many."""
         gram = 2 * self.weight * X.T @ X / len(X)
         ridge = np.full(X.shape[1], self.penalty)
         ridge[: self.free] = 0
@@ -153,7 +153,7 @@ def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:
     """The ridge line ``u = b0 + b1 v``: ``b1 = cov(u, v) / (var(v) + penalty)`` and ``b0 = mean(u) - b1 mean(v)``,
     with 1/n in covariance and variance.
 
-    It minimises ``1/(2n) sum (u - b0 - b1 v)^2 + penalty/2 b1^2``.
+    It minimizes ``1/(2n) sum (u - b0 - b1 v)^2 + penalty/2 b1^2``.
 
     >>> ridge_line(np.array([-1.0, 1.0]), np.array([1.0, 5.0]), penalty=1.0)
     (3.0, 1.0)

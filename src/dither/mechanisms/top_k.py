@@ -49,7 +49,7 @@ class TopK:
     epsilon: float
     delta: float | None = None
     monotone: bool = False
-    each: Exponential = field(init=False, repr=False, compare=False)
+    choice: Exponential = field(init=False, repr=False, compare=False)
     """The mechanism of one choice."""
     accounted_by: str = field(init=False, repr=False, compare=False)
     """``"pure"`` or ``"zcdp"``: which of the two ways is the cheaper."""
@@ -63,7 +63,7 @@ class TopK:
             if other > epsilon:
                 epsilon, accounting = other, "zcdp"
         exact: Any = epsilon  # a rational, which says more than the float of the annotation
-        object.__setattr__(self, "each", Exponential(self.sensitivity, exact, self.monotone))
+        object.__setattr__(self, "choice", Exponential(self.sensitivity, exact, self.monotone))
         object.__setattr__(self, "accounted_by", accounting)
 
     @property
@@ -81,12 +81,12 @@ class TopK:
         >>> TopK(2, sensitivity=1, epsilon=1).event
         2 * BoundedRange(0.5)
         """
-        return self.k * self.each.event
+        return self.k * self.choice.event
 
     @property
     def scale(self) -> float:
         """The scale of the Gumbel noise."""
-        return self.each.scale
+        return self.choice.scale
 
     @spends
     def select_indices(self, scores: Any, *, source: Source | None = None) -> list[int]:
@@ -102,7 +102,7 @@ class TopK:
             )
         if np.count_nonzero(read.floats > -np.inf) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
-        result = noisy_top_k(read.floats, self.k, words, self.each.rate, exact_score=read.exact)
+        result = noisy_top_k(read.floats, self.k, words, self.choice.rate, exact_score=read.exact)
         indices: list[int] = mark(result, words)
         return indices
 
@@ -124,7 +124,7 @@ class TopK:
         True
         """
         tail = (1 - arguments.confidence(confidence)) / self.k
-        return self.each.gap(candidates, 1, 1 - tail)
+        return self.choice.gap(candidates, 1, 1 - tail)
 
 
 @lru_cache(maxsize=256)

@@ -62,7 +62,8 @@ class Answer:
     def _error_names(self) -> dict[str, str]:
         """What the columns of errors are called: ``<name>_error``, unless a column of the answer is."""
         result: dict[str, str] = {}
-        for name in self.errors:
+        places = {name: place for place, name in enumerate(self.columns)}
+        for name in sorted(self.errors, key=lambda name: places.get(name, len(places))):
             result[name] = f"{name}_error"
             while result[name] in self.columns:
                 result[name] += "_"

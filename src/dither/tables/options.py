@@ -7,6 +7,7 @@ are the same.
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
@@ -110,6 +111,12 @@ class ReleaseOptions:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
+        if self.key is not None and _DERIVED_KEY.fullmatch(self.key):  # it could stand in the way of a question's own
+            raise InvalidArgument(message("key", "a name of your choice", "64 hexadecimal digits", "choose another"))
+
+
+_DERIVED_KEY = re.compile("[0-9a-f]{64}")
+"""What keys look like that are derived from a question."""
 
 
 def _is_auto(max_groups: object) -> bool:

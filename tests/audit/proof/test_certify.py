@@ -185,9 +185,9 @@ BROKEN = {
     "continuous, without the 2": lambda: changed(
         dp.Exponential.continuous(sensitivity=1, epsilon=1, bounds=(0, 1)), rate=Fraction(1)
     ),
-    "top k at the price of one": lambda: changed(dp.TopK(3, 1, 1), each=dp.Exponential(1, 1)),
+    "top k at the price of one": lambda: changed(dp.TopK(3, 1, 1), choice=dp.Exponential(1, 1)),
     "top k, zCDP, at a double rate": lambda: changed(
-        dp.TopK(100, 1, 1, 1e-6), each=dp.Exponential(1, 2 * dp.TopK(100, 1, 1, 1e-6).each.epsilon)
+        dp.TopK(100, 1, 1, 1e-6), choice=dp.Exponential(1, 2 * dp.TopK(100, 1, 1, 1e-6).choice.epsilon)
     ),
     "sparse vector, noise not scaled by the limit": lambda: changed(
         dp.SparseVector(1, 1, 5), scale=dp.SparseVector(1, 1, 1).scale
@@ -267,7 +267,7 @@ def test_parts_of_another_kind_are_refused():
     for mechanism in (
         changed(dp.MixedNoise(1, 1, 1e-6), mechanism=dp.Staircase(1, 1)),
         changed(dp.SparseVector(1, 1, numeric=True), answer=Fixed(1, 1)),
-        changed(dp.TopK(2, 1, 1), each=dp.PermuteAndFlip(1, 1)),
+        changed(dp.TopK(2, 1, 1), choice=dp.PermuteAndFlip(1, 1)),
     ):
         with pytest.raises(NotPrivate):
             certify(mechanism)

@@ -277,7 +277,7 @@ def test_difference_of_laplace_noises(z_scale, y_scale):
 
 def test_top_k_by_enumeration():
     mechanism = dp.TopK(2, 1, 1)
-    result, rate = certify(mechanism), float(mechanism.each.rate)
+    result, rate = certify(mechanism), float(mechanism.choice.rate)
     largest, highs = 0.0, {epsilon: result.curve(epsilon)[1] for epsilon in (0, 0.5)}
     for scores in ([0, 0, 0], [0, 0, 30], [0, 0, 12, 12], [0, 5, 5]):
         p = oracle.peeled(np.exp(rate * np.array(scores)), 2)

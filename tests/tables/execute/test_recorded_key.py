@@ -214,4 +214,4 @@ def test_order_counts_where_it_is_shown_and_nowhere_else():
 
 def test_what_no_question_holds_is_refused():
     with pytest.raises(WrongType, match="question: expected numbers, text and dates"):
-        plain(Literal(b"bytes"))
+        plain({"a": b"bytes"})

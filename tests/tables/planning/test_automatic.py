@@ -102,3 +102,21 @@ def test_nothing_at_all_is_no_error():
     with dp.open(ROWS.slice(0, 0), unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
         result = table.group_by("town").agg(m=dp.mean("x", bounds="auto")).release(1, max_groups="auto")
         assert len(result) == 0
+
+
+def test_without_enough_values_there_are_no_bounds_and_no_answer():
+    """What noise alone would show is no reason for bounds: the answer is NULL, and says why."""
+    few = pa.table({"who": [1, 2, 3], "x": [100.0, 200.0, 300.0]})
+    with dp.open(few, unit="who", budget=dp.PureDP(10)) as table:
+        result = table.agg(m=dp.mean("x", bounds="auto"), n=dp.count()).release(0.5)
+        assert result["m"] == [None]
+        assert result.error("m") == [None]
+        assert isinstance(result["n"][0], int)
+        assert [note for note in result.notes if "no bounds of m could be found" in note]
+
+
+def test_the_noise_that_was_asked_for_is_part_of_what_is_recorded(table):
+    question = table.group_by("town").agg(n=dp.people())
+    assert not question.release(1, max_groups="auto").replayed
+    assert not question.release(1, max_groups="auto", noise="laplace").replayed
+    assert question.release(1, max_groups="auto", noise="laplace").replayed

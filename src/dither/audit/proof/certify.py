@@ -155,7 +155,7 @@ def _noisy_max(mechanism: NoisyMax) -> Evidence:
 
 
 def _top_k(mechanism: TopK) -> Evidence:
-    change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.each.rate)
+    change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.choice.rate)
     return top_k_selection(arguments.whole(mechanism.k, "k"), change if mechanism.monotone else 2 * change)
 
 

@@ -13,7 +13,8 @@ from typing import cast
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.expressions import expression, term
-from dither.tables.card.model import Type, Value
+from dither.tables.card.model import Type
+from dither.tables.card.values import Value
 from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
 from dither.tables.query.typecheck import typed

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card.model import Value
+from dither.tables.card.values import Value
 from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Call, Column, Expression, Literal
 

@@ -34,7 +34,8 @@ from dither.tables.builder.aggregates import (
     var,
 )
 from dither.tables.builder.expressions import Term, case, col, condition, expression
-from dither.tables.card.model import Card, Type, Value
+from dither.tables.card.model import Card, Type
+from dither.tables.card.values import Value
 from dither.tables.query import evaluate as shapes
 from dither.tables.query.resolve import (
     Rows,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from typing import Literal as Choice
 
 from dither import arguments
@@ -17,9 +16,8 @@ from dither.comparison import unhashable
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
+from dither.tables.card.values import Value, plain_keys
 
-Value = None | bool | int | float | str | date | datetime
-"""A constant of a question or a card."""
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
 MIN_EPSILON = 1e-4
 MAX_INCIDENTS = 3
@@ -36,6 +34,9 @@ class ColumnCard:
     type: Type
     bounds: tuple[float, float] | None = None
     keys: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", plain_keys(self.keys))
 
 
 @dataclass(frozen=True)

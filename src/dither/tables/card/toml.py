@@ -47,8 +47,8 @@ from dither.tables.card.model import (
     ColumnCard,
     PublicTable,
     Type,
-    Value,
 )
+from dither.tables.card.values import Value
 
 __all__ = ["gaps", "parse", "read"]
 
@@ -167,10 +167,10 @@ def _known(given: object, allowed: tuple[str, ...], where: str) -> None:
         if key not in allowed:
             near = difflib.get_close_matches(str(key), allowed, 1)
             fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
-            raise _wrong(f"{where}.{key}" if where else key, _either(allowed), "another key", fix)
+            raise _wrong(f"{where}.{key}" if where else key, _listed_with_or(allowed), "another key", fix)
 
 
-def _either(words: tuple[str, ...]) -> str:
+def _listed_with_or(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
@@ -238,7 +238,7 @@ def _column(section: object, name: str) -> ColumnCard:
     type = section.get("type")
     if type not in TYPES:
         got = "none" if type is None else repr(type) if isinstance(type, str) else _kind(type)
-        raise _wrong(f"{name}.type", _either(TYPES), got, f'write type = "{_near_type(type)}"')
+        raise _wrong(f"{name}.type", _listed_with_or(TYPES), got, f'write type = "{_near_type(type)}"')
     return ColumnCard(type, _bounds(section.get("bounds"), type, name), _keys(section.get("keys"), type, name))
 
 

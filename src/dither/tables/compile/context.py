@@ -15,7 +15,8 @@ from functools import cached_property
 from sqlglot import exp
 
 from dither.errors import InvalidArgument, message
-from dither.tables.card.model import Card, Type, Value
+from dither.tables.card.model import Card, Type
+from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.compile.expressions import Lookup, TypedSql

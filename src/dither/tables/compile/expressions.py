@@ -23,7 +23,8 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dither.errors import InvalidArgument, message
-from dither.tables.card.model import Card, ColumnCard, Value
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.values import Value
 from dither.tables.query import nodes
 from dither.tables.query.literals import literal_type
 from dither.tables.query.nodes import check_length

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dither.tables.card.model import Value
+from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.discretize import bin_of, whole_steps

@@ -15,7 +15,8 @@ The text has sorted keys, no white space, and is encoded in UTF-8. Its parts:
     raised does not change what an answer means.
 ``release``
     What was settled for this release, from the options, the question and the card: ``max_groups`` and ``max_rows``,
-    ``noise`` (the kinds that are used), ``automatic`` (what is chosen privately), and those of ``consistent``,
+    ``noise`` (the kinds that are used), ``automatic`` (what is chosen privately; then ``noise_option`` is what was
+    asked for, unless it is "best", since the kinds are settled later), and those of ``consistent``,
     ``integer``, ``nonnegative`` and ``other`` that are true.
 ``guarantee``
     Its kind (``pure``, ``approximate`` or ``concentrated``) and its numbers as exact fractions: ``"1/2"``.
@@ -91,6 +92,7 @@ def canonical_request(
             "max_rows": plan.limit,
             "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
             "automatic": list(plan.unstated),
+            **({"noise_option": options.noise} if plan.unstated and options.noise != "best" else {}),
             **{name: True for name in flags if getattr(options, name)},
         },
     }

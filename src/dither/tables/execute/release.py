@@ -153,16 +153,18 @@ def compute(
 def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: StatementContext) -> Answer:
     """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
     rows = _rows_of(question.table.engine)
-    notes: list[str] = []
     if plan.automatic is not None:
         max_groups = max_groups_of(question.query, plan.card, options)
-        query, max_groups, notes = automatic.settle(question.query, context, plan.automatic, max_groups, rows)
+        choices = automatic.settle(question.query, context, plan.automatic, max_groups, rows)
         guarantee = plan.guarantee
-        plan = plan_after_choices(plan, query, max_groups, options)
+        plan = plan_after_choices(plan, choices.query, choices.max_groups, options)
         context = plan.frame(context.dialect_sql, context.tables, context.secret)
         noisy = run.answer(plan, context, rows)
-        return shape_answer(replace(plan, guarantee=guarantee), context, noisy, options, notes)
-    return shape_answer(plan, context, run.answer(plan, context, rows), options, notes)
+        for name in choices.without_bounds:
+            noisy.answers[name] = [None] * len(noisy.answers[name])
+            noisy.errors[name] = [None] * len(noisy.errors[name])
+        return shape_answer(replace(plan, guarantee=guarantee), context, noisy, options, choices.notes)
+    return shape_answer(plan, context, run.answer(plan, context, rows), options, [])
 
 
 def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:

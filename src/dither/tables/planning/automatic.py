@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +67,28 @@ def total(epsilon: Fraction, delta: Fraction | None) -> Guarantee:
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
+class Choices(NamedTuple):
+    """What was chosen privately: the question with bounds, the number of groups, the aggregates for which no bounds
+    were found, and what to say of it.
+    """
+
+    query: Query
+    max_groups: object
+    without_bounds: tuple[str, ...]
+    notes: list[str]
+
+
 def settle(
     query: Query,
     frame: StatementContext,
     epsilon: Fraction,
     max_groups: object,
     run: Callable[[Statement], list[tuple[Any, ...]]],
-) -> tuple[Query, object, list[str]]:
-    """Choose, for ``epsilon`` each: the question with bounds, the number of groups, and what to say of it."""
-    notes, bounds = [], {}
+) -> Choices:
+    """Choose the limits that nobody stated, for ``epsilon`` each."""
+    notes: list[str] = []
+    bounds: dict[str, tuple[float, float]] = {}
+    unknown: list[str] = []
     groups = max_groups
     if max_groups == "auto" and query.groups:
         lines = run(statements.spread(frame, MOST))
@@ -86,13 +99,22 @@ def settle(
         if aggregate.bounds == "auto" and aggregate.value is not None:
             alone = replace(frame, query=replace(query, groups=()), keys=(), groups=1)
             lines = run(statements.bins(alone, aggregate.value, MAGNITUDES, None))
-            low, high = _span(lines, frame.limit, epsilon)
+            limits = _span(lines, frame.limit, epsilon)
+            if limits is None:
+                bounds[name] = (0, 1)
+                unknown.append(name)
+                notes.append(
+                    f"no bounds of {name} could be found with ε = {float(epsilon):.3g}, so it has no answer: "
+                    "state its bounds, or spend more"
+                )
+                continue
+            low, high = limits
             if expressions.compile(aggregate.value, frame.find).type == "integer":
                 low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
             bounds[name] = low, high
             detail = f"({bounds[name][0]:g}, {bounds[name][1]:g})"
             notes.append(f"bounds of {name} = {detail}, chosen privately with ε = {float(epsilon):.3g}")
-    return _bounded(query, bounds), groups, notes
+    return Choices(_bounded(query, bounds), groups, tuple(unknown), notes)
 
 
 def _enough(lines: list[tuple[Any, ...]], epsilon: Fraction) -> tuple[int, float]:
@@ -105,12 +127,14 @@ def _enough(lines: list[tuple[Any, ...]], epsilon: Fraction) -> tuple[int, float
     return min(enough, MOST), beyond
 
 
-def _span(lines: list[tuple[Any, ...]], limit: int, epsilon: Fraction) -> tuple[float, float]:
-    """From the lowest to the highest magnitude that holds more values than noise alone would show in any."""
+def _span(lines: list[tuple[Any, ...]], limit: int, epsilon: Fraction) -> tuple[float, float] | None:
+    """From the lowest to the highest magnitude that holds more values than noise alone would show in any; None if none
+    does.
+    """
     noisy, width = _noisy(lines, len(MAGNITUDES) - 1, limit, epsilon)
     filled = np.flatnonzero(noisy > width)
     if filled.size == 0:
-        filled = np.array([int(noisy.argmax())])
+        return None
     return MAGNITUDES[int(filled[0])], MAGNITUDES[int(filled[-1]) + 1]
 
 

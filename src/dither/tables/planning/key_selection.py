@@ -16,7 +16,7 @@ from dither.budget_hooks import observed
 from dither.errors import InvalidArgument, message
 from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
-from dither.tables.card.model import Value
+from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.measures import Measure

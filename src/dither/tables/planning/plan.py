@@ -30,7 +30,8 @@ from dither.errors import InvalidArgument, message
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
-from dither.tables.card.model import MOST_ROWS, Card, Value
+from dither.tables.card.model import MOST_ROWS, Card
+from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.compile.expressions import GRID_BITS, Lookup

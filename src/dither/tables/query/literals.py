@@ -10,7 +10,8 @@ import math
 from datetime import date, datetime, time
 
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card.model import Type, Value
+from dither.tables.card.model import Type
+from dither.tables.card.values import Value
 from dither.tables.query.wording import clip
 
 LARGEST_INTEGER = 2**63 - 1

@@ -24,8 +24,9 @@ from typing import Literal
 import sqlglot
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card.model import Type, Value
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Type
+from dither.tables.card.values import Value, plain_value
 
 Dialect = Literal["duckdb", "postgres", "spark"]
 DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres", "spark")
@@ -168,6 +169,7 @@ def literal(value: Value) -> exp.Expr:
     >>> [render(literal(value), "duckdb") for value in (0.1, 7, "it's", True, None, date(2024, 2, 29))]
     ["CAST('0.1' AS DOUBLE)", "CAST('7' AS BIGINT)", "'it''s'", 'TRUE', 'NULL', "CAST('2024-02-29' AS DATE)"]
     """
+    value = plain_value(value)
     if value is None:
         return exp.null()
     if isinstance(value, bool):
@@ -188,9 +190,7 @@ def literal(value: Value) -> exp.Expr:
     if isinstance(value, datetime):
         plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
         return cast(exp.Literal.string(plain.isoformat(" ", "microseconds")), "timestamp")
-    if isinstance(value, date):
-        return cast(exp.Literal.string(value.isoformat()), "date")
-    raise WrongType(message("constant", "a value of SQL", type(value).__name__, "pass text, a number or a date"))
+    return cast(exp.Literal.string(value.isoformat()), "date")
 
 
 def double(value: float) -> exp.Expr:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as Choice
 
-from dither.tables.card.model import Value
+from dither.tables.card.values import Value, plain_keys, plain_value
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant."""
+    """A constant, as a plain Python value."""
 
     value: Value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", plain_value(self.value))
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ class Aggregate:
     edges: tuple[float, ...] | None = None
     weight: float | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", plain_keys(self.keys))
+
 
 @dataclass(frozen=True)
 class Group:
@@ -82,6 +88,9 @@ class Group:
     name: str
     value: Expression
     keys: tuple[Value, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", plain_keys(self.keys))
 
 
 @dataclass(frozen=True)

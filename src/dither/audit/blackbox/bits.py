@@ -154,8 +154,8 @@ def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
 def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
     """The subsets of the first dozen columns whose parities distinguish the two data sets best.
 
-    >>> rng = np.random.default_rng()
-    >>> free = rng.integers(0, 2, (400, 4)).astype(np.uint8)
+    >>> from dither.randomness import SYSTEM
+    >>> free = (SYSTEM.words(1600) % 2).astype(np.uint8).reshape(400, 4)
     >>> free[:, 3] = (free[:, 0] + free[:, 1] + (np.arange(400) >= 200)) % 2
     >>> [0, 1, 3] in strongest_parities(free, np.arange(400) >= 200)
     True
@@ -175,8 +175,8 @@ def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[lis
 def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
     """Sets of columns whose parity is constant on one data set and not on the other.
 
-    >>> rng = np.random.default_rng()
-    >>> free = rng.integers(0, 2, (600, 100)).astype(np.uint8)
+    >>> from dither.randomness import SYSTEM
+    >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
     >>> free[:300, 7] = free[:300, 20:90].sum(axis=1) % 2
     >>> sorted(constant_parities(free, np.arange(600) >= 300)[0]) == [7, *range(20, 90)]
     True

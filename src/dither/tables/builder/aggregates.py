@@ -14,7 +14,7 @@ from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.expressions import expression, term
 from dither.tables.card.model import Type
-from dither.tables.card.values import Value
+from dither.tables.card.values import Value, plain_value
 from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
 from dither.tables.query.typecheck import typed
@@ -147,7 +147,7 @@ def different(keys: object, what: str) -> tuple[Value, ...]:
     """
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(message(what, "a list of values", type(keys).__name__, "pass ['a', 'b']"))
-    listed = tuple(keys)
+    listed = tuple(plain_value(key) for key in keys)
     for item in listed:
         literal_type(item)
     if not listed or len(set(listed)) < len(listed):

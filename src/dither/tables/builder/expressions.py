@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card.values import Value
+from dither.tables.card.values import plain_value
 from dither.tables.query.literals import literal_type
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
@@ -177,10 +176,9 @@ def _operand(value: object) -> Expression:
         return value.expression
     if isinstance(value, (Column, Literal, Call)):
         return value
-    if type(value).__module__ == "numpy" and hasattr(value, "item"):
-        value = value.item()
-    literal_type(cast(Value, value))
-    return Literal(cast(Value, value))
+    constant = Literal(plain_value(value))
+    literal_type(constant.value)
+    return constant
 
 
 def expression(value: object, what: str) -> Expression:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from datetime import date, datetime, time
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Type
-from dither.tables.card.values import Value
+from dither.tables.card.values import Value, plain_value
 from dither.tables.query.wording import clip
 
 LARGEST_INTEGER = 2**63 - 1
@@ -24,6 +24,7 @@ def literal_type(value: Value) -> Type | None:
     >>> literal_type(1.5)
     'number'
     """
+    value = plain_value(value)
     if value is None or isinstance(value, bool):
         return None if value is None else "boolean"
     if isinstance(value, int):
@@ -44,10 +45,7 @@ def literal_type(value: Value) -> Type | None:
         if value.tzinfo is not None:
             raise InvalidArgument(message("timestamp", "no time zone", "a time zone", "write it in the column's zone"))
         return "timestamp"
-    if isinstance(value, date):
-        return "date"
-    kinds = "a number, text, boolean, date, datetime or None"
-    raise WrongType(message("literal", kinds, type(value).__name__, "convert it"))
+    return "date"
 
 
 def as_date(text: str) -> date:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard, PublicTable
-from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.plan import KeySelection, Plan

@@ -17,7 +17,7 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
-from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, StatementContext
 from dither.tables.engines import connect
 from dither.tables.planning import plan

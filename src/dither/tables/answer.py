@@ -83,7 +83,7 @@ class Answer:
         """An Arrow table."""
         import pyarrow as pa
 
-        from dither.tables.card.arrow import arrow_type
+        from dither.tables.card.model import arrow_type
 
         columns = {
             name: [_exported(value, kind) for value in self[name]]

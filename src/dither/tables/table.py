@@ -15,7 +15,7 @@ from dither.ledger import Ledger, Receipt
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.engines import connect
-from dither.tables.engines.process import PrivateFolder
+from dither.tables.engines.base import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
@@ -96,7 +96,7 @@ class Table:
         self.engine.close()
         self.accounts.close()
         if self.temporary_folder is not None:
-            self.temporary_folder.cleanup()
+            self.temporary_folder.remove()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
@@ -214,7 +214,7 @@ def open(
     try:
         return _opened(card, source, f"{folder.name}/ledger.sqlite", receipt, read_only, folder)
     except BaseException:
-        folder.cleanup()
+        folder.remove()
         raise
 
 

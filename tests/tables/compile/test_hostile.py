@@ -17,8 +17,7 @@ from dither.errors import DitherError
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
-from dither.tables.compile.dialect_sql import DialectSql
-from dither.tables.compile.queries import alias, relation, select
+from dither.tables.compile.queries import DialectSql, alias, relation, select
 from dither.tables.compile.statements import Measure, StatementContext
 from dither.tables.planning import plan
 from dither.tables.query import nodes

@@ -12,7 +12,7 @@ import pytest
 
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
-from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, StatementContext, grid
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query

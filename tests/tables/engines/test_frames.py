@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.errors import DitherError, InvalidArgument, InvalidData
-from dither.tables.card.arrow import arrow_type
-from dither.tables.card.model import TYPES, Card, ColumnCard, Type
+from dither.tables.card.model import TYPES, Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import connect
 from dither.tables.engines.frames import convert, plain_table
 

@@ -20,13 +20,13 @@ from sqlglot import exp
 from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.compile import expressions as rows
-from dither.tables.compile.dialect_sql import DialectSql
-from dither.tables.compile.measures import grid
+from dither.tables.compile.expressions import bounded as bounds_within
+from dither.tables.compile.queries import DialectSql
+from dither.tables.compile.statements import grid
 from dither.tables.execute import run as answering
 from dither.tables.planning import automatic, plan
 from dither.tables.planning.key_selection import every_group
 from dither.tables.query import evaluate, nodes
-from dither.tables.query.ranges import bounded as bounds_within
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from support import assert_distribution
 from tables import questions

@@ -19,10 +19,10 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile.queries import alias, relation, select
 from dither.tables.query import nodes
-from dither.tables.query.evaluate import evaluate
+from dither.tables.query.evaluate import check_arity, evaluate
 from dither.tables.query.operations import FUNCTIONS, OPERATIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.tree import Call, Column, Literal, walk
-from dither.tables.query.typecheck import check_arity, typed
+from dither.tables.query.typecheck import typed
 from dither.tables.sql.expressions import syntax
 
 # pyspark reads every answer from a socket that it leaves to the collector

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument
-from dither.tables.query.ranges import LEAST, MOST, Range, bounded
+from dither.tables.compile.expressions import bounded
+from dither.tables.query.ranges import LEAST, MOST, Range
 
 numbers = st.floats(-1e40, 1e40, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-40)
 

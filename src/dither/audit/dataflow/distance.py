@@ -35,7 +35,7 @@ from dither.mechanisms.selection import Selection
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
-from dither.tables.compile.measures import Measure
+from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import KeySelection
 
 Arguments = Mapping[str, Any]

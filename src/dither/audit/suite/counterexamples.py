@@ -32,7 +32,7 @@ from dither.audit.suite.subjects import Draw, repeated_runs, run_session
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import resolve
-from dither.tables.compile.measures import Measure
+from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import threshold
 
 Floats = NDArray[np.float64]

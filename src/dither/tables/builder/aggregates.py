@@ -14,8 +14,7 @@ from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.expressions import expression, term
 from dither.tables.card.model import Type
-from dither.tables.card.values import Value, plain_value
-from dither.tables.query.literals import literal_type
+from dither.tables.card.values import Value, literal_type, plain_value
 from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
 from dither.tables.query.typecheck import typed
 

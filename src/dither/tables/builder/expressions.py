@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.card.values import plain_value
-from dither.tables.query.literals import literal_type
+from dither.tables.card.values import literal_type, plain_value
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 _EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from typing import Literal as Choice
 
 from dither import arguments
@@ -120,3 +121,22 @@ out, or ask the steward to change the card.
             expected = f"at least {card.min_epsilon:g}, as the card says"
             raise InvalidArgument(message("min_epsilon", expected, min_epsilon, fix))
     return limited(card, max_incidents, min_epsilon)
+
+
+def arrow_type(type: Type) -> Any:
+    """The Arrow type of a type that a card can state.
+
+    >>> arrow_type("timestamp")
+    TimestampType(timestamp[us])
+    """
+    import pyarrow as pa
+
+    types: dict[Type, Any] = {
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "text": pa.string(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+    }
+    return types[type]

@@ -4,18 +4,28 @@ A subclass of ``str``, ``int``, ``float``, ``date`` or ``datetime`` may print as
 Region(str, Enum)`` prints as ``Region.NORTH``, and pandas' NaT is a ``datetime``. Written into SQL such a text would
 mean another constant, or one that cannot be read, and a statement that fails once a row reaches it tells that the row
 is there. So every constant is made plain where it enters, and only plain ones are written.
+
+>>> literal_type(1.5), literal_type("north")
+('number', 'text')
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dither.errors import WrongType, message
+from dither.errors import InvalidArgument, WrongType, message
+
+if TYPE_CHECKING:
+    from dither.tables.card.model import Type
 
 Value = None | bool | int | float | str | date | datetime
 """A constant of a question or a card."""
+
+LARGEST_INTEGER = 2**63 - 1
+"""The largest whole number of 64 bits."""
 
 _PLAIN = frozenset({type(None), bool, int, float, str, date, datetime})
 _EXPECTED = "a number, text, boolean, date, datetime or None"
@@ -67,4 +77,42 @@ def _plain_datetime(value: datetime) -> datetime:
     return datetime(*(getattr(datetime, part).__get__(value) for part in parts))
 
 
-__all__ = ["Value", "plain_keys", "plain_value"]
+def literal_type(value: Value) -> Type | None:
+    """The type of a constant that can be written down in any engine.
+
+    >>> literal_type(1.5)
+    'number'
+    """
+    value = plain_value(value)
+    if value is None or isinstance(value, bool):
+        return None if value is None else "boolean"
+    if isinstance(value, int):
+        if not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
+            raise InvalidArgument(
+                message("number", "at most 64 bits", "more", "write it as 1e30, or use a smaller one")
+            )
+        return "integer"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidArgument(message("number", "a finite number", value, "use a number below 1.8e308"))
+        return "number"
+    if isinstance(value, str):
+        if "\0" in value or not _encodes(value):
+            raise InvalidArgument(message("text", "valid Unicode without NUL", "a text that is not", "take it out"))
+        return "text"
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise InvalidArgument(message("timestamp", "no time zone", "a time zone", "write it in the column's zone"))
+        return "timestamp"
+    return "date"
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+__all__ = ["LARGEST_INTEGER", "Value", "literal_type", "plain_keys", "plain_value"]

@@ -18,9 +18,8 @@ from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
-from dither.tables.compile.dialect_sql import DialectSql
 from dither.tables.compile.expressions import Lookup, TypedSql
-from dither.tables.compile.queries import alias, all_of, join, relation, row_number, select, values
+from dither.tables.compile.queries import DialectSql, alias, all_of, join, relation, row_number, select, values
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
 from dither.tables.query.tree import Expression, Query

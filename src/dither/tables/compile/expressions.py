@@ -9,7 +9,9 @@ is what makes it safe:
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
   on the data); what could, by its range, is refused before any data is read;
 * division by zero is NULL; no value of a column is cast from text, and no function can fail;
-* constants have their type written out: an engine that guessed would take -2^63 for a double.
+* constants have their type written out: an engine that guessed would take -2^63 for a double;
+* what leaves an engine is counted in whole numbers: steps of a public grid (:func:`whole_steps`), or the number of a
+  bin (:func:`bin_of`).
 
 Integers become doubles in arithmetic. Comparisons of a column with a constant stay what they are, so that engines can
 use them to skip what they need not read.
@@ -23,14 +25,14 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dither.errors import InvalidArgument, message
+from dither.inference import Grid
 from dither.tables.card.model import Card, ColumnCard
-from dither.tables.card.values import Value
+from dither.tables.card.values import Value, literal_type
 from dither.tables.query import nodes
-from dither.tables.query.literals import literal_type
 from dither.tables.query.nodes import check_length
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS, TypedSql, wrong_type
-from dither.tables.query.ranges import MOST, Range, bounded
+from dither.tables.query.ranges import LEAST, MOST, Range
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 GRID_BITS = 24
@@ -90,6 +92,24 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
         return nodes.column(column.name, alias), columns[column.name]
 
     return find
+
+
+def bounded(low: float, high: float) -> tuple[float, float]:
+    """Bounds as doubles, refused where arithmetic within them could overflow or vanish.
+
+    >>> bounded(0, 100)
+    (0.0, 100.0)
+    """
+    if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
+        raise InvalidArgument(
+            message(
+                "bounds",
+                "at most 1e150 in size, and between 1e-250 and 1e150 apart",
+                "others",
+                "state bounds in a handier unit",
+            )
+        )
+    return float(low), float(high)
 
 
 def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
@@ -216,7 +236,64 @@ def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | N
     return nodes.case(arms, steps) if arms else steps
 
 
+# -- whole numbers: steps of a public grid, or the number of a bin -----------------------------------------------------
+
+
+def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> exp.Expr:
+    """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
+    low, high = bounds
+    known = None
+    if isinstance(value, Column):
+        node, card = find(value)
+        if card.type == "integer" and grid.scale == 1.0:
+            ends = nodes.integer(grid.low), nodes.integer(grid.high)
+            arms = [(nodes.binary("<=", node, ends[0]), ends[0]), (nodes.binary(">=", node, ends[1]), ends[1])]
+            return nodes.case(arms, nodes.cast(node, "integer"))
+        if card.type == "integer":
+            node = nodes.cast(node, "number")
+    else:
+        typed = number(value, find)
+        node, known = typed.node, typed.range
+    return nodes.cast(hold(node, low, high, grid.scale, known), "integer")
+
+
+def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Expr:
+    """The number of the bin; equal widths by one multiplication, others by comparison.
+
+    What is below the second edge is compared and not multiplied: a product too small for a double is an error on
+    PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
+    """
+    last = len(edges) - 2
+    low, high = edges[0], edges[-1]
+    column = find(value)[0] if isinstance(value, Column) else number(value, find).node
+    x = nodes.cast(column, "number")
+    arms = [
+        (nodes.binary("or", nodes.is_null(x), is_nan(x)), nodes.literal(None)),
+        (nodes.binary("<=", x, nodes.double(low)), nodes.integer(0)),
+        (nodes.binary(">=", x, nodes.double(high)), nodes.integer(last)),
+    ]
+    if last >= 64 and _even(edges):
+        arms.append((nodes.binary("<", x, nodes.double(edges[1])), nodes.integer(0)))
+        steps = nodes.binary("*", nodes.binary("-", x, nodes.double(low)), nodes.double((last + 1) / (high - low)))
+        return nodes.case(
+            arms, nodes.call("LEAST", nodes.cast(nodes.call("FLOOR", steps), "integer"), nodes.integer(last))
+        )
+    arms += [(nodes.binary("<", x, nodes.double(edge)), nodes.integer(i)) for i, edge in enumerate(edges[1:-1])]
+    result = nodes.case(arms, nodes.integer(last))
+    nodes.check_length(result)
+    return result
+
+
+def _even(edges: tuple[float, ...]) -> bool:
+    """Whether bins have equal widths, within bounds that a product can bear."""
+    width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
+    if not LEAST <= width <= MOST or size > MOST:
+        return False
+    slack = 1e-9 * width + 2 * math.ulp(float(size))
+    return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= slack
+
+
 __all__ = [
-    "GRID_BITS", "Lookup", "TypedSql", "check_length", "compile", "hold", "is_nan", "literal", "lookup", "number",
-    "scale_of",
+    "GRID_BITS", "Lookup", "TypedSql", "bin_of", "bounded", "check_length", "compile", "hold", "is_nan", "literal",
+    "lookup", "number", "scale_of", "whole_steps",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ What every engine promises, whatever the source:
 * Its columns are the card's, as the card's types: BIGINT, DOUBLE, text compared byte by byte, BOOLEAN, DATE, and
   TIMESTAMP in UTC without a zone. What a type cannot hold is NULL: an integer beyond 64 bits, a date outside the
   years 1 to 9999, a cell of a CSV file that cannot be read as the card says.
-* In a CSV file a record is one line (:mod:`dither.tables.engines.lines`); empty and unquoted is NULL, and ``""`` is
+* In a CSV file a record is one line (:mod:`dither.tables.engines.files`); empty and unquoted is NULL, and ``""`` is
   empty text.
 * Text is valid UTF-8; other text is NULL, or the source is refused when it becomes known.
 * After a fork, the child has to open the source again.
@@ -112,12 +112,12 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
     ...     print([line for _, line in malformed_lines(str(place))])
     [3, 4]
     """
-    from dither.tables.engines import files, lines
+    from dither.tables.engines import files
 
     result = files.find(source)
     if result.format is not None:
         for path in result.paths:
-            for line in lines.malformed(path, result.format):
+            for line in files.malformed(path, result.format):
                 yield path, line
 
 

@@ -3,7 +3,7 @@
 Each source gets a database of its own in memory, which may open the source and nothing else: no other file, no network,
 no extension, no setting once it is set up. What does not fit in memory goes, encrypted, to a folder of its own.
 
-Cells of CSV files are read as text (:mod:`dither.tables.engines.lines`) and then as the card's types: a cell that
+Cells of CSV files are read as text (:mod:`dither.tables.engines.files`) and then as the card's types: a cell that
 cannot be read so is NULL, as an empty one is. The sign between cells (comma, semicolon, tab or bar) is known from the
 header.
 
@@ -27,9 +27,8 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import TYPES, Card, Type
-from dither.tables.engines import files, frames, lines
-from dither.tables.engines.base import Engine, SourceColumn, source_error, unreadable
-from dither.tables.engines.process import PrivateFolder
+from dither.tables.engines import files, frames
+from dither.tables.engines.base import Engine, PrivateFolder, SourceColumn, source_error, unreadable
 from dither.tables.query import nodes
 
 _LOCKED = (
@@ -86,7 +85,7 @@ class DuckDBEngine(Engine):
         setup: Callable[[Any], object] = lambda _: None,
         *,
         files: tuple[str, ...] = (),
-        csv: lines.CsvFormat | None = None,
+        csv: files.CsvFormat | None = None,
         unusable: Sequence[str] = (),
     ) -> None:
         super().__init__(card)
@@ -142,7 +141,7 @@ class DuckDBEngine(Engine):
     def _scan_csv(self) -> None:
         assert self._csv is not None
         try:
-            wrong = any(True for path in self._files for _ in lines.malformed(path, self._csv))
+            wrong = any(True for path in self._files for _ in files.malformed(path, self._csv))
         except (OSError, EOFError, zlib.error):
             raise source_error("a source that can be read", "one that is gone or damaged", "restore it") from None
         if wrong:
@@ -274,7 +273,7 @@ def of_files(source: str, card: Card | None) -> DuckDBEngine:
     if result.format is not None:
         header = result.format.header
         wanted = header if card is None else tuple(name for name in header if name in card.columns)
-        table = lines.CsvTable(result.paths, result.format, wanted or header[:1])
+        table = files.CsvTable(result.paths, result.format, wanted or header[:1])
         return DuckDBEngine(
             card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
         )

@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
-from dither.tables.card.arrow import arrow_type
-from dither.tables.card.model import TYPES, Type
+from dither.tables.card.model import TYPES, Type, arrow_type
 from dither.tables.engines.base import source_error
 
 _EXACT = 1 << 53

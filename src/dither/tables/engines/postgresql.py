@@ -18,8 +18,7 @@ from psycopg import conninfo, sql
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, message
-from dither.tables.card.arrow import arrow_type
-from dither.tables.card.model import Card, Type
+from dither.tables.card.model import Card, Type, arrow_type
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.files import parts_of

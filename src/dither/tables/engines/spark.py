@@ -25,8 +25,7 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, WrongType, message
 from dither.extras import need
-from dither.tables.card.arrow import arrow_type
-from dither.tables.card.model import TYPES, Card, PublicTable, Type
+from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.query import nodes

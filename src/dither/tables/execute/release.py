@@ -17,11 +17,11 @@ from dither.ledger import Charge, receipts
 from dither.ledger.answers import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer
-from dither.tables.compile.dialect_sql import DialectSql
+from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.execute import incidents, run
 from dither.tables.execute.contributors import Contributors
-from dither.tables.execute.postprocess import shape_answer
+from dither.tables.execute.estimate import shape_answer
 from dither.tables.execute.recorded_key import canonical_request, recorded_key
 from dither.tables.execute.recorded_key_0_1 import key_0_1, request_0_1
 from dither.tables.options import ReleaseOptions

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
-from dither.tables.execute.estimate import estimate
+from dither.tables.execute.estimate import NoisyTable, estimate
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, variance_of
 from dither.tables.planning.quantiles import choose
@@ -32,15 +31,6 @@ OTHER = None
 Run = Callable[[Statement], list[tuple[Any, ...]]]
 Bins = dict[int, int]
 """A group's bins that hold anything, each with how many values."""
-
-
-@dataclass
-class NoisyTable:
-    """The noisy table: for each group its key, each answer, and how far it may be off (95 %)."""
-
-    keys: list[Key]
-    answers: dict[str, list[Any]] = field(default_factory=dict)
-    errors: dict[str, list[float | None]] = field(default_factory=dict)
 
 
 def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.95) -> NoisyTable:
@@ -191,4 +181,4 @@ def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
         engine.rehearse(statement.on(engine.empty))
 
 
-__all__ = ["NoisyTable", "answer", "rehearse"]
+__all__ = ["answer", "rehearse"]

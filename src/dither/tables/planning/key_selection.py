@@ -16,11 +16,10 @@ from dither.budget_hooks import observed
 from dither.errors import InvalidArgument, message
 from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
-from dither.tables.card.values import Value
+from dither.tables.card.values import Value, literal_type
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.compile.measures import Measure
-from dither.tables.query.literals import literal_type
+from dither.tables.compile.statements import Measure
 from dither.tables.query.tree import Call, Column, Expression
 
 MOST_COMBINATIONS = 1_000_000

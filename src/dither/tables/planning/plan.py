@@ -2,7 +2,7 @@
 
 A plan is made from the question and the card alone. It reads no data, so it can be shown, checked and charged first.
 
-Measured are whole numbers for each group (:class:`~dither.tables.compile.measures.Measure`), by Laplace or Gaussian
+Measured are whole numbers for each group (:class:`~dither.tables.compile.statements.Measure`), by Laplace or Gaussian
 noise on integers, and choices among bins or keys, by the exponential mechanism. One person touches at most ``groups``
 groups, so a measure that one person changes by at most b in a group has l1 sensitivity ``groups * b`` and l2
 sensitivity ``sqrt(groups) * b``. The parts of the budget add up:
@@ -33,12 +33,11 @@ from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import MOST_ROWS, Card
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
-from dither.tables.compile.dialect_sql import DialectSql
-from dither.tables.compile.expressions import GRID_BITS, Lookup
+from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
+from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import SQUARE_BITS, Measure, StatementContext, grid
 from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
 from dither.tables.planning.quantiles import Rank, levels, ranks
-from dither.tables.query.ranges import bounded
 from dither.tables.query.tree import Aggregate, Column, Query
 
 BINS = 8192

@@ -4,7 +4,7 @@ NULL is None, and spreads as in SQL: a comparison with it is unknown, a conditio
 by zero, and any number that is not finite, is None. NULLs sort last, rising or falling; rows that are equal keep
 their order.
 
->>> from dither.tables.query.tree import Call, Column, Literal, Order
+>>> from dither.tables.query.tree import Call, Column
 >>> rows = [{"region": "a", "n": 5, "total": 10}, {"region": "b", "n": 0, "total": 3}]
 >>> shape = Shape({"region": Column("region"), "mean": Call("/", (Column("total"), Column("n")))})
 >>> apply(shape, ["region", "n", "total"], rows)
@@ -20,10 +20,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dither.errors import InvalidArgument, message
-from dither.tables.query.literals import LARGEST_INTEGER
-from dither.tables.query.operations import OPERATIONS
-from dither.tables.query.tree import Column, Expression, Literal, Shape, columns
-from dither.tables.query.typecheck import check_arity
+from dither.tables.card.values import LARGEST_INTEGER
+from dither.tables.query.operations import OPERATIONS, operation
+from dither.tables.query.tree import Call, Column, Expression, Literal, Shape, check_size, columns, walk
 from dither.tables.query.wording import clip, closest
 
 Row = Mapping[str, Any]
@@ -49,6 +48,19 @@ def check(shape: Shape, names: Sequence[str]) -> None:
         raise InvalidArgument(message("limit", "a whole number from 0 on", shape.limit, "pass limit=10"))
 
 
+def check_arity(expression: Expression) -> None:
+    """Refuse an expression that is too large, or has operations that do not exist or lack arguments.
+
+    >>> check_arity(Call("+", (Literal(1),)))
+    Traceback (most recent call last):
+    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+    """
+    check_size(expression)
+    for node in walk(expression):
+        if isinstance(node, Call):
+            operation(node.op).check_arity(node)
+
+
 def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The rows of the answer: those kept, in order, with the columns shown (all of ``names`` where none are stated).
 
@@ -72,7 +84,6 @@ def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[
 def evaluate(expression: Expression, row: Row) -> Any:
     """The value of an expression on one row.
 
-    >>> from dither.tables.query.tree import Call
     >>> evaluate(Call("+", (Column("n"), Literal(1))), {"n": 2})
     3
     """
@@ -112,4 +123,4 @@ def _mixed(what: str) -> InvalidArgument:
     return InvalidArgument(message(what, "values of one kind", "values of different kinds", "use one kind in a column"))
 
 
-__all__ = ["apply", "check", "evaluate", "representable"]
+__all__ = ["apply", "check", "check_arity", "evaluate", "representable"]

@@ -120,22 +120,4 @@ def _spacing(size: float) -> float:
     return math.ldexp(1.0, math.frexp(size)[1] - 53)
 
 
-def bounded(low: float, high: float) -> tuple[float, float]:
-    """Bounds as doubles, refused where arithmetic within them could overflow or vanish.
-
-    >>> bounded(0, 100)
-    (0.0, 100.0)
-    """
-    if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
-        raise InvalidArgument(
-            message(
-                "bounds",
-                "at most 1e150 in size, and between 1e-250 and 1e150 apart",
-                "others",
-                "state bounds in a handier unit",
-            )
-        )
-    return float(low), float(high)
-
-
-__all__ = ["LEAST", "MOST", "Range", "bounded"]
+__all__ = ["LEAST", "MOST", "Range"]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join
-from dither.tables.query.typecheck import check_size
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, check_size
 from dither.tables.query.wording import clip, closest
 
 

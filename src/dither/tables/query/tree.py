@@ -15,7 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal as Choice
 
+from dither.errors import InvalidArgument, message
 from dither.tables.card.values import Value, plain_keys, plain_value
+
+MAX_DEPTH = 100
+MAX_NODES = 20_000
 
 
 @dataclass(frozen=True)
@@ -168,3 +172,20 @@ def columns(*expressions: Expression | None) -> set[Column]:
     {Column(name='a', table=None)}
     """
     return {node for item in expressions if item is not None for node in walk(item) if isinstance(node, Column)}
+
+
+def check_size(expression: Expression) -> None:
+    """Refuse an expression too large or too deep to be worked on.
+
+    >>> check_size(Literal(1))
+    """
+    pending: list[tuple[Expression, int]] = [(expression, 1)]
+    count = 0
+    while pending:
+        node, depth = pending.pop()
+        count += 1
+        if depth > MAX_DEPTH or count > MAX_NODES:
+            limit = f"at most {MAX_DEPTH} operations inside each other and {MAX_NODES} in all"
+            raise InvalidArgument(message("expression", limit, "more", "write long OR chains as x IN (…), or simplify"))
+        if isinstance(node, Call):
+            pending.extend((item, depth + 1) for item in node.args)

@@ -16,14 +16,11 @@ from collections.abc import Callable
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Type
-from dither.tables.query.literals import literal_type
+from dither.tables.card.values import literal_type
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS, TypedExpression, describe
-from dither.tables.query.tree import Call, Column, Expression, Literal, walk
+from dither.tables.query.tree import Call, Column, Expression, Literal, check_size
 from dither.tables.query.wording import show
-
-MAX_DEPTH = 100
-MAX_NODES = 20_000
 
 Types = Callable[[Column], Type]
 """The type of a column."""
@@ -69,36 +66,6 @@ def require_boolean(expression: Expression, types: Types, what: str) -> Expressi
     return checked
 
 
-def check_size(expression: Expression) -> None:
-    """Refuse an expression too large or too deep to be worked on.
-
-    >>> check_size(Literal(1))
-    """
-    pending: list[tuple[Expression, int]] = [(expression, 1)]
-    count = 0
-    while pending:
-        node, depth = pending.pop()
-        count += 1
-        if depth > MAX_DEPTH or count > MAX_NODES:
-            limit = f"at most {MAX_DEPTH} operations inside each other and {MAX_NODES} in all"
-            raise InvalidArgument(message("expression", limit, "more", "write long OR chains as x IN (…), or simplify"))
-        if isinstance(node, Call):
-            pending.extend((item, depth + 1) for item in node.args)
-
-
-def check_arity(expression: Expression) -> None:
-    """Refuse an expression that is too large, or has operations that do not exist or lack arguments.
-
-    >>> check_arity(Call("+", (Literal(1),)))
-    Traceback (most recent call last):
-    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
-    """
-    check_size(expression)
-    for node in walk(expression):
-        if isinstance(node, Call):
-            operation(node.op).check_arity(node)
-
-
 def _typed(expression: Expression, types: Types) -> TypedExpression:
     if isinstance(expression, Column):
         return expression, types(expression)
@@ -114,4 +81,4 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
     return Call(expression.op, tuple(checked)), kind
 
 
-__all__ = ["MAX_DEPTH", "MAX_NODES", "Types", "check_arity", "check_size", "require_boolean", "require_number", "typed"]
+__all__ = ["Types", "require_boolean", "require_number", "typed"]

@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dither.tables.query.literals import as_date, as_timestamp
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
-from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
+from dither.tables.query.operations.base import Syntax, as_date, as_timestamp, refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from dither.tables.query.wording import clip, closest

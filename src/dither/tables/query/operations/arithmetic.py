@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument, message
-from dither.tables.query.literals import literal_type
+from dither.tables.card.values import literal_type
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,

@@ -9,15 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Type
-from dither.tables.query.lazy import LazyModule
-from dither.tables.query.literals import as_date, as_timestamp, literal_type
+from dither.tables.card.values import literal_type
 from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal
-from dither.tables.query.wording import show
+from dither.tables.query.wording import clip, show
+
+
+class LazyModule:
+    """Stands for a module, which is imported when one of its names is first used.
+
+    sqlglot takes long to load, and a question built in Python needs it only when it is compiled.
+
+    >>> LazyModule("math").floor(1.5)
+    1
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -196,6 +213,49 @@ def _convert(literal: Literal, target: str) -> TypedExpression:
     return Literal(value), literal_type(value)
 
 
+def as_date(text: str) -> date:
+    """The date a text names, as YYYY-MM-DD.
+
+    >>> as_date("2024-02-29")
+    datetime.date(2024, 2, 29)
+    """
+    try:
+        value = date.fromisoformat(text)
+    except ValueError:
+        value = None
+    if value is None or value.isoformat() != text:
+        moment = None if value is not None else _moment(text)
+        if moment is not None and moment.time() == time():
+            return moment.date()
+        got = "a time of day" if moment is not None else repr(clip(text))
+        raise InvalidArgument(message("date", "a date as 'YYYY-MM-DD'", got, "write for example '2024-01-31'"))
+    return value
+
+
+def as_timestamp(text: str) -> datetime:
+    """The moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]].
+
+    >>> as_timestamp("2024-02-29 12:30")
+    datetime.datetime(2024, 2, 29, 12, 30)
+    """
+    value = _moment(text)
+    if value is None:
+        expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
+        raise InvalidArgument(
+            message("timestamp", expected, repr(clip(text)), "write for example '2024-01-31 12:00:00'")
+        )
+    return value
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        value = datetime.fromisoformat(text)
+        day = date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+    return value if value.tzinfo is None and day.isoformat() == text[:10] and len(text) <= 26 else None
+
+
 def describe(kind: Type | None) -> str:
     """A type in words, for messages.
 
@@ -254,7 +314,7 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
 
 
 __all__ = [
-    "NUMBERS", "Checked", "Compiler", "Function", "Operation", "Read", "Syntax", "TypedExpression", "TypedSql",
-    "check_alike", "check_boolean", "compile_alike", "compile_condition", "describe", "nodes", "refuse_other_parts",
-    "refuse_sql", "require_alike", "require_conditions", "wrong_type",
+    "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax", "TypedExpression",
+    "TypedSql", "as_date", "as_timestamp", "check_alike", "check_boolean", "compile_alike", "compile_condition",
+    "describe", "nodes", "refuse_other_parts", "refuse_sql", "require_alike", "require_conditions", "wrong_type",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dither.tables.card.model import Type
-from dither.tables.query.literals import literal_type
+from dither.tables.card.values import literal_type
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dither.errors import InvalidData
 from dither.tables.card.model import Card, ColumnCard
-from dither.tables.engines import connect, files, lines, malformed_lines
-from dither.tables.engines.lines import CsvFormat, CsvTable
+from dither.tables.engines import connect, files, malformed_lines
+from dither.tables.engines.files import CsvFormat, CsvTable
 
 FORMAT = CsvFormat(("id", "name", "n"))
 CARD = Card("t", "…", {"id": ColumnCard("text"), "name": ColumnCard("text"), "n": ColumnCard("text")})
@@ -90,20 +90,20 @@ def test_no_combination_of_bytes_in_a_cell_changes_another_row(
 def test_it_does_not_matter_where_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: bytes) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(file_with(cell))
-    monkeypatch.setattr(lines, "LONGEST", 200)
+    monkeypatch.setattr(files, "LONGEST", 200)
     whole = read(path)
     for size in range(1, 64):
-        monkeypatch.setattr(lines, "BLOCK", size)
+        monkeypatch.setattr(files, "BLOCK", size)
         assert read(path) == whole
     assert others(whole) == EXPECTED
 
 
 def test_a_line_of_any_length_is_only_its_own(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    for size in (lines.LONGEST - 8, lines.LONGEST + 1, 3 * lines.BLOCK):
+    for size in (files.LONGEST - 8, files.LONGEST + 1, 3 * files.BLOCK):
         path.write_bytes(file_with(b"x" * size))
         assert others(read(path)) == EXPECTED
-        assert bool(list(malformed_lines(str(path)))) == (size > lines.LONGEST)
+        assert bool(list(malformed_lines(str(path)))) == (size > files.LONGEST)
 
 
 @pytest.mark.parametrize("cell", HOSTILE)
@@ -145,8 +145,8 @@ def test_a_scan_is_remembered_for_large_files_until_they_change(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(files, "_LARGE", 1)
     scans = []
-    kept = lines.malformed
-    monkeypatch.setattr(lines, "malformed", lambda *given: scans.append(given) or kept(*given))
+    kept = files.malformed
+    monkeypatch.setattr(files, "malformed", lambda *given: scans.append(given) or kept(*given))
     for _ in range(3):
         connect(str(path), CARD).close()
     assert len(scans) == 1
@@ -177,14 +177,14 @@ def test_a_folder_that_cannot_be_written_costs_a_scan_and_no_more(
 def test_a_file_that_changes_while_it_is_scanned_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(file_with(b"fine"))
-    kept = lines.malformed
+    kept = files.malformed
 
     def replaced(*given: Any) -> Any:
         result = list(kept(*given))
         path.write_bytes(file_with(b'"'))
         return result
 
-    monkeypatch.setattr(lines, "malformed", replaced)
+    monkeypatch.setattr(files, "malformed", replaced)
     with pytest.raises(InvalidData, match="stay as they are"):
         connect(str(path), CARD)
 

@@ -74,7 +74,7 @@ def test_the_folder_of_a_ledger_outlives_a_child_that_ends_as_programs_do() -> N
         folder = Path(table.temporary_folder.name)
 
         def end() -> None:
-            table.temporary_folder.cleanup()
+            table.temporary_folder.remove()
             table.engine._folder.remove()  # type: ignore[attr-defined]
 
         assert in_child(end)

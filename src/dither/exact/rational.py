@@ -24,9 +24,8 @@ _LONGEST = 3322  # bits
 
 
 def _real(value: object, name: str) -> int | float | Fraction:
-    wrong = WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
     if isinstance(value, (bool, np.bool_, str)) or not isinstance(value, (Real, SupportsFloat)):
-        raise wrong
+        raise _not_real(value, name)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Rational):
@@ -34,10 +33,14 @@ def _real(value: object, name: str) -> int | float | Fraction:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise wrong from None
+        raise _not_real(value, name) from None
     if not math.isfinite(number):
         raise InvalidArgument(message(name, "a finite number", number, f"pass a finite {name}"))
     return number
+
+
+def _not_real(value: object, name: str) -> WrongType:
+    return WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
 
 
 def decimal(value: object, name: str = "value") -> Fraction:

@@ -140,7 +140,7 @@ class Ledger:
         *,
         key: str | None = None,
         request: Any = None,
-        recorded_as: tuple[str, Any] | None = None,
+        recorded_as: Callable[[], tuple[str, Any]] | None = None,
         analyst: str | None = None,
         people: Any = None,
         max_incidents: int = _incidents.DEFAULT,
@@ -164,7 +164,8 @@ class Ledger:
         request
             What was asked, as JSON: part of the history, and compared when the key is used again.
         recorded_as
-            Key and request under which an earlier version would have recorded the same release: also looked up.
+            A function that returns the key and request under which an earlier version would have recorded the same
+            release. It is called, and they are looked up, where nothing is recorded under ``key``.
         people
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
@@ -177,12 +178,17 @@ class Ledger:
         named = os.urandom(16).hex() if key is None else _name(key, "key")
         asked = _canonical(request)
         stated, digest = charging.digest(name, price, who, asked)
-        old_key, old_request = recorded_as or (None, None)
-        digests = [digest, *(charging.digest(name, price, who, _canonical(old_request))[1:] if old_key else ())]
+        digests, has_old_key = [digest], recorded_as is not None
         self._reached("asked")
-        result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
-        if result is None and old_key:
-            result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
+        result = None
+        if key is not None:
+            result = charging.earlier(self._store, name, named, guarantee, digests, lenient=has_old_key)
+        if result is None and recorded_as is not None:
+            old_key, old_request = recorded_as()
+            digests.append(charging.digest(name, price, who, _canonical(old_request))[1])
+            result = charging.earlier(self._store, name, named, guarantee, digests)
+            if result is None and old_key != named:
+                result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
         if result is not None:
             return result
         contributors, unread = None, False

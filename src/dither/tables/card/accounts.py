@@ -111,6 +111,7 @@ class TableAccounts:
         self.opened_now = opened_now
         self._ledger = ledger
         self._unanswered = opened_now
+        self._charged = False
 
     @property
     def ledger(self) -> Ledger:
@@ -145,10 +146,17 @@ class TableAccounts:
         """Whether other datasets have accounts in the ledger: then it was there before."""
         return any(a.kind == "dataset" and a.owner != self.card.name for a in self.ledger.accounts())
 
+    @property
+    def never_charged(self) -> bool:
+        """Whether nothing was ever charged to this table in this ledger: then no answer is recorded, either."""
+        if not self._charged:  # what was charged once stays so
+            accounts = self.ledger.accounts(self.card.name)
+            self._charged = all(account.spent is not None for account in accounts if account.kind == "dataset")
+        return not self._charged
+
     def first_notes(self) -> list[str]:
         """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later."""
-        accounts = self.ledger.accounts(self.card.name)
-        if not self._unanswered and all(a.spent is not None for a in accounts if a.kind == "dataset"):
+        if not self._unanswered and not self.never_charged:
             return []
         if self.temporary:
             return [_TEMPORARY]

@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the ledger: a request in canonical form with its key, and both as version 0.1 wrote them."""
+    """What is asked of the ledger: a request in canonical form with its key.
+
+    ``recorded_as`` returns both as version 0.1 wrote them; it is None where 0.1 cannot have recorded an answer.
+    """
 
     key: str
     content: dict[str, Any]
-    recorded_as: tuple[str, dict[str, Any]] | None
+    recorded_as: Callable[[], tuple[str, dict[str, Any]]] | None
 
 
 def release(question: Question, options: ReleaseOptions) -> Answer:
@@ -69,11 +72,14 @@ def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request
     content = canonical_request(*about)
     if options.again and options.key is None:
         return Request(secrets.token_hex(16), content, None)
-    old_content = request_0_1(*about)
-    if options.key is not None:
-        return Request(options.key, content, (options.key, old_content))
-    key = recorded_key(content, plan.guarantee, options.analyst)
-    return Request(key, content, (key_0_1(old_content, plan, options.analyst), old_content))
+
+    def recorded_as() -> tuple[str, dict[str, Any]]:
+        old_content = request_0_1(*about)
+        old_key = key_0_1(old_content, plan, options.analyst) if options.key is None else options.key
+        return old_key, old_content
+
+    key = recorded_key(content, plan.guarantee, options.analyst) if options.key is None else options.key
+    return Request(key, content, None if question.table.accounts.never_charged else recorded_as)
 
 
 def statement_context(question: Question, plan: Plan) -> StatementContext:

@@ -226,3 +226,26 @@ def assert_uniform(cells: NDArray[Any], count: int) -> None:
 def label(value: object) -> str:
     """A name for a parameter that is the same in every process: its repr without addresses."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def visits_card(*settings: str, delta: float | None = None) -> str:
+    """The card of a table of visits, as a steward would write it; ``settings`` are more lines at its top.
+
+    With ``delta``, the budget has one too.
+    """
+    lines = ['name = "visits"', 'source = "visits.csv"', 'unit = "who"', 'ledger = "visits.ledger"', *settings]
+    return "\n".join([*lines, "[budget]", "epsilon = 20", *([] if delta is None else [f"delta = {delta}"]), _COLUMNS])
+
+
+_COLUMNS = """
+[columns.who]
+type = "integer"
+[columns.region]
+type = "text"
+keys = ["north", "south"]
+[columns.amount]
+type = "number"
+bounds = [0, 40]
+[columns.day]
+type = "date"
+"""

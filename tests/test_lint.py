@@ -47,17 +47,17 @@ TESTED_BY = {
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "report/test_report.py": "audit chart page sheet text words",
     "tables/builder/test_steps.py": "aggregates expressions",
-    "tables/card/test_toml.py": "model",
+    "tables/card/test_toml.py": "model wording",
     "tables/compile/test_statements.py": "context queries",
     "tables/engines/test_base.py": "duckdb",
     "tables/execute/test_run.py": "release",
     "tables/planning/test_plan.py": "calibrate",
-    "tables/query/test_evaluate.py": "resolve tree typecheck wording",
+    "tables/query/test_evaluate.py": "resolve tree typecheck",
     "tables/query/test_operations.py": " ".join(
         f"operations/{name}" for name in ["arithmetic", "base", "comparison", "conditional", "dates", "logic", "text"]
     ),
     "tables/sql/test_parse.py": "aggregates expressions relations text",
-    "tables/test_question.py": "draft table",
+    "tables/test_question.py": "draft",
     "test_public_face.py": "errors extras homes",
     "test_values.py": "comparison",
 }

@@ -11,6 +11,7 @@ import pyarrow.csv as pc
 import pytest
 
 from dither.cli.app import main
+from support import visits_card
 
 
 @pytest.fixture
@@ -43,35 +44,11 @@ def visits(tmp_path, monkeypatch, dither):
     code, out, err = dither("init", "visits.csv", "--unit", "who")
     assert (code, err) == (0, "")
     assert "visits.toml" in out
-    told = Path("visits.toml").read_text(encoding="utf-8")
-    return edit(told)
+    return edit()
 
 
-def edit(_draft: str) -> Path:
+def edit() -> Path:
     """Fill in what the draft leaves open."""
-    Path("visits.toml").write_text(
-        """
-name = "visits"
-source = "visits.csv"
-unit = "who"
-max_groups = 2
-max_rows = 6
-ledger = "visits.ledger"
-delta = 1e-6
-[budget]
-epsilon = 20
-delta = 1e-3
-[columns.who]
-type = "integer"
-[columns.region]
-type = "text"
-keys = ["north", "south"]
-[columns.amount]
-type = "number"
-bounds = [0, 40]
-[columns.day]
-type = "date"
-""",
-        encoding="utf-8",
-    )
-    return Path("visits.toml")
+    path = Path("visits.toml")
+    path.write_text(visits_card("max_groups = 2", "max_rows = 6", "delta = 1e-6", delta=1e-3), encoding="utf-8")
+    return path

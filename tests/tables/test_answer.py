@@ -92,9 +92,14 @@ def test_columns_by_name():
     assert ANSWER["n"] == [-12, 7, 1 << 60]
     assert ANSWER.error("mean") == [0.1, None, 0.3]
     assert ANSWER.error("town") == [None] * 3
-    assert len(ANSWER) == 3
     with pytest.raises(DitherError, match="column"):
         ANSWER["nosuch"]
+
+
+def test_an_answer_is_a_sequence_of_rows():
+    assert len(ANSWER) == 3
+    assert list(ANSWER) == ANSWER.dicts()
+    assert [row["n"] for row in ANSWER] == ANSWER["n"]
 
 
 def test_a_plot_has_bars_and_errors():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from os import PathLike
@@ -28,11 +28,13 @@ class Answer:
 
     ``columns`` are the names, ``rows`` the values, ``errors`` for each noisy column how far each value may be off with
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
-    what the dataset has left.
+    what the dataset has left. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
 
     >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
     >>> answer["n"], answer.error("n"), answer.dicts()
     ([41], [6.0], [{'region': 'north', 'n': 41}])
+    >>> len(answer), [row["n"] for row in answer]
+    (1, [41])
     """
 
     columns: tuple[str, ...]
@@ -46,7 +48,12 @@ class Answer:
     receipt: str = field(default="", compare=False)
 
     def __len__(self) -> int:
+        """The number of rows."""
         return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each as a dict, as :meth:`dicts` has them."""
+        return iter(self.dicts())
 
     def __getitem__(self, name: str) -> list[Any]:
         """One column, as a list."""

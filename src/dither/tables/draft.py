@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import NAME, Type
 from dither.tables.card.toml import EXAMPLES
+from dither.tables.card.wording import nearest
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
@@ -28,8 +28,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
         columns, left_out = engine.schema(), engine.unusable()
         declares_types = not engine.reads_csv
     if unit is not None and unit not in columns:
-        near = difflib.get_close_matches(unit, columns, 1)
-        fix = f"did you mean {near[0]}?" if near else "pass the name of the column that says who a row is about"
+        fix = nearest(unit, columns) or "pass the name of the column that says who a row is about"
         raise _wrong("unit", "one of the source's columns", repr(unit), fix)
     title = name or _title(source)
     if not NAME.fullmatch(title):

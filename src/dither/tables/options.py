@@ -6,7 +6,6 @@ are the same.
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
@@ -14,6 +13,7 @@ from typing import Any, Literal, TypedDict
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.homes import public_in
+from dither.tables.card.wording import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
 NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
@@ -131,14 +131,14 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
     dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, consistent, other,
-    nonnegative, integer, analyst, key or again, got an unknown option. Fix: did you mean max_rows?.
+    nonnegative, integer, analyst, key or again, got an unknown option. Fix: write 'max_rows', the nearest
+    name.
     """
     given: dict[str, Any] = dict(keywords)
     names = [item.name for item in fields(ReleaseOptions)]
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            fix = f"did you mean {near[0]}?" if near else "leave it out"
+            fix = nearest(name, names) or "leave it out"
             raise WrongType(message(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix))
     if options is None:
         return ReleaseOptions(epsilon=epsilon, **given)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.tables.answer import Answer
+from dither.tables.card.wording import clip
 from dither.tables.execute.release import release
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
@@ -33,9 +34,25 @@ class Question:
     ('mean',)
     """
 
-    table: Table = field(repr=False)
+    table: Table
     query: Query
     text: str | None = None
+
+    def __repr__(self) -> str:
+        """One short line: the table, and the SQL or the aggregates and groups.
+
+        >>> import dither as dp, pyarrow as pa
+        >>> with dp.open(pa.table({"age": [30, 40], "vip": [True, False]}), budget=dp.PureDP(1)) as people:
+        ...     people.group_by("vip").agg(n=dp.count())
+        Question('data', n = count, by vip)
+        """
+        if self.text is not None:
+            about = repr(clip(" ".join(self.text.split())))
+        else:
+            parts = [f"{name} = {aggregate.kind}" for name, aggregate in self.query.aggregates.items()]
+            parts += [f"by {group.name}" for group in self.query.groups]
+            about = clip(", ".join(parts) or "nothing asked yet")
+        return f"Question({self.table.card.name!r}, {about})"
 
     def where(self, condition: Any) -> Question:
         """Only rows for which a condition holds, too."""

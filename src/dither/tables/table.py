@@ -92,7 +92,7 @@ class Table:
         return self.accounts.dataset_left
 
     def close(self) -> None:
-        """Let go of the engine and the ledger."""
+        """Let go of the engine and the ledger; no question can be released afterwards."""
         self.engine.close()
         self.accounts.close()
         if self.temporary_folder is not None:
@@ -145,18 +145,25 @@ def open(
     min_epsilon: float | None = None,
     types: Mapping[str, Type] | None = None,
 ) -> Table:
-    """Open a table by its card, or a frame with what a card would say.
+    """Open a table by its card, or a frame or files with what a card would say.
 
     Parameters
     ----------
     source
-        A card's file (``visits.toml``), a :class:`~dither.tables.card.model.Card`, or a pandas, Polars, Arrow or Spark
-        frame.
+        What to open, one of
+
+        * the path of a card, which ends in ``.toml`` (``"visits.toml"``), or a :class:`~dither.tables.card.model.Card`;
+        * a pandas, Polars, Arrow or Spark frame, or a DuckDB relation;
+        * a path or glob of Parquet or CSV files (``"visits/*.parquet"``, ``"visits.csv"``, ``"visits.csv.gz"``), or a
+          table as ``"file.duckdb::table"``, ``"postgresql://user@host/db::table"`` or ``"spark::table"``. Every column
+          of a CSV file is text unless ``types`` says otherwise.
+
+        Without a card, what it would say is stated by the arguments below.
     unit, bounds, keys, budget, name, max_groups, max_rows, delta
-        For a frame: what its card would say. ``unit`` names the column of the person; without it every row is a person
+        Without a card: what it would say. ``unit`` names the column of the person; without it every row is a person
         of their own. ``budget`` is needed.
     ledger
-        Where to keep the budget. For a frame, by default in a temporary file: it then lasts as long as the table.
+        Where to keep the budget. Without a card, by default in a temporary file: it then lasts as long as the table.
     receipt
         The last receipt that was kept, or its text: a ledger that does not hold it is refused. By default the one in
         the file that the card names, if it does.
@@ -168,7 +175,7 @@ def open(
     min_epsilon
         The least epsilon of a question; by default what the card says, or 1e-4. Beside a card it may only be larger.
     types
-        For a frame: the types of its columns, as in ``{"age": "integer"}``, where they are not those of its schema.
+        Without a card: the types of the columns, as in ``{"age": "integer"}``, where they are not those of its schema.
         They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
         itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
         number makes all of them floats), so declare the types of what came from a list or a file.

@@ -182,7 +182,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (changed(name="x; DROP"), "name: expected a name for SQL"),
     (changed(source=None), "source: expected text, got none"),
     (changed(source=["t.csv"]), "source: expected text, got a list"),
-    (changed(colums={}), "colums: expected .* did you mean columns?"),
+    (changed(colums={}), "colums: expected .* write 'columns', the nearest name"),
     (changed(whatever=1), "whatever: expected .*, got another key. Fix: remove it"),
     (changed(columns=None), "columns: expected a section for each column, got none"),
     (changed(columns={}), "columns: expected a section for each column, got none"),
@@ -195,7 +195,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (column(type="string"), 'Fix: write type = "text"'),
     (column(type="nmber"), 'Fix: write type = "number"'),
     (column(type=7), "columns.a.type: .* got a whole number"),
-    (column(type="text", bound=[0, 1]), "columns.a.bound: expected type, bounds or keys, .* did you mean bounds?"),
+    (
+        column(type="text", bound=[0, 1]),
+        "columns.a.bound: expected type, bounds or keys, .* write 'bounds', the",
+    ),
     (column(type="text", bounds=[0, 1]), "columns.a.bounds: expected bounds of a number only, got bounds of text"),
     (column(type="number", bounds=[1, 0]), r"columns.a.bounds: expected lower below upper, got \[1, 0\]. Fix: swap"),
     (column(type="number", bounds=[1, 1]), "columns.a.bounds: expected lower below upper"),
@@ -252,7 +255,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (changed(budget={"rho": 0}), "budget.rho: expected"),
     (changed(budget={"epsilon": 1, "per": "people"}), 'budget.per: expected "dataset" or "person", got \'people\''),
     (changed(budget={"epsilon": 1, "per": "person"}), 'budget.per: expected "dataset" where no unit is named'),
-    (changed(budget={"epsilom": 1}), "budget.epsilom: .* did you mean epsilon?"),
+    (changed(budget={"epsilom": 1}), "budget.epsilom: .* write 'epsilon', the nearest name"),
     (changed(budget={"epsilon": 1, "each_analyst": "x"}), "budget.each_analyst: expected a section, got text"),
     (changed(budget={"epsilon": 1, "each_analyst": {}}), "budget.each_analyst: expected epsilon"),
     (changed(budget={"epsilon": 1, "each_analyst": {"epsilon": 0}}), "budget.each_analyst.epsilon: expected"),
@@ -385,7 +388,8 @@ def test_a_draft_holds_no_password(postgres: str) -> None:
 
 def test_drafts_that_are_refused() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"unit: expected one of the source's columns, got 'patent'\. Fix: did you mean patient\?"
+        InvalidArgument,
+        match=r"unit: expected one of the source's columns, got 'patent'\. Fix: write 'patient'",
     ):
         draft(TABLE, "patent")
     with pytest.raises(InvalidArgument, match="unit: expected a column of whole numbers or text, got number"):

@@ -11,6 +11,7 @@ import pytest
 
 import dither as dp
 from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.execute import release
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "version_0_1"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
@@ -103,3 +104,17 @@ def test_a_key_that_version_0_1_used_is_still_for_one_request(folder):
         assert table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.1, key="monday").replayed
         with pytest.raises(dp.InvalidArgument, match="key"):
             table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.2, key="monday")
+
+
+def test_the_key_of_version_0_1_is_made_only_where_it_may_be_needed(monkeypatch):
+    requests = []
+    original = release.request_0_1
+    monkeypatch.setattr(release, "request_0_1", lambda *given: requests.append(given) or original(*given))
+    with dp.open(pa.table({"x": [1, 2, 3]}), budget=dp.PureDP(10)) as table:
+        question = table.agg(n=dp.count())
+        question.release(epsilon=1)
+        assert not requests  # nothing was charged before
+        assert question.release(epsilon=1).replayed
+        assert not requests  # the answer is recorded under the new key
+        assert not question.release(epsilon=2).replayed
+        assert len(requests) == 1

@@ -91,11 +91,11 @@ def test_the_choices_are_part_of_what_is_charged(delta, consistent):
 def test_bounds_of_an_expression_are_stated():
     query = Query({"m": Aggregate("mean", Call("+", (Column("x"), Literal(1))), bounds="auto")})
     with pytest.raises(DitherError, match="plain column"):
-        automatic.unstated(query, 1)
+        automatic.unstated_limits(query, 1)
     both = Query({"m": Aggregate("mean", Column("x"), bounds="auto")}, (Group("town", Column("town")),))
-    assert automatic.unstated(both, "auto") == ["max_groups", "m"]
-    assert automatic.unstated(both, 1) == ["m"]
-    assert automatic.provisional(both).aggregates["m"].bounds == (0.0, 1.0)
+    assert automatic.unstated_limits(both, "auto") == ["max_groups", "m"]
+    assert automatic.unstated_limits(both, 1) == ["m"]
+    assert automatic.with_provisional_bounds(both).aggregates["m"].bounds == (0.0, 1.0)
 
 
 def test_nothing_at_all_is_no_error():

@@ -36,6 +36,7 @@ from dither.tables.builder.aggregates import (
 from dither.tables.builder.expressions import Term, case, col, condition, expression
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
+from dither.tables.card.wording import clip
 from dither.tables.query import evaluate as shapes
 from dither.tables.query.resolve import (
     Rows,
@@ -48,7 +49,6 @@ from dither.tables.query.resolve import (
 )
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
-from dither.tables.query.wording import clip
 
 __all__ = [
     "Term",

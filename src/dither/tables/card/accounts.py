@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.errors import BudgetExceeded, DatasetClosed, LedgerError, message
+from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, message
 from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
@@ -110,22 +110,32 @@ class TableAccounts:
         self.temporary = temporary
         self.opened_now = opened_now
         self._ledger = ledger
+        self._is_closed = False
         self._unanswered = opened_now
         self._charged = False
 
     @property
     def ledger(self) -> Ledger:
         """Where the accounts are kept; refused where there is no ledger yet."""
-        if self._ledger is None:
+        ledger = self._ledger_if_any()
+        if ledger is None:
             raise LedgerError(
                 message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
             )
+        return ledger
+
+    def _ledger_if_any(self) -> Ledger | None:
+        """The ledger, or None where there is none yet; refused once the table is closed."""
+        if self._is_closed:
+            fix = "this table is closed; open it again with dither.open"
+            raise InvalidArgument(message("table", "one that is open", "one that was closed", fix))
         return self._ledger
 
     @property
     def dataset_left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.card.budget if self._ledger is None else self._ledger.left(self.card.name)
+        ledger = self._ledger_if_any()
+        return self.card.budget if ledger is None else ledger.left(self.card.name)
 
     @property
     def started_ledger(self) -> bool:
@@ -138,7 +148,8 @@ class TableAccounts:
         return any(account.kind == "people" for account in self.ledger.accounts(self.card.name))
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Let go of the ledger; nothing can be charged, nor asked about the accounts, afterwards."""
+        self._is_closed = True
         if self._ledger is not None:
             self._ledger.close()
 
@@ -172,7 +183,7 @@ class TableAccounts:
 
         Where there is no ledger yet, what the card says.
         """
-        card, ledger = self.card, self._ledger
+        card, ledger = self.card, self._ledger_if_any()
         if ledger is None and card.budget is None and card.each_person is None:
             return "nothing: the card states no budget"
         accounts = {account.kind: account for account in self._charged_accounts(analyst)}
@@ -202,15 +213,15 @@ class TableAccounts:
 
         An analyst without an account of their own has what every analyst has.
         """
-        card = self.card
-        if self._ledger is None:
+        card, ledger = self.card, self._ledger_if_any()
+        if ledger is None:
             everybody = [opened((card.name, "dataset", ""), card.budget, card.filter)]
             if card.each_analyst is not None:
                 everybody.append(opened((card.name, "analyst", ""), card.each_analyst, card.filter))
             if card.each_person is not None:
                 everybody.append(opened((card.population or card.name, "people", ""), card.each_person, card.filter))
         else:
-            everybody = self._ledger.accounts(card.name)
+            everybody = ledger.accounts(card.name)
         by_name = {(account.kind, account.name): account for account in everybody}
         of_analyst = None if analyst is None else by_name.get(("analyst", analyst), by_name.get(("analyst", "")))
         charged = (by_name["dataset", ""], of_analyst, by_name.get(("people", "")))
@@ -225,9 +236,10 @@ class TableAccounts:
         if self.card.each_person is None:
             return ()
         note = f"people who have less than {guarantee} left are not counted, and how many they are is private"
-        if self._ledger is None:
+        ledger = self._ledger_if_any()
+        if ledger is None:
             return (note,)
-        accounts = self._ledger.accounts()
+        accounts = ledger.accounts()
         here = next(a for a in accounts if (a.owner, a.kind) == (self.card.name, "dataset"))
         people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
         datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]

@@ -49,6 +49,7 @@ from dither.tables.card.model import (
     Type,
 )
 from dither.tables.card.values import Value
+from dither.tables.card.wording import nearest
 
 __all__ = ["gaps", "parse", "read"]
 
@@ -109,8 +110,8 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
     dither.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns, public, version, min_epsilon, max_incidents, receipt or incident_log, got another key. Fix: did you mean
-    unit?.
+    columns, public, version, min_epsilon, max_incidents, receipt or incident_log, got another key. Fix: write 'unit',
+    the nearest name.
     """
     _known(given, _TOP, "")
     home = Path(folder)
@@ -165,8 +166,7 @@ def _known(given: object, allowed: tuple[str, ...], where: str) -> None:
         raise _wrong(where or "card", "a section", _kind(given), f"write [{where}] and its keys below")
     for key in given:
         if key not in allowed:
-            near = difflib.get_close_matches(str(key), allowed, 1)
-            fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+            fix = nearest(str(key), allowed) or "remove it, or correct its name"
             raise _wrong(f"{where}.{key}" if where else key, _listed_with_or(allowed), "another key", fix)
 
 

@@ -272,8 +272,8 @@ def of_files(source: str, card: Card | None) -> DuckDBEngine:
     result = files.find(source)
     if result.format is not None:
         header = result.format.header
-        wanted = header if card is None else tuple(name for name in header if name in card.columns)
-        table = files.CsvTable(result.paths, result.format, wanted or header[:1])
+        columns = header if card is None else tuple(name for name in header if name in card.columns)
+        table = files.CsvTable(result.paths, result.format, columns or header[:1])
         return DuckDBEngine(
             card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
         )

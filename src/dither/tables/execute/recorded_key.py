@@ -91,8 +91,8 @@ def canonical_request(
             "max_groups": plan.groups,
             "max_rows": plan.limit,
             "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
-            "automatic": list(plan.unstated),
-            **({"noise_option": options.noise} if plan.unstated and options.noise != "best" else {}),
+            "automatic": list(plan.unstated_limits),
+            **({"noise_option": options.noise} if plan.unstated_limits and options.noise != "best" else {}),
             **{name: True for name in flags if getattr(options, name)},
         },
     }

@@ -161,7 +161,7 @@ def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: S
     rows = _rows_of(question.table.engine)
     if plan.automatic is not None:
         max_groups = max_groups_of(question.query, plan.card, options)
-        choices = automatic.settle(question.query, context, plan.automatic, max_groups, rows)
+        choices = automatic.choose_limits(question.query, context, plan.automatic, max_groups, rows)
         guarantee = plan.guarantee
         plan = plan_after_choices(plan, choices.query, choices.max_groups, options)
         context = plan.frame(context.dialect_sql, context.tables, context.secret)

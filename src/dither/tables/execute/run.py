@@ -17,7 +17,7 @@ from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.execute.estimate import NoisyTable, estimate
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, variance_of
+from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, statements_of, variance_of
 from dither.tables.planning.quantiles import choose
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -172,12 +172,7 @@ def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
 
     The stand-in for the rows is made from the card, so nothing here depends on the data.
     """
-    statements = [bounding.sums(frame, list(plan.measures))] if plan.measures else []
-    binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
-    for aggregate in (item.aggregate for item in binned):
-        assert aggregate.value is not None
-        statements.append(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys))
-    for statement in dict.fromkeys(statements):
+    for statement in statements_of(plan, frame):
         engine.rehearse(statement.on(engine.empty))
 
 

@@ -30,7 +30,7 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
     """The plan of a question, checked as far as it can be without compiling it."""
     max_groups = max_groups_of(query, card, options)
     leaves_open = max_groups == "auto" or any(item.bounds == "auto" for item in query.aggregates.values())
-    unstated = automatic.unstated(query, max_groups) if leaves_open else []
+    unstated_limits = automatic.unstated_limits(query, max_groups) if leaves_open else []
     evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
     delta = plan.first(options.delta, query.delta, card.delta)
     has_delta = pays_delta(card)
@@ -39,9 +39,9 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
     def at(epsilon: object) -> Plan:
         whole = _at_least(arguments.epsilon(epsilon), least)
         result = plan.make(
-            automatic.provisional(query) if unstated else query,
+            automatic.with_provisional_bounds(query) if unstated_limits else query,
             card,
-            epsilon=whole * (1 - automatic.SHARE * len(unstated)),
+            epsilon=whole * (1 - automatic.SHARE * len(unstated_limits)),
             delta=delta,
             max_groups=1 if max_groups == "auto" else max_groups,
             max_rows=options.max_rows,
@@ -52,11 +52,13 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
         spends_delta = isinstance(result.guarantee, ApproxDP)
         if spends_delta and not has_delta:
             raise _no_delta("Gaussian noise" if result.selection is None else "a choice of groups that are not public")
-        if not unstated:
+        if not unstated_limits:
             return result
         may_spend = delta is not None and (has_delta or spends_delta)
-        cost = automatic.total(whole, arguments.delta(delta) if may_spend else None)
-        return replace(result, guarantee=cost, automatic=whole * automatic.SHARE, unstated=tuple(unstated))
+        cost = automatic.total_cost(whole, arguments.delta(delta) if may_spend else None)
+        return replace(
+            result, guarantee=cost, automatic=whole * automatic.SHARE, unstated_limits=tuple(unstated_limits)
+        )
 
     epsilon = options.epsilon if options.epsilon is not None else query.epsilon
     if (epsilon is None) == (options.error is None):
@@ -68,7 +70,7 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
                 "pass epsilon=0.5, or error=50",
             )
         )
-    if options.error is not None and unstated:
+    if options.error is not None and unstated_limits:
         raise InvalidArgument(
             message("error", "stated bounds and max_groups", "'auto'", "state them, or pass epsilon instead")
         )
@@ -91,7 +93,7 @@ def plan_after_choices(charged: Plan, query: Query, max_groups: object, options:
     return plan.make(
         query,
         charged.card,
-        epsilon=epsilon * (1 - automatic.SHARE * len(charged.unstated)),
+        epsilon=epsilon * (1 - automatic.SHARE * len(charged.unstated_limits)),
         delta=delta[0] if delta else None,
         max_groups=max_groups,
         max_rows=options.max_rows,

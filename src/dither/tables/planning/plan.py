@@ -35,7 +35,7 @@ from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import SQUARE_BITS, Measure, StatementContext, grid
+from dither.tables.compile.statements import SQUARE_BITS, Measure, Statement, StatementContext, grid
 from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
 from dither.tables.planning.quantiles import Rank, levels, ranks
 from dither.tables.query.tree import Aggregate, Column, Query
@@ -98,7 +98,7 @@ class Plan:
     """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
     automatic: Fraction | None = None
     """The epsilon of each thing that is still to be chosen privately; see :mod:`dither.tables.planning.automatic`."""
-    unstated: tuple[str, ...] = ()
+    unstated_limits: tuple[str, ...] = ()
     """What is still to be chosen privately: ``max_groups``, and aggregates by their names."""
 
     def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
@@ -193,12 +193,17 @@ def _check_joins(query: Query, card: Card, find: Lookup) -> None:
 def check(plan: Plan) -> None:
     """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
     tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), exp.to_table("t"))
-    frame = plan.frame(DialectSql("duckdb"), tables, 0)
-    statements.sums(frame, list(plan.measures))
+    statements_of(plan, plan.frame(DialectSql("duckdb"), tables, 0))
+
+
+def statements_of(plan: Plan, context: StatementContext) -> list[Statement]:
+    """Every statement of a plan, each once."""
+    result = [statements.sums(context, list(plan.measures))] if plan.measures else []
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
-        statements.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)
+        result.append(statements.bins(context, aggregate.value, aggregate.edges, aggregate.keys))
+    return list(dict.fromkeys(result))
 
 
 def first(*given: object) -> object:

@@ -80,8 +80,8 @@ def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts
     (counts, first), parts, at = bins, rank.parts, rank.at
     fine = np.repeat(counts, parts)
     up_to = np.cumsum(fine)
-    wanted = at.numerator * int(up_to[-1])
-    misses = np.maximum(0, np.maximum(at.denominator * (up_to - fine) - wanted, wanted - at.denominator * up_to))
+    target = at.numerator * int(up_to[-1])
+    misses = np.maximum(0, np.maximum(at.denominator * (up_to - fine) - target, target - at.denominator * up_to))
     bin, part = divmod(int(rank.mechanism.select_index(-misses)), parts)
     lower = int(counts[bin]) * (2 * part + 1) // (2 * parts)
     below = np.append(counts[:bin], lower), first

@@ -21,9 +21,9 @@ from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.values import LARGEST_INTEGER
+from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations import OPERATIONS, operation
 from dither.tables.query.tree import Call, Column, Expression, Literal, Shape, check_size, columns, walk
-from dither.tables.query.wording import clip, closest
 
 Row = Mapping[str, Any]
 

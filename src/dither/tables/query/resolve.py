@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.card.wording import clip, closest
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, check_size
-from dither.tables.query.wording import clip, closest
 
 
 @dataclass(frozen=True)
@@ -36,30 +36,31 @@ class Rows:
 
     def find(self, column: Column) -> Expression:
         """What a column, as written, stands for. An exact name goes before one that differs in case."""
-        relation, name = self._place(column)
+        relation, name = self._lookup(column)
         return relation.columns[name]
 
     def spelling_of(self, column: Column) -> str:
         """The column's name, in the spelling of the card or of whoever named it."""
-        return self._place(column)[1]
+        return self._lookup(column)[1]
 
-    def _place(self, column: Column) -> tuple[Relation, str]:
+    def _lookup(self, column: Column) -> tuple[Relation, str]:
         relations = self.relations
         if column.table is not None:
             relations = tuple(item for item in relations if item.name.casefold() == column.table.casefold())
             if not relations:
                 fix = closest(column.table, [item.name for item in self.relations])
                 raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
-        for same in (str, str.casefold):
-            wanted = same(column.name)
-            result = [(item, name) for item in relations for name in item.columns if same(name) == wanted]
+        for normalize in (str, str.casefold):
+            target = normalize(column.name)
+            matches = [(item, name) for item in relations for name in item.columns if normalize(name) == target]
             if column.table is None:
-                result = [(item, name) for item, name in result if name != item.merged]
-            if len(result) > 1:
-                fix = f"write {result[0][0].name}.{result[0][1]}, in the spelling of the card"
+                matches = [(item, name) for item, name in matches if name != item.merged]
+            if len(matches) > 1:
+                relation, name = matches[0]
+                fix = f"write {relation.name}.{name}, in the spelling of the card"
                 raise InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
-            if result:
-                return result[0]
+            if matches:
+                return matches[0]
         names = [name for item in relations for name in item.columns]
         raise InvalidArgument(
             message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
@@ -95,8 +96,8 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
     """
     if name in names:
         return name
-    result = [item for item in names if item.casefold() == name.casefold()]
-    return result[0] if len(result) == 1 else None
+    matches = [item for item in names if item.casefold() == name.casefold()]
+    return matches[0] if len(matches) == 1 else None
 
 
 def card_of(card: Card, column: Column) -> ColumnCard:

@@ -17,6 +17,7 @@ from typing import Literal as Choice
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.values import Value, plain_keys, plain_value
+from dither.tables.card.wording import clip
 
 MAX_DEPTH = 100
 MAX_NODES = 20_000
@@ -189,3 +190,21 @@ def check_size(expression: Expression) -> None:
             raise InvalidArgument(message("expression", limit, "more", "write long OR chains as x IN (…), or simplify"))
         if isinstance(node, Call):
             pending.extend((item, depth + 1) for item in node.args)
+
+
+def show(expression: Expression) -> str:
+    """The expression in few words, for messages.
+
+    >>> show(Call("=", (Column("a"), Literal(5))))
+    'a = 5'
+    """
+    if isinstance(expression, Column):
+        return clip(f"{expression.table}.{expression.name}" if expression.table else expression.name)
+    if isinstance(expression, Literal):
+        value = expression.value
+        return "NULL" if value is None else clip(repr(value) if isinstance(value, (str, int, float)) else str(value))
+    if any(isinstance(item, Call) for item in expression.args) or len(expression.args) > 3:
+        return f"{expression.op} (…)"
+    parts = [show(item) for item in expression.args]
+    infix = len(parts) == 2 and (not expression.op.isidentifier() or expression.op in ("and", "or", "like"))
+    return f"{parts[0]} {expression.op} {parts[1]}" if infix else f"{expression.op}({', '.join(parts)})"

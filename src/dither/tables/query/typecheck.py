@@ -19,8 +19,7 @@ from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS, TypedExpression, describe
-from dither.tables.query.tree import Call, Column, Expression, Literal, check_size
-from dither.tables.query.wording import show
+from dither.tables.query.tree import Call, Column, Expression, Literal, check_size, show
 
 Types = Callable[[Column], Type]
 """The type of a column."""

@@ -26,11 +26,11 @@ from sqlglot import exp
 
 from dither import arguments
 from dither.tables.card.model import Card
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows, card_of, type_of
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal, show
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
-from dither.tables.query.wording import clip, show
 from dither.tables.sql.expressions import number, read, row_leaf
 from dither.tables.sql.relations import both
 

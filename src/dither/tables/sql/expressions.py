@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.operations.base import Syntax, as_date, as_timestamp, refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows
 from dither.tables.query.tree import Call, Column, Expression, Literal
-from dither.tables.query.wording import clip, closest
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]

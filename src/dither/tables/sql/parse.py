@@ -26,11 +26,23 @@ from sqlglot import exp
 from dither import arguments
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import answer_type, spelling, type_of
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, Order, Query, Shape, columns
+from dither.tables.query.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Group,
+    Literal,
+    Order,
+    Query,
+    Shape,
+    columns,
+    show,
+)
 from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.query.wording import clip, show
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
 from dither.tables.sql.relations import plain, rows_of

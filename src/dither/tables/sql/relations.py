@@ -7,11 +7,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dither.tables.card.model import Card
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Relation, Rows, private_relation, public_relation, spelling, type_of
 from dither.tables.query.tree import Call, Column, Expression, Join, columns
 from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.query.wording import clip
 from dither.tables.sql.expressions import is_aggregate, name_of, read, row_leaf
 
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")

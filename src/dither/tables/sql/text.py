@@ -20,8 +20,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from dither.errors import WrongType, message
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_sql
-from dither.tables.query.wording import clip
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 30_000

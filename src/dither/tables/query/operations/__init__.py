@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations.arithmetic import ARITHMETIC
 from dither.tables.query.operations.base import Function, Operation
 from dither.tables.query.operations.comparison import COMPARISON
@@ -21,7 +22,6 @@ from dither.tables.query.operations.conditional import CONDITIONAL
 from dither.tables.query.operations.dates import DATES
 from dither.tables.query.operations.logic import LOGIC
 from dither.tables.query.operations.text import TEXT
-from dither.tables.query.wording import clip, closest
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {row.name: row for row in (*ARITHMETIC, *COMPARISON, *LOGIC, *CONDITIONAL, *TEXT, *DATES)}

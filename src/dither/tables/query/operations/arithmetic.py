@@ -32,8 +32,7 @@ from dither.tables.query.operations.base import (
     wrong_type,
 )
 from dither.tables.query.ranges import Range
-from dither.tables.query.tree import Call, Expression, Literal
-from dither.tables.query.wording import show
+from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
+from dither.tables.card.wording import clip
 from dither.tables.query.ranges import Range
-from dither.tables.query.tree import Call, Expression, Literal
-from dither.tables.query.wording import clip, show
+from dither.tables.query.tree import Call, Expression, Literal, show
 
 
 class LazyModule:

@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -20,7 +21,6 @@ from dither.tables.query.operations.base import (
     refuse_sql,
 )
 from dither.tables.query.tree import Call, Expression, Literal
-from dither.tables.query.wording import clip
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -16,8 +16,7 @@ from dither.tables.query.operations.base import (
     nodes,
     wrong_type,
 )
-from dither.tables.query.tree import Call, Literal
-from dither.tables.query.wording import show
+from dither.tables.query.tree import Call, Literal, show
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)

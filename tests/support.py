@@ -228,13 +228,14 @@ def label(value: object) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
-def visits_card(*settings: str, delta: float | None = None) -> str:
+def visits_card(*settings: str, budget_delta: str | None = None) -> str:
     """The card of a table of visits, as a steward would write it; ``settings`` are more lines at its top.
 
-    With ``delta``, the budget has one too.
+    ``budget_delta`` is the delta of the budget, as it is written.
     """
     lines = ['name = "visits"', 'source = "visits.csv"', 'unit = "who"', 'ledger = "visits.ledger"', *settings]
-    return "\n".join([*lines, "[budget]", "epsilon = 20", *([] if delta is None else [f"delta = {delta}"]), _COLUMNS])
+    delta = [] if budget_delta is None else [f"delta = {budget_delta}"]
+    return "\n".join([*lines, "[budget]", "epsilon = 20", *delta, _COLUMNS])
 
 
 _COLUMNS = """

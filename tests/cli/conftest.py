@@ -50,5 +50,7 @@ def visits(tmp_path, monkeypatch, dither):
 def edit() -> Path:
     """Fill in what the draft leaves open."""
     path = Path("visits.toml")
-    path.write_text(visits_card("max_groups = 2", "max_rows = 6", "delta = 1e-6", delta=1e-3), encoding="utf-8")
+    path.write_text(
+        visits_card("max_groups = 2", "max_rows = 6", "delta = 1e-6", budget_delta="1e-3"), encoding="utf-8"
+    )
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from dither.comparison import unhashable
@@ -34,7 +34,7 @@ class Question:
     ('mean',)
     """
 
-    table: Table
+    table: Table = field(repr=False)
     query: Query
     text: str | None = None
 

@@ -187,7 +187,7 @@ def open(
     ...     print(people.sql("SELECT AVG(age) AS mean FROM data").release(epsilon=1).columns)
     ('mean',)
     """
-    from dither.tables.builder.aggregates import different
+    from dither.tables.builder.aggregates import distinct_keys
     from dither.tables.card import toml
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
@@ -209,7 +209,7 @@ def open(
         column: ColumnCard(
             kind,
             None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
-            None if keys is None or column not in keys else different(keys[column], f"keys of {column}"),
+            None if keys is None or column not in keys else distinct_keys(keys[column], f"keys of {column}"),
         )
         for column, kind in schema.items()
     }

@@ -121,7 +121,7 @@ def mode(value: object, keys: Sequence[Value] | None = None, *, weight: float | 
     >>> mode("region", keys=["a", "b"]).keys
     ('a', 'b')
     """
-    listed = None if keys is None else different(keys, "keys")
+    listed = None if keys is None else distinct_keys(keys, "keys")
     return Aggregate("mode", expression(value, "mode"), keys=listed, weight=_weight(weight))
 
 
@@ -138,10 +138,10 @@ def histogram(value: object, edges: Sequence[float], *, weight: float | None = N
     return Aggregate("histogram", expression(value, "histogram"), edges=numbers, weight=_weight(weight))
 
 
-def different(keys: object, what: str) -> tuple[Value, ...]:
+def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
     """Public keys, each once.
 
-    >>> different(["a", "b"], "keys")
+    >>> distinct_keys(["a", "b"], "keys")
     ('a', 'b')
     """
     if isinstance(keys, str) or not isinstance(keys, Iterable):

@@ -20,7 +20,7 @@ from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.aggregates import (
     count,
-    different,
+    distinct_keys,
     histogram,
     max_,
     mean,
@@ -92,10 +92,10 @@ def among(value: object, keys: Iterable[Value]) -> Group:
     >>> among("region", ["a", "b"]).keys
     ('a', 'b')
     """
-    return Group("", expression(value, "groups"), different(keys, "keys"))
+    return Group("", expression(value, "groups"), distinct_keys(keys, "keys"))
 
 
-def where(query: Query, asked: object, card: Card) -> Query:
+def where(query: Query, conditions: object, card: Card) -> Query:
     """Only rows for which a condition holds, too; several conditions in a list must all hold.
 
     >>> from dither.tables.card.model import ColumnCard
@@ -104,9 +104,10 @@ def where(query: Query, asked: object, card: Card) -> Query:
     """
     rows, types = _rows(query, card), _types(card)
     result = [
-        require_boolean(resolve_columns(condition(item, "where"), rows), types, "where") for item in _several(asked)
+        require_boolean(resolve_columns(condition(item, "where"), rows), types, "where")
+        for item in _as_list(conditions)
     ]
-    return replace(query, where=_all([*([] if query.where is None else [query.where]), *result]))
+    return replace(query, where=_conjunction([*([] if query.where is None else [query.where]), *result]))
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
@@ -133,7 +134,7 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
     result = [_group(None, item, rows, card) for item in groups]
     result += [_group(name, item, rows, card) for name, item in named.items()]
     plan = replace(query, groups=(*query.groups, *result))
-    _unique(plan)
+    _check_names(plan)
     return plan
 
 
@@ -152,7 +153,7 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     rows = _rows(query, card)
     result = {name: _aggregate(item, rows, card) for name, item in aggregates.items()}
     plan = replace(query, aggregates={**query.aggregates, **result})
-    _unique(plan)
+    _check_names(plan)
     return plan
 
 
@@ -174,11 +175,11 @@ def shaped(
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
     shown = {name: item if isinstance(item, Column) else typed(item, types)[0] for name, item in shown.items()}
-    kept = [require_boolean(condition(item, "having"), types, "having") for item in _several(having)]
-    keys = [item if isinstance(item, Order) else Order(expression(item, "order")) for item in _several(order)]
+    kept = [require_boolean(condition(item, "having"), types, "having") for item in _as_list(having)]
+    keys = [item if isinstance(item, Order) else Order(expression(item, "order")) for item in _as_list(order)]
     keys = [replace(item, value=typed(item.value, types)[0]) for item in keys]
     most = None if limit is None else arguments.whole(limit, "limit", at_least=0)
-    shape = Shape(shown, _all(kept), tuple(keys), most)
+    shape = Shape(shown, _conjunction(kept), tuple(keys), most)
     shapes.check(shape, names)
     return replace(query, shape=shape)
 
@@ -299,7 +300,7 @@ def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
     return types
 
 
-def _unique(query: Query) -> None:
+def _check_names(query: Query) -> None:
     seen: set[str] = set()
     for name in [*(item.name for item in query.groups), *query.aggregates]:
         if not isinstance(name, str) or not name:
@@ -309,13 +310,13 @@ def _unique(query: Query) -> None:
         seen.add(name.casefold())
 
 
-def _several(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _all(conditions: list[Expression]) -> Expression | None:
+def _conjunction(conditions: list[Expression]) -> Expression | None:
     result: Expression | None = None
     for item in conditions:
         result = item if result is None else Call("and", (result, item))

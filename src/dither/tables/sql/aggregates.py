@@ -32,7 +32,7 @@ from dither.tables.query.resolve import Rows, card_of, type_of
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal, show
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 from dither.tables.sql.expressions import number, read, row_leaf
-from dither.tables.sql.relations import both
+from dither.tables.sql.relations import conjunction
 
 _PLAIN: dict[str, Kind] = {
     "SUM": "sum",
@@ -88,17 +88,17 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
         raise refuse_sql("one kind of bounds", "two", f"leave {PER_GROUP} out")
     bounds = call.named.get(PER_ROW, call.named.get(PER_GROUP))
     if name in ("COUNTIF", "COUNT_IF"):
-        _nothing_named(call)
-        condition = require_boolean(read(_one(call), row_leaf(rows, name)), _types(card), name)
-        return ParsedAggregate(_counting(both(condition, call.condition)))
+        _refuse_bounds(call)
+        condition = require_boolean(read(_single_argument(call), row_leaf(rows, name)), _types(card), name)
+        return ParsedAggregate(_count_where(conjunction(condition, call.condition)))
     if name == "MODE":
-        _nothing_named(call)
+        _refuse_bounds(call)
         return ParsedAggregate(_mode(call, rows, card))
     at = 0.5
     if name in _QUANTILES:
         value_node, at = _quantile(call)
     else:
-        value_node = _one(call)
+        value_node = _single_argument(call)
     if name not in _PLAIN and name not in _QUANTILES:
         raise refuse_sql("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
     value = require_number(read(value_node, row_leaf(rows, name)), _types(card), name)
@@ -129,8 +129,8 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
-        asked = read(node.expression.this, row_leaf(rows, "FILTER"))
-        condition, node = require_boolean(asked, _types(card), "FILTER"), node.this
+        filter_condition = read(node.expression.this, row_leaf(rows, "FILTER"))
+        condition, node = require_boolean(filter_condition, _types(card), "FILTER"), node.this
     if isinstance(node, exp.WithinGroup):
         refuse_other_parts(node, "this", "expression")
         order, node = node.expression, node.this
@@ -164,7 +164,7 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     return arguments.bounds((low, high), key)
 
 
-def _one(call: _AggregateCall) -> exp.Expr:
+def _single_argument(call: _AggregateCall) -> exp.Expr:
     """The only argument."""
     if call.ordered is not None:
         raise refuse_sql(f"{call.name}(x)", "WITHIN GROUP", f"write {call.name}(x)")
@@ -176,12 +176,12 @@ def _one(call: _AggregateCall) -> exp.Expr:
     return call.args[0]
 
 
-def _nothing_named(call: _AggregateCall) -> None:
+def _refuse_bounds(call: _AggregateCall) -> None:
     if call.named:
         raise refuse_sql(f"{call.name} without bounds", next(iter(call.named)), "leave the bounds out")
 
 
-def _counting(condition: Expression | None) -> Aggregate:
+def _count_where(condition: Expression | None) -> Aggregate:
     if condition is None:
         return Aggregate("count")
     return Aggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
@@ -200,13 +200,13 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
                 f"{PER_GROUP} => (0, k) for COUNT, k whole", f"({low}, {high})", "write (0, 5), for example"
             )
         max_rows = int(high)
-    node = _one(call)
+    node = _single_argument(call)
     if isinstance(node, exp.Star):
         refuse_other_parts(node)
-        return ParsedAggregate(_counting(call.condition), max_rows)
+        return ParsedAggregate(_count_where(call.condition), max_rows)
     value, kind = typed(read(node, row_leaf(rows, "COUNT")), _types(card))
     if isinstance(value, Literal) and kind is not None:
-        return ParsedAggregate(_counting(call.condition), max_rows)
+        return ParsedAggregate(_count_where(call.condition), max_rows)
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
     if call.condition is not None:
@@ -215,7 +215,7 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def _people(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
-    _nothing_named(call)
+    _refuse_bounds(call)
     refuse_other_parts(distinct, "expressions")
     if call.condition is not None:
         raise refuse_sql("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
@@ -233,7 +233,7 @@ def _people(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     if call.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
-    node = call.ordered if call.ordered is not None and not call.args else _one(call)
+    node = call.ordered if call.ordered is not None and not call.args else _single_argument(call)
     value = read(node, row_leaf(rows, "MODE"))
     if not isinstance(value, Column):
         raise refuse_sql("MODE of a column", show(value), "name a column whose keys the card states")

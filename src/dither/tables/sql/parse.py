@@ -45,7 +45,7 @@ from dither.tables.query.tree import (
 from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
-from dither.tables.sql.relations import plain, rows_of
+from dither.tables.sql.relations import refuse_unanswerable, rows_of
 from dither.tables.sql.text import select
 
 _OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
@@ -64,7 +64,7 @@ def parse(text: str, card: Card) -> Query:
     dither.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write 'amount', ...
     """
     tree, options = select(text, card.name)
-    plain(tree)
+    refuse_unanswerable(tree)
     return _Question(tree, card).query(options)
 
 
@@ -93,15 +93,15 @@ class _Question:
         args = self.tree.args
         self._read_items()
         self._read_groups(args.get("group"))
-        shown = self._shown()
+        shown = self._output_columns()
         having, order, limit = args.get("having"), args.get("order"), args.get("limit")
         kept = require_boolean(self._answer(having.this, names_first=False), self._type, "HAVING") if having else None
         keys = tuple(self._order(item, list(shown)) for item in order.expressions) if order else ()
         if not self.aggregates:
             raise refuse_sql("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
         shape = Shape(shown, kept, keys, _limit(limit))
-        asked = Query(self.aggregates, tuple(self.groups), self.rows.where, self.rows.joins, shape)
-        return replace(asked, **self._stated(options))
+        question = Query(self.aggregates, tuple(self.groups), self.rows.where, self.rows.joins, shape)
+        return replace(question, **self._release_options(options))
 
     def _read_items(self) -> None:
         for item in self.tree.expressions:
@@ -118,7 +118,7 @@ class _Question:
             return
         refuse_other_parts(group, "expressions")
         for node in group.expressions:
-            meant = self._meant(node)
+            meant = self._group_node(node)
             written = read(meant, row_leaf(self.rows, "GROUP BY"))
             if not columns(written):
                 raise refuse_sql("GROUP BY of columns", show(written), "name a column, or leave GROUP BY out")
@@ -126,11 +126,11 @@ class _Question:
                 column = name_of(meant) if isinstance(meant, exp.Column) else None
                 self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
 
-    def _meant(self, node: exp.Expr) -> exp.Expr:
+    def _group_node(self, node: exp.Expr) -> exp.Expr:
         """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or name."""
         if isinstance(node, exp.Literal) and not node.is_string:
             return self.items[_position(node, len(self.items), "GROUP BY")][1]
-        named = self._named(node)
+        named = self._item_named(node)
         if named is None:
             return node
         leaf = row_leaf(self.rows, "GROUP BY")
@@ -143,42 +143,42 @@ class _Question:
             raise refuse_sql("one meaning in GROUP BY", f"a column and an expression named {clip(node.name)!r}", fix)
         return named
 
-    def _named(self, node: exp.Expr) -> exp.Expr | None:
+    def _item_named(self, node: exp.Expr) -> exp.Expr | None:
         """The item of SELECT that has this name by AS."""
         if not isinstance(node, exp.Column) or node.table:
             return None
         return next((item for alias, item in self.items if alias and alias.casefold() == node.name.casefold()), None)
 
     def _add_group(self, written: Expression, default: str) -> None:
-        alias = next((alias for alias, node in self.items if alias and self._is(node, written)), None)
+        alias = next((alias for alias, node in self.items if alias and self._stands_for(node, written)), None)
         value, kind = typed(written, lambda column: type_of(self.card, column))
         name = alias or self._unique(default)
         # WIDTH_BUCKET is bin + 1: the bins, which are public, are the group, and 1 is added to the answer
-        shifted = _shifted(value)
+        shifted = _bin_of_bucket(value)
         assert kind is not None
         self.groups.append(Group(name, value if shifted is None else shifted))
         self.written[name] = written
         self.types[name] = kind
 
-    def _is(self, node: exp.Expr, written: Expression) -> bool:
+    def _stands_for(self, node: exp.Expr, written: Expression) -> bool:
         try:
             return read(node, row_leaf(self.rows, "SELECT")) == written
         except InvalidArgument:
             return False
 
-    def _shown(self) -> dict[str, Expression]:
+    def _output_columns(self) -> dict[str, Expression]:
         """The columns of the answer. Aggregates that are shown as they are come first: they are called what AS says."""
         for alias, node in self.items:
             if is_aggregate(node):
                 self._aggregate(node, alias)
         shown: dict[str, Expression] = {}
         for alias, node in self.items:
-            asked = self._reading(node, aliases=False)
-            value, _ = typed(self._lifted(asked), self._type)
+            written = self._read_mixed(node, aliases=False)
+            value, _ = typed(self._on_answer(written), self._type)
             name = alias or (value.name if isinstance(value, Column) else "value")
             if alias is None and (name in shown or not isinstance(value, Column)):
                 name = self._unique(name)
-            self.meanings[name.casefold()] = asked
+            self.meanings[name.casefold()] = written
             shown[name] = value
         return shown
 
@@ -196,9 +196,9 @@ class _Question:
         return _Result(name)
 
     def _answer(self, node: exp.Expr, names_first: bool) -> Expression:
-        return self._lifted(self._reading(node, aliases=True, names_first=names_first))
+        return self._on_answer(self._read_mixed(node, aliases=True, names_first=names_first))
 
-    def _reading(self, node: exp.Expr, aliases: bool, names_first: bool = False) -> Expression:
+    def _read_mixed(self, node: exp.Expr, aliases: bool, names_first: bool = False) -> Expression:
         """The node as an expression on rows and on the answer: aggregates are of the answer, the rest not yet."""
 
         def leaf(item: exp.Expr) -> Expression | None:
@@ -221,7 +221,7 @@ class _Question:
 
         return read(node, leaf)
 
-    def _lifted(self, expression: Expression) -> Expression:
+    def _on_answer(self, expression: Expression) -> Expression:
         """The expression on the answer: what is grouped has become the group's column."""
         if isinstance(expression, _Result):
             return Column(expression.name)
@@ -229,13 +229,13 @@ class _Question:
             for group in self.groups:
                 if expression == self.written[group.name]:
                     shown = Column(group.name)
-                    return shown if _shifted(expression) is None else Call("+", (shown, Literal(1)))
+                    return shown if _bin_of_bucket(expression) is None else Call("+", (shown, Literal(1)))
         if isinstance(expression, Column):
             got = f"the column {show(expression)} outside of aggregates"
             fix = f"add it to GROUP BY, or aggregate it: AVG({show(expression)})"
             raise refuse_sql("groups and aggregates", got, fix)
         if isinstance(expression, Call):
-            return Call(expression.op, tuple(self._lifted(item) for item in expression.args))
+            return Call(expression.op, tuple(self._on_answer(item) for item in expression.args))
         return expression
 
     def _type(self, column: Column) -> Type:
@@ -248,10 +248,10 @@ class _Question:
         key = node.this
         if isinstance(key, exp.Literal) and not key.is_string:
             name = shown[_position(key, len(shown), "ORDER BY")]
-            asked = self._lifted(self.meanings[name.casefold()])
+            value = self._on_answer(self.meanings[name.casefold()])
         else:
-            asked = self._answer(key, names_first=True)
-        return Order(typed(asked, self._type)[0], bool(node.args.get("desc")))
+            value = self._answer(key, names_first=True)
+        return Order(typed(value, self._type)[0], bool(node.args.get("desc")))
 
     def _unique(self, name: str) -> str:
         number, unique = 1, name
@@ -261,7 +261,7 @@ class _Question:
         self.taken.add(unique.casefold())
         return unique
 
-    def _stated(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
+    def _release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
         """What OPTIONS and bounds per group say of the release."""
         stated: dict[str, Any] = {}
         for name, node in options.items():
@@ -294,7 +294,7 @@ class _Question:
             raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
 
 
-def _shifted(expression: Expression) -> Expression | None:
+def _bin_of_bucket(expression: Expression) -> Expression | None:
     """The bin in WIDTH_BUCKET."""
     if isinstance(expression, Call) and expression.op == "+" and expression.args[1] == Literal(1):
         inside = expression.args[0]
@@ -303,7 +303,7 @@ def _shifted(expression: Expression) -> Expression | None:
 
 
 def _group_name(expression: Expression) -> str:
-    inside = _shifted(expression) or expression
+    inside = _bin_of_bucket(expression) or expression
     names = sorted(item.name for item in columns(expression))
     op = inside.op if isinstance(inside, Call) and inside.op.isidentifier() else "group"
     return f"{op}_{names[0]}"

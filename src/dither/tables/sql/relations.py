@@ -17,7 +17,7 @@ from dither.tables.sql.expressions import is_aggregate, name_of, read, row_leaf
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
 
 
-def plain(select: exp.Select) -> None:
+def refuse_unanswerable(select: exp.Select) -> None:
     """Refuse a SELECT with parts of which nothing is known, or that cannot be answered."""
     args = select.args
     if args.get("distinct"):
@@ -37,19 +37,19 @@ def rows_of(select: exp.Select, card: Card) -> Rows:
     refuse_other_parts(start, "this")
     rows = _relation(start.this, card)
     for join in select.args.get("joins") or ():
-        rows = _joined(rows, join, card)
+        rows = _with_join(rows, join, card)
     where = select.args.get("where")
     if where is not None:
-        asked = read(where.this, row_leaf(rows, "WHERE"))
-        checked = require_boolean(asked, lambda column: type_of(card, column), "WHERE")
-        rows = Rows(rows.relations, both(rows.where, checked), rows.joins)
+        where_condition = read(where.this, row_leaf(rows, "WHERE"))
+        checked = require_boolean(where_condition, lambda column: type_of(card, column), "WHERE")
+        rows = Rows(rows.relations, conjunction(rows.where, checked), rows.joins)
     return rows
 
 
-def both(first: Expression | None, second: Expression | None) -> Expression | None:
+def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
     """Both conditions, where stated.
 
-    >>> both(None, Column("a"))
+    >>> conjunction(None, Column("a"))
     Column(name='a', table=None)
     """
     if first is None or second is None:
@@ -59,7 +59,7 @@ def both(first: Expression | None, second: Expression | None) -> Expression | No
 
 def _relation(node: exp.Expr, card: Card) -> Rows:
     if isinstance(node, exp.Subquery):
-        return _inner(node, card)
+        return _subquery(node, card)
     name = _table_name(node, f"FROM {card.name}", f"the table's name is {card.name}")
     if spelling(name, [card.name]) is None:
         if spelling(name, card.public) is not None:
@@ -85,13 +85,13 @@ def _alias(node: exp.Expr) -> str | None:
     return node.alias or None
 
 
-def _inner(node: exp.Subquery, card: Card) -> Rows:
+def _subquery(node: exp.Subquery, card: Card) -> Rows:
     """A query of rows in FROM: its columns become expressions on the table's."""
     refuse_other_parts(node, "this", "alias")
     inner = node.this
     if not isinstance(inner, exp.Select):
         raise refuse_sql("a SELECT of rows in FROM", inner.key.upper(), f"write FROM (SELECT … FROM {card.name}) AS s")
-    plain(inner)
+    refuse_unanswerable(inner)
     fix = "group and aggregate in the outer query only"
     if any(inner.args.get(clause) for clause in ("group", "having", "order", "limit")):
         raise refuse_sql("a SELECT of rows in FROM", "GROUP BY, HAVING, ORDER BY or LIMIT inside", fix)
@@ -100,14 +100,14 @@ def _inner(node: exp.Subquery, card: Card) -> Rows:
     rows = rows_of(inner, card)
     result: dict[str, Expression] = {}
     for item in inner.expressions:
-        for name, value in _outputs(item, rows, card):
+        for name, value in _output_columns(item, rows, card):
             if name.casefold() in (known.casefold() for known in result):
                 raise refuse_sql("columns of different names in FROM (SELECT …)", f"{clip(name)!r} twice", "rename one")
             result[name] = value
     return Rows((Relation(_alias(node) or "", result),), rows.where, rows.joins)
 
 
-def _outputs(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expression]]:
+def _output_columns(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expression]]:
     """The columns one item of a SELECT of rows adds."""
     star = item.this if isinstance(item, exp.Column) else item
     if isinstance(star, exp.Star):
@@ -126,7 +126,7 @@ def _outputs(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expressi
     raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
 
 
-def _joined(rows: Rows, join: exp.Join, card: Card) -> Rows:
+def _with_join(rows: Rows, join: exp.Join, card: Card) -> Rows:
     side, kind = join.side.upper(), join.kind.upper()
     condition, using = join.args.get("on"), join.args.get("using")
     fix = "write JOIN table ON own_column = table.key, or LEFT JOIN"

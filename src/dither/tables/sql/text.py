@@ -69,11 +69,11 @@ def select(text: str, table: str) -> tuple[exp.Select, dict[str, exp.Expr]]:
     >>> sorted(options), len(tree.expressions)
     (['epsilon'], 1)
     """
-    tokens, options = _headless(_tokens(text), text)
+    tokens, options = _split_options(_tokens(text), text)
     if tokens[0].token_type != TokenType.SELECT:
         got, fix = _FIRST.get(tokens[0].token_type, (clip(tokens[0].text.upper(), 20), _EXAMPLE))
         raise refuse_sql(f"one SELECT over {table}", got, fix.format(table=table))
-    tree = _parsed(tokens, text)
+    tree = _parse(tokens, text)
     if isinstance(tree, exp.SetOperation):
         raise refuse_sql("one SELECT", tree.key.upper(), "ask several questions; each is charged on its own")
     if not isinstance(tree, exp.Select):
@@ -88,7 +88,7 @@ def expression(text: str) -> exp.Expr:
     'gt'
     """
     tokens = _tokens(text)
-    tree = _parsed([Token(TokenType.SELECT, "SELECT"), *tokens], text)
+    tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
     parts: list[exp.Expr] = tree.expressions
     if not isinstance(tree, exp.Select) or extra or len(parts) != 1 or isinstance(parts[0], exp.Alias):
@@ -105,9 +105,9 @@ def _tokens(text: str) -> list[Token]:
     if "\0" in text or any("\ud800" <= item <= "\udfff" for item in text):
         raise refuse_sql("valid Unicode without NUL", "a text that is not", "take the odd characters out")
     # without the word it cannot be BigQuery's form, and cutting is most of the work
-    tokens = _cut(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
+    tokens = _tokenize(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
     if tokens is None or [item.text.upper() for item in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
-        tokens = _cut(text, _Standard)
+        tokens = _tokenize(text, _Standard)
     elif any(item.token_type in _TEXTS and "\\" in text[item.start : item.end + 1] for item in tokens):
         raise refuse_sql("texts without backslash", "a backslash", "write the character itself")
     if tokens is None:
@@ -120,18 +120,18 @@ def _tokens(text: str) -> list[Token]:
         raise refuse_sql("one statement", "several", "ask one question at a time")
     if len(tokens) > MAX_TOKENS:
         raise refuse_sql(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
-    _shallow(tokens)
+    _check_nesting(tokens)
     return tokens
 
 
-def _cut(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
+def _tokenize(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
     try:
         return tokenizer(dialect=DuckDB()).tokenize(text)
     except TokenError:
         return None
 
 
-def _shallow(tokens: list[Token]) -> None:
+def _check_nesting(tokens: list[Token]) -> None:
     depth = run = 0
     for item in tokens:
         run = run + 1 if item.token_type in _PREFIX else 0
@@ -140,7 +140,7 @@ def _shallow(tokens: list[Token]) -> None:
             raise refuse_sql(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
 
 
-def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
+def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
     """The tokens without BigQuery's head, and what it states."""
     words = [item.text.upper() for item in tokens[:5]]
     if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
@@ -152,7 +152,7 @@ def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, ex
         depth += (tokens[end].token_type == TokenType.L_PAREN) - (tokens[end].token_type == TokenType.R_PAREN)
         end += 1
     options: dict[str, exp.Expr] = {}
-    inside = _parsed([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
+    inside = _parse([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
     for item in inside:
         if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
             raise refuse_sql("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
@@ -163,7 +163,7 @@ def _headless(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, ex
     return [tokens[0], *tokens[end:]], options
 
 
-def _parsed(tokens: list[Token], text: str) -> exp.Expr:
+def _parse(tokens: list[Token], text: str) -> exp.Expr:
     parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = [item for item in parser.parse(tokens, text) if item is not None]

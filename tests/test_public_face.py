@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import traceback
+import typing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,8 +22,8 @@ from dither.homes import defining_module
 
 DECIDED = {
     "dither": """
-        __version__ accounting AddRemove Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count course
-        DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
+        __version__ accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count
+        course DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
         InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
         Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip ProposeTestRelease PureDP quantile Question
         RandomizedResponse ReleaseOptions ReplaceOne report ReusableHoldout SampleAndAggregate sensitivity
@@ -157,6 +158,19 @@ def test_dir_lists_every_public_name_and_no_other():
     for name in dir(dither):
         assert getattr(dither, name) is not None
     assert not {*SHADOWING} & {*dither.__all__}  # a star should not hide Python's own
+
+
+@pytest.mark.parametrize("place", sorted(DECIDED.keys() - {"dither"}))
+def test_dir_of_a_package_lists_its_public_names_and_no_submodule(place):
+    assert dir(package(place)) == sorted(package(place).__all__)
+
+
+@pytest.mark.parametrize("name", [name for name, value in public().items() if callable(value)])
+def test_type_hints_of_every_public_callable_can_be_read(name):
+    value = public()[name]
+    typing.get_type_hints(value)
+    for function in [*methods(value).values(), value.__init__] if inspect.isclass(value) else []:
+        typing.get_type_hints(function)
 
 
 @pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])

@@ -29,6 +29,10 @@ __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verif
 _name_by_home(__name__, __all__, globals())
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def open(
     place: str | PathLike[str],
     *,

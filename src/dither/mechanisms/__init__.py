@@ -49,3 +49,7 @@ __all__ = [
 ]
 
 _name_by_home(__name__, __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

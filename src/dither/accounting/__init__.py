@@ -27,7 +27,7 @@ from dither.accounting.calibration import Calibration, calibrate, epsilon_for_er
 from dither.accounting.composition import privacy_curve
 from dither.accounting.events import Event, Parallel, PostProcessed, Sequential
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_ratio
-from dither.accounting.noises import (
+from dither.accounting.noise_events import (
     Approximate,
     BoundedRange,
     Concentrated,

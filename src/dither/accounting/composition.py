@@ -12,7 +12,7 @@ from dither import arguments
 from dither.accounting.distribution import Losses, compose
 from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, check, unknown
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from dither.accounting.noises import BoundedRange, GaussianNoise, LaplaceNoise, Pure
+from dither.accounting.noise_events import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
 from dither.errors import DitherError, NotPrivate, message
 from dither.exact import square_root, up

@@ -47,10 +47,10 @@ from dither.exact.search import bisect_floats, crossing
 
 _SHARE = 2e-4
 _BEYOND = 2.0**-20
-_MOST_CELLS = 1 << 17
+_MAX_CELLS = 1 << 17
 _STEEPEST = 2.0
-_MOST_MEMORY = 1 << 25
-_MOST_WINDOW = 1 << 22
+_MAX_MEMORY = 1 << 25
+_MAX_WINDOW = 1 << 22
 _LARGEST_LOSS = 2e6  # twice what any guarantee may say
 _FAR = 35.0  # exp(-35) of the mass lies outside the window, on either side
 
@@ -158,11 +158,11 @@ def _transformed(
     left = max(math.floor(ends[0] / h) - 1, least)
     right = min(math.ceil(ends[1] / h) + 1, most)
     size = _fast(max(right - left + 1, 16))
-    if size > _MOST_WINDOW:
+    if size > _MAX_WINDOW:
         raise NotPrivate(
             message(
                 "event",
-                f"a workload whose loss fits {_MOST_WINDOW} cells of a lattice",
+                f"a workload whose loss fits {_MAX_WINDOW} cells of a lattice",
                 "more",
                 "compose fewer releases, or use another accountant",
             )
@@ -257,7 +257,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
     common = _common_unit(losses)
     if common is not None and common >= h / 8:
         h = common
-    return float(max(h, widest / min(_MOST_CELLS, _MOST_MEMORY // len(losses))))
+    return float(max(h, widest / min(_MAX_CELLS, _MAX_MEMORY // len(losses))))
 
 
 def _common_unit(losses: Losses) -> float | None:

@@ -7,7 +7,7 @@ PureDP(1)
 """
 
 from dither.density.release import release
-from dither.density.released import Density
+from dither.density.result import Density
 from dither.homes import name_by_home as _name_by_home
 
 __all__ = ["Density", "release"]

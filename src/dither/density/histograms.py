@@ -32,7 +32,7 @@ def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Intege
 
 
 def perturbed(noisy: Integers) -> Floats:
-    """Truncate at zero and renormalise (Wasserman and Zhou 2010); uniform if nothing is left.
+    """Truncate at zero and renormalize (Wasserman and Zhou 2010); uniform if nothing is left.
 
     >>> perturbed(np.array([3, -1, 1]))
     array([0.75, 0.  , 0.25])

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _GOOD_ENOUGH = 1.6
-_MOST_BLOCKS = 80
+_MAX_BLOCKS = 80
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
             break
         threshold = 2 * threshold
     result = [make(start, end) for start, end in itertools.pairwise(ends)] + [make(ends[-1], None)]
-    while len(result) < _MOST_BLOCKS:
+    while len(result) < _MAX_BLOCKS:
         upper = _log_sum([block.upper for block in result])
         lower = _log_sum([block.lower for block in result])
         if upper - lower < math.log(_GOOD_ENOUGH):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dither import arguments, sensitivity
 from dither.budget_hooks import spends_arguments
 from dither.density import histograms, ks
-from dither.density.released import Density, on_simplex
+from dither.density.result import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.guarantees import PureDP
 from dither.inference import bin_numbers
@@ -26,7 +26,7 @@ Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 
 _METHODS = ("histogram", "perturbed", "smoothed", "ks")
 _PRIVATE_SIZE_BINS = 100
-_MOST_CELLS = 1 << 24
+_MAX_CELLS = 1 << 24
 _LARGEST = 1 << 996
 
 
@@ -47,7 +47,7 @@ def release(
 
     * ``"histogram"``: counts with discrete Laplace noise (l1 sensitivity 2 under replace-one, 1 under
       add/remove, however many bins), then the nearest probabilities by least squares.
-    * ``"perturbed"``: the same noise, negative counts set to zero, renormalised.
+    * ``"perturbed"``: the same noise, negative counts set to zero, renormalized.
     * ``"smoothed"``: ``points`` draws from a mixture of the histogram with the uniform law.
     * ``"ks"``: ``points`` points drawn by the exponential mechanism with the Kolmogorov-Smirnov distance
       (:mod:`dither.density.ks`).
@@ -169,9 +169,9 @@ def _sizes(
             )
     else:
         shape = (arguments.whole(bins, "bins"),) * dimensions
-    if math.prod(shape) > _MOST_CELLS:
+    if math.prod(shape) > _MAX_CELLS:
         raise InvalidArgument(
-            message("bins", f"at most {_MOST_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
+            message("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
         )
     return shape, k if points is None else arguments.whole(points, "points")
 

@@ -45,7 +45,7 @@ class PrivateEstimator(BaseEstimator):
 
     A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
     :meth:`_released` and, for its non-private twin, :meth:`non_private_estimator`; with labels, its ``fit`` calls
-    ``self._fit_rows(X, y, labelled=True)``.
+    ``self._fit_rows(X, y, labeled=True)``.
 
     >>> from dither.learn.linear import Ridge
     >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
@@ -79,7 +79,7 @@ class PrivateEstimator(BaseEstimator):
         arguments.epsilon(self.epsilon)
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
-    def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> tuple[Any, ...]:
+    def _fit_rows(self, X: Any, y: Any = None, *, labeled: bool = False) -> tuple[Any, ...]:
         """Check everything, pay, compute, and keep what was released as attributes; returns the prepared labels."""
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
@@ -90,7 +90,7 @@ class PrivateEstimator(BaseEstimator):
         limits = limits_of(self.bounds, rows.shape[1])
         self._check_columns(rows.shape[1])
         budget = GaussianBudget(guarantee, neighbors, _words(self.source))
-        prepared = self._labels(y, len(rows)) if labelled else ()
+        prepared = self._labels(y, len(rows)) if labeled else ()
         charged = current_spender() is not None
 
         def compute() -> Released:

@@ -42,7 +42,7 @@ Integers = NDArray[np.int64]
 VECTOR_BITS = 20
 GRAM_BITS = 16
 _ROWS = 1 << 14  # 2^14 rows of squares below 2^32 add up to less than 2^53, and fit the cache
-_MOST_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
+_MAX_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
 _EXACT = 1 << 53
 _BITS = 96
 _NONE = np.zeros(1)  # the norms of rows that are all within their norm
@@ -198,7 +198,7 @@ def quantized(
 
 def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
     """The sum of ``add(block)``, integers below 2^53, over blocks of rows."""
-    if rows.shape[0] >= _MOST_ROWS:
+    if rows.shape[0] >= _MAX_ROWS:
         raise InvalidData(message("rows", "fewer than 2^31 rows", "more", "use a sample of them"))
     blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
     total: Integers = next(blocks).astype(np.int64)

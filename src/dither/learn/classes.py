@@ -44,7 +44,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
-        _, self.classes_ = self._fit_rows(X, y, labelled=True)
+        _, self.classes_ = self._fit_rows(X, y, labeled=True)
         return self
 
     def _check_parameters(self) -> None:

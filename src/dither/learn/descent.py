@@ -52,9 +52,9 @@ GRADIENT_SENSITIVITY = 1 << (2 * GRADIENT_BITS)
 
 _ROWS = 1 << 14  # below 2^21, so that sums in floats are exact; and fits the cache
 _EXACT_ROWS = 1 << 21
-_MOST_ROWS = 1 << 31
+_MAX_ROWS = 1 << 31
 _BITS = 96
-_LEAST_NOISE = 2.0**-6
+_MIN_NOISE = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Factors:
                [3435868980]])
         """
         directions, norms = self.directions, self.norms
-        if len(norms) >= _MOST_ROWS:
+        if len(norms) >= _MAX_ROWS:
             raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
         parts = residuals if residuals.ndim == 2 else residuals[:, np.newaxis]
         if chosen is not None:
@@ -382,9 +382,9 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
                     "pass a larger epsilon or delta, or fewer steps, or leave rate out",
                 )
             )
-    while high > _LEAST_NOISE and fits(high / 2):
+    while high > _MIN_NOISE and fits(high / 2):
         high /= 2
-    return high if high <= _LEAST_NOISE else crossing(excess, high / 2, high, 1e-5)
+    return high if high <= _MIN_NOISE else crossing(excess, high / 2, high, 1e-5)
 
 
 __all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

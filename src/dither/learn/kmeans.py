@@ -48,13 +48,13 @@ _STRONG, _TOO_WEAK = 0.03, 0.15
 _USUAL = 0.3  # the mean, from the middle of the bounds
 _TYPICAL = 0.35
 _COUNTS = Fraction(1, 10)  # of a step
-_MOST_STEPS, _WANTED = 6, 8.0
+_MAX_STEPS, _WANTED = 6, 8.0
 _POINTS, _ROUNDS = 1 << 11, 30
-_MOST_AXES = 1000
+_MAX_AXES = 1000
 
 
 class KMeans(TransformerMixin, UnsupervisedEstimator):
-    """Centres of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
+    """Centers of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
 
     *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows and their products,
@@ -185,13 +185,13 @@ def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[
         moved, size, longest=longest, otherwise=longest * _TYPICAL, count=count, budget=budget, share=_SIZES
     )
     variances, axes = _principal(moved, norm, count, budget)
-    steps = max(1, min(_MOST_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
+    steps = max(1, min(_MAX_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
     share = budget.left / steps
     noise = norm * deviation(budget, share) * size / count
-    kept = min(max(1, int((variances > noise * noise).sum())), _MOST_AXES)
+    kept = min(max(1, int((variances > noise * noise).sum())), _MAX_AXES)
     variances, axes = variances[:kept], axes[:, :kept]
     rows = project(moved, axes, 2.0)
-    centers = _normal_centres(variances, size)
+    centers = _normal_centers(variances, size)
     for _ in range(steps):
         centers = _moved(rows, centers, norm, share, budget)
     return np.clip(middle + centers @ axes.T, -1.0, 1.0), steps
@@ -216,10 +216,10 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
     return np.maximum(values[::-1] - noise * math.sqrt(2 * rows.shape[1]), 0.0), vectors[:, ::-1]
 
 
-def _normal_centres(variances: Floats, size: int) -> Floats:
+def _normal_centers(variances: Floats, size: int) -> Floats:
     """What k-means finds on points that have the normal law of these variances: the same points every time.
 
-    >>> _normal_centres(np.array([4.0]), 2).ravel().round(1)
+    >>> _normal_centers(np.array([4.0]), 2).ravel().round(1)
     array([-1.6,  1.6])
     """
     from scipy.special import ndtri

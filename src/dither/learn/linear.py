@@ -10,7 +10,7 @@ count.
   that is left is shared evenly by the steps, and the steps add up to ``1 / r``: directions that the noise would drown
   are not followed to their end, which is what a penalty does. The mean of the later half of the iterates is kept, and
   of its weights what the noise, whose size is known, does not explain: with too few records that is a constant.
-* *Many records*: features are standardised by noisy moments and long rows weighted down; a noisy Gram matrix of
+* *Many records*: features are standardized by noisy moments and long rows weighted down; a noisy Gram matrix of
   features and label gives a first solution, from the directions that rise above its noise, and a whitening. Then come
   noisy Newton steps on the residuals, clipped to what nine tenths of them need: the labels' full range is paid for
   once, and mostly it is the residuals that are. What the noise of the Gram matrix has spoilt, the steps repair.
@@ -48,18 +48,18 @@ _COUNT, _AGAIN = 0.02, 0.03
 _BLOCK = 1 << 14  # rows at a time, to stay in the cache
 _SHORTEST = 1e-100
 _LARGEST = 1e30
-_ENOUGH, _LEAST_ENOUGH = 30.0, 10.0
+_ENOUGH, _MIN_ENOUGH = 30.0, 10.0
 
 _GRADIENT = 0.2  # the longest gradient of one record, by descent
 _LENGTH = 0.2  # how far, in units of 1 / (r * _GRADIENT), the steps go in all
 _INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
-_LEAST_CONSTANT = 0.5
+_MIN_CONSTANT = 0.5
 _STEPS = (10, 500)
 _TOO_WEAK, _MEAN_RATE, _USUAL = 0.06, 3.0, 0.3  # the mean of the labels
 _TO_GO = 10.0
 
 _MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
-_LEAST_VARIANCE = 0.02
+_MIN_VARIANCE = 0.02
 _FILTER = 8.0
 _KEPT_ROWS, _KEPT_RESIDUALS = 0.95, 0.9
 _FEW_STEPS = ((1, 1), (1, 5))  # steps of a round, and its part of what is left: with a good whitening,
@@ -103,7 +103,7 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
     (True, 'newton')
     """
     count = noisy_count(x, budget, _COUNT)
-    if count < _ENOUGH * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _LEAST_ENOUGH):
+    if count < _ENOUGH * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_ENOUGH):
         count = (_COUNT * count + _AGAIN * noisy_count(x, budget, _AGAIN)) / (_COUNT + _AGAIN)
         return (*_descent(x, v, penalty, count, budget), "descent")
     return (*_newton(x, v, penalty, count, budget), "newton")
@@ -113,7 +113,7 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
     middle = _likely_mean(v, count, budget)
     v = v - middle
     features = x.shape[1]
-    constant = max(math.sqrt(_INTERCEPT * features), _LEAST_CONSTANT)
+    constant = max(math.sqrt(_INTERCEPT * features), _MIN_CONSTANT)
     smoothness = (constant * constant + features) / 2  # the largest eigenvalue is below twice this
     length = _LENGTH / (_GRADIENT * budget.ratio(budget.left))
     steps = min(max(math.ceil(length * smoothness * count), _STEPS[0]), _STEPS[1])
@@ -165,7 +165,7 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
     size = x.shape[1] + 1
     mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
-    scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _LEAST_VARIANCE)))
+    scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _MIN_VARIANCE)))
     x = np.asarray(x, order="F")  # columns in one piece: what is done to each of them is quicker
     both = np.empty((len(x), size + 1), order="F")  # the constant, the features and the label of each row
     z = both[:, :-1]
@@ -227,7 +227,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
-        self._fit_rows(X, y, labelled=True)
+        self._fit_rows(X, y, labeled=True)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -31,7 +31,7 @@ from dither.learn.losses import softmax
 
 _COUNTS, _MEAN, _SIZES = 0.1, 0.1, 0.02
 _DISTANCE, _SQUARE = 0.35, 0.1  # of the longest, where there are too few records to find out
-_LEAST_VARIANCE, _LEAST, _LEAST_RATIO = 1 / 400, 1e-6, 0.1
+_MIN_VARIANCE, _LEAST, _MIN_RATIO = 1 / 400, 1e-6, 0.1
 
 
 class GaussianNB(PrivateClassifier):
@@ -150,10 +150,10 @@ def moments(
     squares, noise = group_mean((places - means[groups]) ** 2, _SQUARE, Fraction(1))
     shares = counts / counts.sum()
     common, common_noise = shares @ squares, math.sqrt(float(((shares * noise) ** 2).sum()))
-    floor = min(max(_LEAST_VARIANCE * float(common.max()), common_noise, _LEAST), 1.0)
+    floor = min(max(_MIN_VARIANCE * float(common.max()), common_noise, _LEAST), 1.0)
     common = np.clip(common, floor, 1.0)
     noise /= float(common.mean())
-    ratios = np.maximum(squares / common, np.clip(noise, _LEAST_VARIANCE, _LEAST_RATIO)[:, np.newaxis])
+    ratios = np.maximum(squares / common, np.clip(noise, _MIN_VARIANCE, _MIN_RATIO)[:, np.newaxis])
     variances = common * np.exp(without_noise(np.log(ratios), noise))
     return counts, means, np.clip(variances, floor, 4.0)
 

@@ -1,4 +1,4 @@
-"""Standardising features by private means and variances."""
+"""Standardizing features by private means and variances."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from dither.randomness import (
     spacing,
 )
 
-_MOST_COORDINATES = 10**15
+_MAX_COORDINATES = 10**15
 
 
 class Additive(ReleasesNumbers):
@@ -184,7 +184,7 @@ class Additive(ReleasesNumbers):
         """
         level = arguments.confidence(confidence)
         count = arguments.whole(coordinates, "coordinates")
-        if count > _MOST_COORDINATES:
+        if count > _MAX_COORDINATES:
             raise InvalidArgument(message("coordinates", "at most 10**15", "more", "pass the length of the vector"))
         tail = -math.expm1(math.log(level) / count)
         result = []

@@ -25,7 +25,7 @@ from dither.randomness import Source, mark, resolve, trial, trials, uniform_inte
 from dither.randomness.seeded import NOTICE
 
 _BITS = 80
-_MOST_CATEGORIES = 1 << 62
+_MAX_CATEGORIES = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class RandomizedResponse:
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
         k = self.category_count
-        if k > _MOST_CATEGORIES:
+        if k > _MAX_CATEGORIES:
             raise InvalidArgument(message("categories", "at most 2**62", k, "group the categories"))
         if k < 2:
             raise InvalidArgument(message("categories", "at least two", k, "name two categories or more"))

@@ -54,7 +54,7 @@ _LOWEST = -1e308
 _SHORT = 2048  # up to so many candidates the floats of all keys take less time than a filter
 _FIRST = 128
 _BATCH = 256
-_LEAST_WIDTH = 4
+_MIN_WIDTH = 4
 _TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
@@ -262,7 +262,7 @@ def _leaders(scores: Floats, count: int) -> NDArray[np.int64]:
     are equal to it.
     """
     width = scores.size // (4 * count)
-    if width < _LEAST_WIDTH:
+    if width < _MIN_WIDTH:
         return np.argpartition(scores, scores.size - count)[-count:]
     rows = scores.size // width
     places = scores[: rows * width].reshape(rows, width).argmax(axis=1) + np.arange(0, rows * width, width)

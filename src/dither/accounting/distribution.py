@@ -89,12 +89,12 @@ class Composed:
         left = (delta * (1 - 2.0**-40) - self.infinite) * (1 - 2.0**-40)
         if left <= 0:
             return math.inf
-        wanted, high = math.log(left), 1.0
-        if self.ceiling > _LARGEST_LOSS and self.log_delta(_LARGEST_LOSS) > wanted:
+        log_target, high = math.log(left), 1.0
+        if self.ceiling > _LARGEST_LOSS and self.log_delta(_LARGEST_LOSS) > log_target:
             return math.inf
-        while self.log_delta(high) > wanted:
+        while self.log_delta(high) > log_target:
             high *= 2
-        return crossing(lambda epsilon: self.log_delta(epsilon) - wanted, 0.0, min(high, self.ceiling), 1e-9)
+        return crossing(lambda epsilon: self.log_delta(epsilon) - log_target, 0.0, min(high, self.ceiling), 1e-9)
 
 
 def compose(losses: Losses, deviation: float, *, delta: float | None = None, epsilon: float = 0.0) -> Composed:
@@ -148,14 +148,14 @@ def _transformed(
         s = sign * sketch.window(tilt, sign)
         logs = 0.0
         for start, mass, count in zip(first, masses, times, strict=True):
-            some = np.flatnonzero(mass)
-            exponents = s * h * (start + some) + np.log(mass[some])
+            occupied = np.flatnonzero(mass)
+            exponents = s * h * (start + occupied) + np.log(mass[occupied])
             excess = float(exponents.max())
             logs += count * (excess + math.log(float(np.exp(exponents - excess).sum())))
         ends.append((logs + _FAR) / s)
-    least = sum(start * count for start, count in zip(first, times, strict=True))
-    most = least + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))
-    left = max(math.floor(ends[0] / h) - 1, least)
+    lowest = sum(start * count for start, count in zip(first, times, strict=True))
+    most = lowest + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))
+    left = max(math.floor(ends[0] / h) - 1, lowest)
     right = min(math.ceil(ends[1] / h) + 1, most)
     size = _fast(max(right - left + 1, 16))
     if size > _MAX_WINDOW:
@@ -172,7 +172,7 @@ def _transformed(
         if mass.size > size:  # modulo the period
             mass = np.concatenate([mass, np.zeros(-mass.size % size)]).reshape(-1, size).sum(axis=0)
         spectrum *= _power(np.fft.rfft(mass, size), count)
-    weights = np.roll(np.fft.irfft(spectrum, size), (least - left) % size)
+    weights = np.roll(np.fft.irfft(spectrum, size), (lowest - left) % size)
     total = sum(times)
     item = (total * (8 * math.log2(size) + 4) + 8 * math.log2(size)) * UNIT
     farthest = max(abs(start) + mass.size for start, mass in zip(first, masses, strict=True)) * h
@@ -227,8 +227,8 @@ class _Sketch:
                 return mean - math.log1p(1 / t) >= epsilon
             return t * mean - log_moment + math.log1p(t) >= -math.log(delta)
 
-        least = bisect_floats(rising, 0.0, self._most, geometric=True, tolerance=1e-3, negligible=1e-6, steps=50).holds
-        return least if least > 1e-6 else 0.0
+        lowest = bisect_floats(rising, 0.0, self._most, geometric=True, tolerance=1e-3, negligible=1e-6, steps=50).holds
+        return lowest if lowest > 1e-6 else 0.0
 
     def window(self, tilt: float, sign: int) -> float:
         """The s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""

@@ -82,8 +82,8 @@ class PoissonSampled(Event):
         if self.rate == 1:
             return self.event.renyi(orders)
         result = np.full(orders.size, np.inf)
-        for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MAX_ORDER)):
-            result[place] = self._gaussian(float(self.event.ratio), int(orders[place]))
+        for index in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MAX_ORDER)):
+            result[index] = self._gaussian(float(self.event.ratio), int(orders[index]))
         return result
 
     def _gaussian(self, ratio: float, order: int) -> float:

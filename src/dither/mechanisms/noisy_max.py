@@ -78,9 +78,9 @@ class NoisyMax(Selection):
         >>> NoisyMax(sensitivity=1, epsilon=1).select_index([0, 1000])
         1
         """
-        words, read = resolve(source), read_scores(scores)
+        resolved, read = resolve(source), read_scores(scores)
         law = _LAWS[self.noise]
-        index: int = mark(exponential_race(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, resolved, self.rate, law=law, exact_score=read.exact), resolved)
         return index
 
     @spends
@@ -161,27 +161,27 @@ def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
         knots, nodes = np.concatenate([[0.0], 0.5 ** np.arange(math.ceil(math.log2(p.size)), -1, -1)]), 40
     t, weights = _rule(knots, nodes)
     result = np.zeros(p.size)
-    for part in _parts(t.size, p.size):
-        logs = np.log1p(-np.multiply.outer(t[part], p).clip(max=1 - 1e-16))
-        result += weights[part] @ np.exp(logs.sum(axis=1)[:, None] - logs)
+    for block in _parts(t.size, p.size):
+        logs = np.log1p(-np.multiply.outer(t[block], p).clip(max=1 - 1e-16))
+        result += weights[block] @ np.exp(logs.sum(axis=1)[:, None] - logs)
     return p * result
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
-    alive = rates > -np.inf
-    centers = rates[alive]
+    finite = rates > -np.inf
+    centers = rates[finite]
     knots = np.unique(np.concatenate([centers[centers > -80], [-45.0], np.linspace(0.0, 45.0, 46)]))
     knots = np.unique(np.concatenate([knots, np.arange(math.floor(knots[0]), 45.0)]))
     z, weights = _rule(knots, 20)
     sums = np.zeros(centers.size)
-    for part in _parts(z.size, centers.size):
-        shift = z[part, None] - centers
+    for block in _parts(z.size, centers.size):
+        shift = z[block, None] - centers
         below = np.where(shift < 0, 0.5 * np.exp(np.minimum(shift, 0)), 1 - 0.5 * np.exp(-np.maximum(shift, 0)))
         logs = np.log(np.maximum(below, 1e-300))
-        sums += weights[part] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
+        sums += weights[block] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
     result = np.zeros(rates.size)
-    result[alive] = sums
+    result[finite] = sums
     return result
 
 

@@ -59,17 +59,19 @@ def _refer_to_defining_module(kind: type) -> None:
             annotations[name] = ForwardRef(annotation, is_argument=False, module=kind.__module__, is_class=True)
 
 
-def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> None:
-    """Name the classes among these by their public home.
+def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> Callable[[], list[str]]:
+    """Name the classes among these by their public home, and return the ``__dir__`` of the package: these names alone.
 
-    Those of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
+    Classes of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
     must have to be an instance.
 
     >>> class Card:
     ...     __module__ = "dither.somewhere"
-    >>> name_by_home("dither", ["Card"], {"Card": Card})
+    >>> public_names = name_by_home("dither", ["Card"], {"Card": Card})
     >>> Card
     <class 'dither.Card'>
+    >>> public_names()
+    ['Card']
     """
     for name in names:
         kind = namespace.get(name)
@@ -77,6 +79,7 @@ def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object
             continue
         if not getattr(kind, "_is_protocol", False):
             public_in(home)(kind)
+    return lambda: sorted(names)
 
 
 def defining_module(kind: type) -> str:

@@ -62,7 +62,7 @@ class Tape:
         total = Fraction(0)
         for (new, sensitivity), (old, _) in zip(parts, before, strict=True):
             change = [abs(int(one) - int(other)) for one, other in zip(new.ravel(), old.ravel(), strict=True)]
-            far = exactly(sensitivity) * budget._moves(aligned)
+            far = exactly(sensitivity) * budget._relation_factor(aligned)
             total += sum(change) / far if budget.pure else sum(one * one for one in change) / far**2
         return total
 

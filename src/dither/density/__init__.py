@@ -12,8 +12,4 @@ from dither.homes import name_by_home as _name_by_home
 
 __all__ = ["Density", "release"]
 
-_name_by_home(__name__, __all__, globals())
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -37,8 +37,9 @@ def perturbed(noisy: Integers) -> Floats:
     >>> perturbed(np.array([3, -1, 1]))
     array([0.75, 0.  , 0.25])
     """
-    kept: Floats = np.maximum(noisy, 0).astype(np.float64)
-    return kept / kept.sum() if kept.sum() > 0 else np.full(kept.shape, 1 / kept.size)
+    nonnegative: Floats = np.maximum(noisy, 0).astype(np.float64)
+    total = nonnegative.sum()
+    return nonnegative / total if total > 0 else np.full(noisy.shape, 1 / noisy.size)
 
 
 def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> Fraction:
@@ -65,9 +66,9 @@ def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, s
     10
     """
     from_uniform = bernoulli(theta, points, source)
-    anywhere = uniform_integers(number, points, source).astype(np.int64)
+    uniform_cells = uniform_integers(number, points, source).astype(np.int64)
     from_data = cells[uniform_integers(cells.size, points, source).astype(np.int64)]
-    return np.bincount(np.where(from_uniform, anywhere, from_data), minlength=number)
+    return np.bincount(np.where(from_uniform, uniform_cells, from_data), minlength=number)
 
 
 def default_bins(records: int, epsilon: float) -> int:

@@ -97,7 +97,7 @@ def release(
     edges = tuple(
         np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
     )
-    if any(np.any(np.diff(line) <= 0) for line in edges):
+    if any(np.any(np.diff(axis_edges) <= 0) for axis_edges in edges):
         raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
@@ -105,13 +105,13 @@ def release(
         cumulative = np.cumsum(np.bincount(cells, minlength=shape[0]))
         path, _ = ks.release(cumulative, k, exact_epsilon, resolved)
         return Density(np.diff(path, prepend=0) / k, *facts)
-    number = math.prod(shape)
+    cell_count = math.prod(shape)
     if method == "smoothed":
-        theta = histograms.smallest_theta(number, n, k, exact_epsilon)
-        counts = histograms.smoothed_draws(cells, number, k, theta, resolved)
+        theta = histograms.smallest_theta(cell_count, n, k, exact_epsilon)
+        counts = histograms.smoothed_draws(cells, cell_count, k, theta, resolved)
         return Density((counts / k).reshape(shape), *facts)
     mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), cast(float, exact_epsilon))
-    noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, resolved)
+    noisy = histograms.noisy_counts(np.bincount(cells, minlength=cell_count).reshape(shape), mechanism, resolved)
     if method == "perturbed":
         return Density(histograms.perturbed(noisy), *facts)
     size = n if neighbors is ReplaceOne else max(int(noisy.sum()), 1)
@@ -179,5 +179,5 @@ def _sizes(
 def _cells(
     columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    numbers = tuple(bin_numbers(column, line) for column, line in zip(columns, edges, strict=True))
+    numbers = tuple(bin_numbers(column, axis_edges) for column, axis_edges in zip(columns, edges, strict=True))
     return np.ravel_multi_index(numbers, shape)

@@ -126,15 +126,17 @@ class PrivateEstimator(BaseEstimator):
         return total_of(self)
 
     def __sklearn_clone__(self) -> Self:
-        twin: Self = super().__sklearn_clone__()
-        shared_lineage(self, twin)
-        return twin
+        copy: Self = super().__sklearn_clone__()
+        shared_lineage(self, copy)
+        return copy
 
     def _request(self, columns: int) -> str:
         """The parameters and the number of features in words: what makes two requests the same."""
-        given = self.get_params(deep=False)
-        said = (f"{name}={np.asarray(given[name]).tolist()}" for name in sorted(given) if name != "source")
-        return f"{type(self).__name__}({', '.join(said)}) of {columns} features"
+        parameters = self.get_params(deep=False)
+        descriptions = (
+            f"{name}={np.asarray(parameters[name]).tolist()}" for name in sorted(parameters) if name != "source"
+        )
+        return f"{type(self).__name__}({', '.join(descriptions)}) of {columns} features"
 
     def _check_parameters(self) -> None:
         """Refuse what the subclass cannot use; called before the data are looked at."""
@@ -258,9 +260,9 @@ class NonPrivate(BaseEstimator):
         """Fit scikit-learn's estimator."""
         private = self.estimator
         rows = private.read_rows(X, reset=True)
-        kept = clip(rows, limits_of(private.bounds, rows.shape[1]))
+        clipped_rows = clip(rows, limits_of(private.bounds, rows.shape[1]))
         self.model_ = private.non_private_estimator()
-        self.model_.fit(*private.non_private_data(kept, y))
+        self.model_.fit(*private.non_private_data(clipped_rows, y))
         self.n_features_in_ = rows.shape[1]
         self.private_ = False
         return self
@@ -274,8 +276,8 @@ class NonPrivate(BaseEstimator):
             limits, middle = limits_of(bounds, self.n_features_in_), _middle(bounds, self.n_features_in_)
 
             @wraps(method)  # scikit-learn's scorers look at the name
-            def clipped(X: Any, *more: Any) -> Any:
-                return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *more)
+            def clipped(X: Any, *others: Any) -> Any:
+                return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *others)
 
             return clipped
         if name.endswith("_") and not name.startswith("_") and "model_" in vars(self):
@@ -338,9 +340,9 @@ def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     array([[-1.,  0.]])
     """
     lower, upper = limits
-    moved = rows - (lower + upper) / 2
-    moved /= (upper - lower) / 2
-    return moved
+    result = rows - (lower + upper) / 2
+    result /= (upper - lower) / 2
+    return result
 
 
 __all__ = [

@@ -82,14 +82,14 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
         """The place of each label among the classes, -1 if it is none of them; and the classes."""
         classes = self._known(y)
-        places = inputs.codes(y, classes)
-        inputs.check_lengths(len(places), rows)
-        return places, classes
+        codes = inputs.codes(y, classes)
+        inputs.check_lengths(len(codes), rows)
+        return codes, classes
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         """What the non-private estimator is fitted to."""
-        places, classes = self._labels(y, len(rows))
-        return rows[places >= 0], classes[places[places >= 0]]
+        codes, classes = self._labels(y, len(rows))
+        return rows[codes >= 0], classes[codes[codes >= 0]]
 
 
 __all__ = ["OBSERVED", "PrivateClassifier"]

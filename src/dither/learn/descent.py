@@ -75,10 +75,10 @@ class Factors:
         """The factors of every row."""
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
-        long = row_norms(scaled)
-        directions, unit = quantized(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
+        norms_of_rows = row_norms(scaled)
+        directions, unit = quantized(scaled / np.maximum(norms_of_rows, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
         with np.errstate(over="ignore"):
-            return cls(directions, long * high, unit)
+            return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
         """The rows times beta, each row by itself.
@@ -268,8 +268,9 @@ class NoisyDescent:
         steps = self.step.steps(self.steps) if isinstance(self.step, Schedule) else np.full(self.steps, self.step)
 
         def release(sums: Integers) -> Floats:
-            flat = sums.ravel()
-            exact = flat.astype(np.float64) if len(rows) <= _EXACT_ROWS else [Fraction(int(one)) for one in flat]
+            flattened = sums.ravel()
+            small = len(rows) <= _EXACT_ROWS
+            exact = flattened.astype(np.float64) if small else [Fraction(int(value)) for value in flattened]
             return np.asarray(covered(mechanism.release)(exact, source=words), dtype=np.float64)
 
         return descend_privately(
@@ -292,13 +293,13 @@ class NoisyDescent:
             return None
         if self.sampling == "poisson":
             return lambda _: bernoulli(rate, count, source)
-        dealt = np.empty(0, dtype=np.uint64)
+        integers = np.empty(0, dtype=np.uint64)
 
         def once(h: int) -> NDArray[np.bool_]:
-            nonlocal dealt
+            nonlocal integers
             if h % rate.denominator == 0:
-                dealt = uniform_integers(rate.denominator, count, source)
-            return np.asarray(dealt == h % rate.denominator)
+                integers = uniform_integers(rate.denominator, count, source)
+            return np.asarray(integers == h % rate.denominator)
 
         return once
 
@@ -345,17 +346,17 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
     """
     count, share = arguments.whole(steps, "steps"), arguments.rate(sampling_rate)
     ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
-    full = up(ratio * root_up(Fraction(count), _BITS))
+    ratio_of_all_rows = up(ratio * root_up(Fraction(count), _BITS))
     if share == 1:
-        return full
-    goal = ApproxDP(epsilon, delta)
+        return ratio_of_all_rows
+    target = ApproxDP(epsilon, delta)
 
     def event(noise: float) -> Event:
         return count * PoissonSampled(GaussianNoise(noise), share)
 
     def fits(noise: float) -> bool:
         try:
-            if renyi.guarantee(event(noise), delta) <= goal:  # as a rule, and much faster
+            if renyi.guarantee(event(noise), delta) <= target:  # as a rule, and much faster
                 return True
         except DitherError:
             pass
@@ -367,13 +368,13 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
             result = best_of(event(noise), delta, (renyi, pld)).guarantee
         except DitherError:  # more than any guarantee may say, or than an accountant can compute
             return math.inf
-        far = math.log(max(float(result.exact[0] / goal.exact[0]), 1e-300))
-        return min(far, 0.0) if result <= goal else max(far, 1e-300)
+        log_excess = math.log(max(float(result.exact[0] / target.exact[0]), 1e-300))
+        return min(log_excess, 0.0) if result <= target else max(log_excess, 1e-300)
 
-    high = full
+    high = ratio_of_all_rows
     while not fits(high):
         high *= 1.25
-        if high > 2 * full:
+        if high > 2 * ratio_of_all_rows:
             raise NotPrivate(
                 message(
                     "epsilon, delta",

@@ -69,8 +69,8 @@ def typical_length(
     """
     if count < _ENOUGH * deviation(budget, share, aligned=True):
         return otherwise
-    kept = max(_KEPT, 1 - _CAREFUL * longest * deviation(budget, 1) * size / count)
-    return noisy_ceiling(row_norms(rows, budget.order), longest, kept, count, budget, share)
+    kept_fraction = max(_KEPT, 1 - _CAREFUL * longest * deviation(budget, 1) * size / count)
+    return noisy_ceiling(row_norms(rows, budget.order), longest, kept_fraction, count, budget, share)
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
@@ -81,8 +81,8 @@ def without_noise(result: Floats, noise: Floats | float) -> Floats:
            [0.  , 0.  ]])
     """
     square = (result * result).mean(axis=-1)
-    kept = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
-    return np.asarray(kept[..., np.newaxis] * result)
+    signal_share = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
+    return np.asarray(signal_share[..., np.newaxis] * result)
 
 
 def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:

@@ -164,7 +164,7 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
     return result
 
 
-def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
+def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
     """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent.
 
     >>> import dither as dp
@@ -173,36 +173,38 @@ def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[
     >>> bool(np.abs(np.sort(centers.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
     (True, 6)
     """
-    columns = places.shape[1]
-    longest = float(columns) if budget.pure else math.sqrt(columns)
-    count = noisy_count(places, budget, _COUNT)
-    weakness = longest * deviation(budget, 1) / count
-    middle = _mean(places, longest, count, weakness, budget)
-    if weakness > _TOO_WEAK:
+    columns = points_in_cube.shape[1]
+    max_norm = float(columns) if budget.pure else math.sqrt(columns)
+    count = noisy_count(points_in_cube, budget, _COUNT)
+    relative_noise = max_norm * deviation(budget, 1) / count
+    middle = _mean(points_in_cube, max_norm, count, relative_noise, budget)
+    if relative_noise > _TOO_WEAK:
         return np.tile(middle, (size, 1)), 0
-    moved = places - middle
+    centered_rows = points_in_cube - middle
     norm = typical_length(
-        moved, size, longest=longest, otherwise=longest * _TYPICAL, count=count, budget=budget, share=_SIZES
+        centered_rows, size, longest=max_norm, otherwise=max_norm * _TYPICAL, count=count, budget=budget, share=_SIZES
     )
-    variances, axes = _principal(moved, norm, count, budget)
+    variances, axes = _principal(centered_rows, norm, count, budget)
     steps = max(1, min(_MAX_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
     share = budget.left / steps
     noise = norm * deviation(budget, share) * size / count
-    kept = min(max(1, int((variances > noise * noise).sum())), _MAX_AXES)
-    variances, axes = variances[:kept], axes[:, :kept]
-    rows = project(moved, axes, 2.0)
+    axis_count = min(max(1, int((variances > noise * noise).sum())), _MAX_AXES)
+    variances, axes = variances[:axis_count], axes[:, :axis_count]
+    rows = project(centered_rows, axes, 2.0)
     centers = _normal_centers(variances, size)
     for _ in range(steps):
         centers = _moved(rows, centers, norm, share, budget)
     return np.clip(middle + centers @ axes.T, -1.0, 1.0), steps
 
 
-def _mean(places: Floats, longest: float, count: float, weakness: float, budget: GaussianBudget) -> Floats:
+def _mean(
+    points_in_cube: Floats, longest: float, count: float, relative_noise: float, budget: GaussianBudget
+) -> Floats:
     """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
     mean being some 0.3 from there usually."""
-    share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
-    norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
-    result, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
+    share = budget.left if relative_noise > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * relative_noise))
+    norm = longest * (1.0 if relative_noise < _STRONG else _MEAN_NORM)
+    result, noise = noisy_sum(points_in_cube, norm, budget, share) / count, norm * deviation(budget, share) / count
     known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
     return np.asarray(np.clip(known * without_noise(result, noise), -1.0, 1.0))
 
@@ -217,7 +219,7 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
 
 
 def _normal_centers(variances: Floats, size: int) -> Floats:
-    """What k-means finds on points that have the normal law of these variances: the same points every time.
+    """The centers that k-means gives on a fixed set of points with the normal law of these variances.
 
     >>> _normal_centers(np.array([4.0]), 2).ravel().round(1)
     array([-1.6,  1.6])
@@ -225,8 +227,9 @@ def _normal_centers(variances: Floats, size: int) -> Floats:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    places = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]  # the first is 0, where the law has no point
-    points = ndtri(places) * np.sqrt(variances)
+    # the first point of the sequence is 0, where the normal law has no quantile
+    probabilities = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]
+    points = ndtri(probabilities) * np.sqrt(variances)
     centers = points[:size]
     for _ in range(_ROUNDS):
         nearest = squared_distances(points, centers).argmin(axis=1)

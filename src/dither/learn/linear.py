@@ -122,12 +122,12 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
     shrink = 1 / (1 + step * np.concatenate([[0.0], penalty]))  # an implicit step: no penalty is too large for it
     rows = np.hstack([np.full((len(x), 1), constant), x])
     sums = _Steps(rows, max(constant, 1.0), np.eye(features + 1), v, budget)
-    beta, later = np.zeros(features + 1), np.zeros(features + 1)
+    beta, average = np.zeros(features + 1), np.zeros(features + 1)
     for h in range(steps):
         beta = shrink * (beta + step * sums.gradient(sums.residuals(beta), _GRADIENT, share))
         if h >= steps // 2:
-            later += beta / (steps - steps // 2)
-    return float(middle + later[0] * constant), _likely_weights(later[1:], count / budget.ratio(1), steps)
+            average += beta / (steps - steps // 2)
+    return float(middle + average[0] * constant), _likely_weights(average[1:], count / budget.ratio(1), steps)
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
@@ -135,13 +135,13 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
 
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
-    weakness = budget.ratio(1) / count
-    if weakness > _TOO_WEAK:
+    relative_noise = budget.ratio(1) / count
+    if relative_noise > _TOO_WEAK:
         return 0.0
-    share = Fraction(_MEAN_RATE * weakness).limit_denominator(1000)
+    share = Fraction(_MEAN_RATE * relative_noise).limit_denominator(1000)
     noise = budget.ratio(share) / count
-    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
-    return known * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
+    signal_share = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    return signal_share * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
 
 
 def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
@@ -153,13 +153,13 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     square of the true ones, the best multiple of those found is ``g t^2 / (g^2 t^2 + noise^2)``; it is taken with the t
     that these weights tell, and with 0.3 if that is less, and at most 1.
     """
-    free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
-    noise = free / math.hypot(1.0, free * strength / (len(result) + 1) ** 0.25)
-    gone = 1 / (1 + _TO_GO / strength)
+    undamped_noise = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
+    noise = undamped_noise / math.hypot(1.0, undamped_noise * strength / (len(result) + 1) ** 0.25)
+    progress = 1 / (1 + _TO_GO / strength)
     square = float(np.mean(result * result))
     signal_share = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
-    usual = (gone * _USUAL) ** 2 / ((gone * _USUAL) ** 2 + noise * noise)
-    return result * min(min(signal_share, usual) / gone, 1.0)
+    prior_share = (progress * _USUAL) ** 2 / ((progress * _USUAL) ** 2 + noise * noise)
+    return result * min(min(signal_share, prior_share) / progress, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
@@ -177,10 +177,10 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
         np.subtract(x[block], mean, out=rows[:, 1:-1])
         rows[:, 1:-1] *= 1 / scale
         sizes[block] = row_norms(rows[:, :-1])
-    longest = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
-    both *= (longest / np.maximum(sizes, longest))[:, np.newaxis]  # a weight leaves a linear model as it is
+    norm_limit = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
+    both *= (norm_limit / np.maximum(sizes, norm_limit))[:, np.newaxis]  # a weight leaves a linear model as it is
 
-    norm = math.sqrt(longest * longest + 1)
+    norm = math.sqrt(norm_limit * norm_limit + 1)
     gram = noisy_gram(both, norm, budget, _GRAM, within=True) / count
     noise = norm * norm * budget.ratio(_GRAM, aligned=True) * math.sqrt(size) / count
     ridge = np.concatenate([[0.0], penalty / (scale * scale)]) / count
@@ -192,17 +192,17 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
     beta = values * values / (values * values + (_FILTER * noise) ** 2) * (whitening.T @ gram[:-1, -1])
     ridge_here = whitening.T @ (ridge[:, np.newaxis] * whitening)
 
-    sums = _Steps(z, longest, whitening, both[:, -1].copy(), budget)
+    sums = _Steps(z, norm_limit, whitening, both[:, -1].copy(), budget)
     left = budget.left - len(rounds) * Fraction(str(_SIZES))
-    parts = sum(part for _, part in rounds)
-    for steps, part in rounds:
+    total_weight = sum(round_weight for _, round_weight in rounds)
+    for steps, round_weight in rounds:
         residuals = sums.residuals(beta)
         sizes = np.abs(residuals) * sums.factors.norms
         clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES)
         for again in range(steps):
             residuals = sums.residuals(beta) if again else residuals
-            move = sums.gradient(residuals, clip, left * part / (parts * steps)) / count
-            beta = beta + move - ridge_here @ beta
+            gradient = sums.gradient(residuals, clip, left * round_weight / (total_weight * steps)) / count
+            beta = beta + gradient - ridge_here @ beta
     result = whitening @ beta
     return float(result[0] - np.sum(result[1:] * mean / scale)), result[1:] / scale
 
@@ -264,13 +264,13 @@ class _Linear(RegressorMixin, PrivateEstimator):
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
         v = np.clip((labels[0] - (low + high) / 2) / label_half, -1.0, 1.0)  # the middle of close bounds is rounded
-        intercept, weights, way = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
+        intercept, weights, method = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
         coefficients = weights * label_half / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
         return {
             "coef_": coefficients,
             "intercept_": intercept * label_half + (low + high) / 2 - middle,
-            "method_": way,
+            "method_": method,
         }
 
 
@@ -362,8 +362,8 @@ class Mean(UnsupervisedEstimator):
         count = noisy_count(rows, budget, 0.2)
         norm = float(columns) if budget.pure else math.sqrt(columns)
         total = noisy_sum(centered(rows, (lower, upper)), norm, budget, budget.left)
-        place = np.clip(total / count, -1.0, 1.0)
-        return {"mean_": (lower + upper) / 2 + place * (upper - lower) / 2}
+        mean = np.clip(total / count, -1.0, 1.0)
+        return {"mean_": (lower + upper) / 2 + mean * (upper - lower) / 2}
 
     def non_private_estimator(self) -> Any:
         """The estimator of scikit-learn that does the same without privacy."""

@@ -100,18 +100,18 @@ class LogisticRegression(PrivateClassifier):
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
-        places = centered(rows, limits)
-        size = _size(places, budget)
-        middle, scale = _standard(places, size, budget)
-        scaled = (places - middle) * scale
+        scaled_rows = centered(rows, limits)
+        size = _size(scaled_rows, budget)
+        middle, scale = _standard(scaled_rows, size, budget)
+        scaled = (scaled_rows - middle) * scale
         strength = size / budget.ratio(1.0)
         known = strength >= _ENOUGH * rows.shape[1]
-        turn = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
+        rotation = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
         one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
-        features = np.column_stack([project(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
+        features = np.column_stack([project(scaled, rotation, 2 * float(scale.max())), np.full(len(rows), one)])
         weights = _descended(features, codes, classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
         lower, upper = limits
-        coef = (turn @ weights[:-1]).T * (scale * 2 / (upper - lower))
+        coef = (rotation @ weights[:-1]).T * (scale * 2 / (upper - lower))
         origin = (lower + upper) / 2 + middle * (upper - lower) / 2
         return {"coef_": coef, "intercept_": weights[-1] * one - coef @ origin}
 
@@ -143,15 +143,15 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
         return noisy_count(rows, budget, 1.0)
     least, first = _WEAKEST * budget.ratio(1.0), 0.02
     count = noisy_count(rows, budget, first)
-    more = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
-    again = noisy_count(rows, budget, more)
-    return max(least, (first * count + more * again) / (first + more))
+    second = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
+    again = noisy_count(rows, budget, second)
+    return max(least, (first * count + second * again) / (first + second))
 
 
-def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
+def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Where to center each feature, and what to multiply it by, so that a typical row has length 1."""
-    columns = places.shape[1]
-    weakness = budget.ratio(1.0) / size
+    columns = scaled_rows.shape[1]
+    relative_noise = budget.ratio(1.0) / size
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
         sum_norm = norm * math.sqrt(columns)
@@ -159,8 +159,8 @@ def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floa
         common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
         return common + without_noise(result - common, sum_norm * budget.ratio(share) / size)
 
-    middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
-    squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))
+    middle = np.clip(mean(scaled_rows, _MEAN_NORM, min(0.2, max(5 * relative_noise, 0.01))), -1.0, 1.0)
+    squares = mean((scaled_rows - middle) ** 2, _SQUARE_NORM, min(0.05, max(relative_noise / 2, 0.01)))
     typical = max(float(squares.mean()), 0.01)
     squares = np.maximum(squares, 0.05 * typical)
     scale = squares**-0.25

@@ -132,16 +132,16 @@ def moments(
     (True, (2, 1), (2, 1))
     """
     columns = places.shape[1]
-    longest = float(columns) if budget.pure else math.sqrt(columns)
+    max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS)
     count = max(float(noisy.sum()), float(size))
     spread = without_noise(noisy - count / size, deviation(budget, _COUNTS, aligned=True))
     counts = np.maximum(count / size + spread, 1.0)
-    middle = np.clip(noisy_sum(places, longest, budget, _MEAN) / count, -1.0, 1.0)
+    middle = np.clip(noisy_sum(places, max_norm, budget, _MEAN) / count, -1.0, 1.0)
 
     def group_mean(rows: Floats, typical: float, part: Fraction) -> tuple[Floats, Floats]:
         norm = typical_length(
-            rows, size, longest=longest, otherwise=longest * typical, count=count, budget=budget, share=_SIZES
+            rows, size, longest=max_norm, otherwise=max_norm * typical, count=count, budget=budget, share=_SIZES
         )
         return group_means(rows, groups, counts, norm, budget, budget.left * part)
 

@@ -67,8 +67,8 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
 
 def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
-    room = 52 - bits - len(matrix).bit_length()
-    unit = 2.0 ** (room - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
+    spare_bits = 52 - bits - len(matrix).bit_length()
+    unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
     result: Floats = whole @ np.rint(matrix * unit)
     result /= unit
     return result

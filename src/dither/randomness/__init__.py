@@ -75,8 +75,4 @@ __all__ = [
     "uniform_integers",
 ]
 
-_name_by_home(__name__, __all__, globals())
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -360,13 +360,13 @@ def _ranked(racing: dict[int, tuple[Fraction, int, Variate]], k: int) -> list[in
     ends = {i: _key(*clock) for i, clock in racing.items()}
     order: list[int] = []
     while ends and len(order) < k:
-        front = max(low for low, _ in ends.values())
-        ahead = [i for i, (_, high) in ends.items() if high >= front]
-        if len(ahead) == 1:
-            order.append(ahead[0])
-            del ends[ahead[0]]
+        best_lower = max(low for low, _ in ends.values())
+        contenders = [i for i, (_, high) in ends.items() if high >= best_lower]
+        if len(contenders) == 1:
+            order.append(contenders[0])
+            del ends[contenders[0]]
             continue
-        for i in ahead:
+        for i in contenders:
             racing[i][2].extend()
             ends[i] = _key(*racing[i])
     return order

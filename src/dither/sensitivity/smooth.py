@@ -69,12 +69,12 @@ def ends(bounds: Any) -> tuple[float, float]:
 
 
 def _beta(beta: object) -> float:
-    number = arguments.positive(beta, "beta")
-    if not _LESS * 4 < number <= 100:
+    exact_beta = arguments.positive(beta, "beta")
+    if not _LESS * 4 < exact_beta <= 100:
         raise InvalidArgument(
             message("beta", "a number above 1e-12 and at most 100", beta, "take it from dither.SmoothNoise(...).beta")
         )
-    return number - _LESS
+    return exact_beta - _LESS
 
 
 def rank_of(q: object, n: int) -> int:
@@ -110,9 +110,9 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
 def _difference(a: Floats, b: Floats) -> Floats:
     """a - b, rounded up: where it is exact, no more than that, so that a limit that is just met is not exceeded."""
     result = a - b
-    back = result - a
-    lost = (a - (result - back)) - (b + back)  # the rounding error, exactly
-    rounded: Floats = np.where(lost > 0, np.nextafter(result, np.inf), result)
+    b_rounded = result - a
+    rounding_error = (a - (result - b_rounded)) - (b + b_rounded)  # the rounding error, exactly
+    rounded: Floats = np.where(rounding_error > 0, np.nextafter(result, np.inf), result)
     return rounded
 
 
@@ -142,8 +142,8 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
     n = ordered.size
     padded = np.concatenate([[low], ordered, [high]])  # x_(0) to x_(n+1)
     whole = high - low
-    some = [1 << i for i in range(n.bit_length())]
-    pairs = [(max(m - k, 0), min(m + k, n + 1)) for k in some] + [(m - 1, m), (m, m + 1)]
+    distances = [1 << i for i in range(n.bit_length())]
+    pairs = [(max(m - k, 0), min(m + k, n + 1)) for k in distances] + [(m - 1, m), (m, m + 1)]
     floor = max(float(padded[j] - padded[i]) * math.exp(-beta * (j - i - 1)) for i, j in pairs)
     # beyond `window` even the whole range is worth less than one of these pairs; records beyond the ends are the
     # bounds, and the nearest is the best

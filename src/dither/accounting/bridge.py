@@ -1,4 +1,4 @@
-"""Our workloads for Google's accountants: :func:`to_dp_event`. Needs ``pip install dp-accounting``."""
+"""Workloads for Google's accountants: :func:`to_dp_event`. Needs ``pip install dp-accounting``."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _slots(groups: list[Way]) -> Way:
 
 
 def _strength(release: Event) -> float:
-    """The largest probability with which a person can be told from nobody: delta at epsilon 0."""
+    """The delta at epsilon 0: the total variation distance between the releases with and without a person."""
     pairs = release.pairs
     if pairs is None:
         raise unknown(release, "a dominating pair")

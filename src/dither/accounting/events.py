@@ -73,7 +73,7 @@ class Event:
 
     @property
     def own_delta(self) -> Fraction:
-        """A delta that cannot be bought off by any epsilon."""
+        """The delta that remains at every epsilon."""
         return Fraction(0)
 
     @property

@@ -1,4 +1,4 @@
-"""All results, and the ones that a student asks for."""
+"""Looking up the results of the documents by document, number or title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a named result of a lecture document is: where it stands, what it says, and what of dither runs it."""
+"""A named result of a lecture document: where it is printed, what it states, and what in dither implements it."""
 
 from __future__ import annotations
 

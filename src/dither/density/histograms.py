@@ -105,7 +105,7 @@ def default_ks(records: int, epsilon: float) -> tuple[int, int]:
     """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and ``V = 4
     sqrt(k)`` up to 200.
 
-    More cells show finer detail but leave the release more ways to wander; measured on smooth, skewed and
+    More cells show finer detail but allow the release more deviation; measured on smooth, skewed and
     heaped data, this lies between what suits the first and the last.
 
     >>> default_ks(1000, 1.0), default_ks(100_000, 1.0)

@@ -1,4 +1,4 @@
-"""Learning under differential privacy: estimators with scikit-learn's interface, and descent in plain view.
+"""Learning under differential privacy: estimators with scikit-learn's interface, and gradient descent.
 
 * Estimators: :class:`Mean`, :class:`LinearRegression`, :class:`Ridge`, :class:`LogisticRegression`,
   :class:`GaussianNB`, :class:`KMeans`, :class:`PCA`, :class:`StandardScaler`. Bounds are public and required; a fit

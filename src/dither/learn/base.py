@@ -1,4 +1,4 @@
-"""What every private estimator shares: public bounds, one budget, one charge, the guarantee it states.
+"""The base of the private estimators: public bounds, one budget, one charge, and a stated guarantee.
 
 The order of a fit: parameters are checked, the data enter through :mod:`dither.learn.inputs` (which looks at declared
 types and shapes alone), the ledger scope that is open, if any, is charged, and only then is anything computed that

@@ -180,7 +180,7 @@ def quantized(
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
-    8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. Each row is treated by itself.
+    8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. No row depends on another.
 
     >>> quantized(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
     array([[ 9., 12.],
@@ -288,7 +288,7 @@ def noisy_gram(
 
 
 def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
-    """The number of rows, at least 1: with noise where it is private, and for nothing where it is public.
+    """The number of rows, at least 1: with noise where it is private, and exact, at no cost, where it is public.
 
     >>> import dither as dp
     >>> noisy_count([0] * 7, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)

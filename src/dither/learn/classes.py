@@ -1,4 +1,4 @@
-"""What classifiers share: the list of classes, which is public."""
+"""The base of the private classifiers: the list of classes, which is public."""
 
 from __future__ import annotations
 

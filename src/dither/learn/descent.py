@@ -1,4 +1,4 @@
-"""Private gradient descent: clipped gradients, exact sums, normal noise, real samples, and an account of them.
+"""Private gradient descent: clipped gradients, exact sums, normal noise, random samples, and their accounting.
 
 Each step sums the gradients of the records in its batch, each clipped to a length of ``clip``, adds normal noise of
 deviation ``noise_multiplier * clip``, and moves against the result. The sum is exact: the gradient of a record is its
@@ -81,7 +81,7 @@ class Factors:
             return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
-        """The rows times beta, each row by itself.
+        """The rows times beta, each computed without the others.
 
         >>> Factors.of(np.array([[3.0, 4.0]])).times(np.array([1.0, 1.0])).round(3)
         array([7.])
@@ -287,18 +287,18 @@ class NoisyDescent:
         )
 
     def _batches(self, count: int, source: Source) -> Batches | None:
-        """Which records step h uses: new coins each time, or those that the pass dealt to it; all if None."""
+        """Which records step h uses: a new sample for each step, or the part of a random partition; all if None."""
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if rate == 1:
             return None
         if self.sampling == "poisson":
             return lambda _: bernoulli(rate, count, source)
-        integers = np.empty(0, dtype=np.uint64)
+        batch_of_record = np.empty(0, dtype=np.uint64)
 
         def once(h: int) -> NDArray[np.bool_]:
-            nonlocal integers
+            nonlocal batch_of_record
             if h % rate.denominator == 0:
-                integers = uniform_integers(rate.denominator, count, source)
+                batch_of_record = uniform_integers(rate.denominator, count, source)
             return np.asarray(integers == h % rate.denominator)
 
         return once

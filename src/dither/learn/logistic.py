@@ -1,4 +1,4 @@
-"""Private logistic regression: a little of the budget to center and scale the features, the rest to noisy descent.
+"""Private logistic regression: a small share of the budget centers and scales the features, the rest is for descent.
 
 Every choice is a rule in public numbers (columns, classes, epsilon, delta) and in the noisy number of records n. With
 r the ratio of noise to sensitivity that (epsilon, delta) asks of one release, ``n / r`` says how strong the data are

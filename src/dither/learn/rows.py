@@ -1,4 +1,4 @@
-"""Arithmetic on rows in which each row is by itself, to the last bit.
+"""Arithmetic on rows in which the result for a row depends on no other row, to the last bit.
 
 What a record adds to a sum must not depend on the other records, or one person more would move the parts of all.
 Library products of matrices do not keep to that: they take rows in groups, with another order of additions for those
@@ -54,7 +54,7 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
     """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
     2^-22; the matrix is good to about 2^-23 of its largest entry.
 
-    *Why each row is by itself.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
+    *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
     columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
 
     >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)

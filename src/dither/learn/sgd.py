@@ -1,4 +1,4 @@
-"""Stochastic gradient descent: each step looks at a batch only. Not private by itself: see the other files for that.
+"""Stochastic gradient descent: each step uses a batch only. Not private; see :mod:`dither.learn.descent`.
 
 *Online*: the rows are cut into disjoint batches, each used once. *Offline*: every step draws a new batch at random.
 

@@ -1,4 +1,4 @@
-"""What every mechanism that adds noise has in common.
+"""The base of the mechanisms that add noise to numbers.
 
 A mechanism says which law it adds and at which scale; this module releases numbers and vectors with it, on the
 integers for integers and on the public lattice for everything else, and turns the law into an error.

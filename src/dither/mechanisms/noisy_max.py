@@ -1,4 +1,4 @@
-"""Report noisy max, and permute-and-flip, which is one of its kinds."""
+"""Report noisy max, and permute-and-flip, which is report noisy max with exponential noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NoisyMax(Selection):
     For counts under replacement it does not: ``Lap(1/epsilon)`` there loses almost 2 epsilon.
 
     *Why.* Fix the noise of all candidates but i. Candidate i wins if its noise exceeds some r. Between
-    neighbors r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
+    neighbors r moves by at most twice the sensitivity (once if monotone), and the probability to exceed r changes
     by a factor of at most e^epsilon (Dwork and Roth 2014, section 3.3; Ding et al. 2021 for one-sided noise).
     Gumbel noise gives exactly the exponential mechanism, exponential noise exactly permute-and-flip.
 
@@ -114,7 +114,7 @@ class NoisyMax(Selection):
         """The probability of each candidate.
 
         Gumbel: the exponential mechanism's. Exponential: with ``p_i = exp(rate (score_i - best))``, candidate i
-        is reached at a uniform time t in a random order and wins if its coin, of chance p_i, is the first to
+        is reached at a uniform time t in a random order and wins if its trial, of probability p_i, is the first to
         succeed: ``p_i * integral over (0, 1) of product over j != i of (1 - p_j t)``, a polynomial, integrated
         exactly by Gauss-Legendre. Laplace: the same idea over the noise of the winner, in pieces between the
         scores.
@@ -138,7 +138,7 @@ class PermuteAndFlip(NoisyMax):
     """Permute-and-flip (McKenna and Sheldon 2020): :class:`NoisyMax` with exponential noise.
 
     *Statement.* epsilon-DP, and in expected score never worse than the exponential mechanism. Scores are
-    visited in random order and a coin of chance ``exp(rate * (score - best))`` is tossed for each until one
+    visited in random order and a trial of probability ``exp(rate * (score - best))`` is made for each until one
     succeeds; that has the law of the largest score after exponential noise.
 
     >>> PermuteAndFlip(sensitivity=1, epsilon=1).probabilities([15, 20, 25]).round(4)

@@ -1,4 +1,4 @@
-"""Randomized response: each person's own answer, privately."""
+"""Randomized response: the category of each person, reported privately."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RandomizedResponse:
     replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
 
     *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories
-    epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism it would be billed twice that. What is none
+    epsilon = ln(p / (1 - p)). Analyzed as an exponential mechanism it would cost twice that. What is none
     of the categories is reported as each of them with probability 1/k, which lies between the two.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the mechanisms that choose among candidates have in common: reading scores, and their rate."""
+"""The base of the mechanisms that select a candidate: reading scores, and the exponent for one unit of score."""
 
 from __future__ import annotations
 

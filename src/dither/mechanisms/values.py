@@ -1,4 +1,4 @@
-"""What may be released, and giving it back in the shape it came in: numbers, lists, arrays, Series."""
+"""Inputs and outputs of releases: numbers, lists, arrays and Series, each returned in the container it came in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exact dice and coins: uniform integers, and trials with an exactly given chance.
+"""Exact uniform integers, and Bernoulli trials with exactly given probabilities.
 
 A trial is decided in floats where a float with a known error can decide it, and otherwise by enclosures of the
-exact chance and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
+exact probability and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The discrete Gaussian law, exactly: the rounded normal law, thinned."""
+"""The discrete Gaussian law, exactly: by rejection from the normal law rounded to integers."""
 
 from __future__ import annotations
 

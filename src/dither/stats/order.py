@@ -1,4 +1,4 @@
-"""Median, quantiles, minimum and maximum: selected among the values there could be, never outside the bounds.
+"""Median, quantiles, minimum and maximum: selected among all values between the bounds.
 
 *Statement.* Let L(t) and R(t) be the numbers of records below t, and at most t. A lattice point t between the
 bounds is released with probability proportional to ``exp(-epsilon * miss(t) / (2 D))``, ``miss(t) = max(0, L(t)

@@ -2,8 +2,8 @@
 
 A package declares this for everything in its ``__all__`` (:func:`name_by_home`), a class that is loaded later declares
 it itself (:func:`public_in`). A class that two packages offer is named by the shorter of the two. ``pickle`` stores
-that name, so a pickle survives when code moves to another file. :func:`defining_module` is the module of its file, for code that
-compares files. The annotations of a renamed class still refer to the names of that module, so that
+that name, so a pickle survives when code moves to another file. :func:`defining_module` is the module of its file, for
+code that compares files. The annotations of a renamed class still refer to the names of that module, so that
 ``typing.get_type_hints`` reads them.
 
 >>> import dither as dp

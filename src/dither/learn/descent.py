@@ -299,7 +299,7 @@ class NoisyDescent:
             nonlocal batch_of_record
             if h % rate.denominator == 0:
                 batch_of_record = uniform_integers(rate.denominator, count, source)
-            return np.asarray(integers == h % rate.denominator)
+            return np.asarray(batch_of_record == h % rate.denominator)
 
         return once
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import dither
@@ -268,3 +269,10 @@ def test_every_statistic_takes_the_same_arguments_in_the_same_order(name):
     assert names == [item for item in order if item in names]
     keyword = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     assert {"neighbors", "nan", "source"} <= set(keyword)
+
+
+def test_among_states_the_keys_of_one_question():
+    rows = pa.table({"region": ["north", "south"] * 50})
+    with dither.open(rows, budget=dither.PureDP(10)) as people:
+        answer = people.group_by(dither.among("region", ["north", "west"])).agg(n=dither.count()).release(epsilon=1)
+    assert [row["region"] for row in answer.dicts()] == ["north", "west"]

@@ -42,13 +42,13 @@ from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _SIZES, _GRAM = 0.02, 0.02, 0.3
+_COUNT_SHARE, _SIZES_SHARE, _GRAM_SHARE = 0.02, 0.02, 0.3
 _MEAN, _MEAN_RATE, _MEAN_NORM = (0.05, 0.5), 8.0, 0.6
-_STRONG, _TOO_WEAK = 0.03, 0.15
-_USUAL = 0.3  # the mean, from the middle of the bounds
-_TYPICAL = 0.35
-_COUNTS = Fraction(1, 10)  # of a step
-_MAX_STEPS, _WANTED = 6, 8.0
+_LOW_RELATIVE_NOISE, _MAX_RELATIVE_NOISE = 0.03, 0.15
+_TYPICAL_MEAN = 0.3  # the mean, from the middle of the bounds
+_TYPICAL_LENGTH = 0.35
+_COUNTS_FRACTION = Fraction(1, 10)  # of a step
+_MAX_STEPS, _COUNT_TO_NOISE = 6, 8.0
 _POINTS, _ROUNDS = 1 << 11, 30
 _MAX_AXES = 1000
 
@@ -175,17 +175,23 @@ def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -
     """
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
-    count = noisy_count(points_in_cube, budget, _COUNT)
+    count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
     relative_noise = max_norm * deviation(budget, 1) / count
     middle = _mean(points_in_cube, max_norm, count, relative_noise, budget)
-    if relative_noise > _TOO_WEAK:
+    if relative_noise > _MAX_RELATIVE_NOISE:
         return np.tile(middle, (size, 1)), 0
     centered_rows = points_in_cube - middle
     norm = typical_length(
-        centered_rows, size, longest=max_norm, otherwise=max_norm * _TYPICAL, count=count, budget=budget, share=_SIZES
+        centered_rows,
+        size,
+        longest=max_norm,
+        otherwise=max_norm * _TYPICAL_LENGTH,
+        count=count,
+        budget=budget,
+        share=_SIZES_SHARE,
     )
     variances, axes = _principal(centered_rows, norm, count, budget)
-    steps = max(1, min(_MAX_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
+    steps = max(1, min(_MAX_STEPS, int((count / (_COUNT_TO_NOISE * size * deviation(budget, budget.left))) ** 2)))
     share = budget.left / steps
     noise = norm * deviation(budget, share) * size / count
     axis_count = min(max(1, int((variances > noise * noise).sum())), _MAX_AXES)
@@ -202,17 +208,21 @@ def _mean(
 ) -> Floats:
     """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
     mean being some 0.3 from there usually."""
-    share = budget.left if relative_noise > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * relative_noise))
-    norm = longest * (1.0 if relative_noise < _STRONG else _MEAN_NORM)
+    share = (
+        budget.left
+        if relative_noise > _MAX_RELATIVE_NOISE
+        else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * relative_noise))
+    )
+    norm = longest * (1.0 if relative_noise < _LOW_RELATIVE_NOISE else _MEAN_NORM)
     result, noise = noisy_sum(points_in_cube, norm, budget, share) / count, norm * deviation(budget, share) / count
-    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    known = _TYPICAL_MEAN * _TYPICAL_MEAN / (_TYPICAL_MEAN * _TYPICAL_MEAN + noise * noise)
     return np.asarray(np.clip(known * without_noise(result, noise), -1.0, 1.0))
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Variances along the principal axes, without that of the noise, falling, and the axes as columns."""
-    matrix = noisy_gram(rows, norm, budget, _GRAM) / count
-    noise = norm * norm * deviation(budget, _GRAM, aligned=True) / count
+    matrix = noisy_gram(rows, norm, budget, _GRAM_SHARE) / count
+    noise = norm * norm * deviation(budget, _GRAM_SHARE, aligned=True) / count
     values, vectors = np.linalg.eigh(matrix)
     # the largest eigenvalue of such noise: sqrt(2 d) deviations of an entry of its diagonal
     return np.maximum(values[::-1] - noise * math.sqrt(2 * rows.shape[1]), 0.0), vectors[:, ::-1]
@@ -242,7 +252,7 @@ def _normal_centers(variances: Floats, size: int) -> Floats:
 def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
     """One step: each center by the noisy mean difference of its records, as far as that is not noise."""
     nearest = squared_distances(rows, centers).argmin(axis=1)
-    first = share * _COUNTS
+    first = share * _COUNTS_FRACTION
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))
     step, noise = group_means(rows - centers[nearest], nearest, counts, norm, budget, share - first)
     return centers + without_noise(step, noise)

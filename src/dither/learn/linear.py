@@ -44,21 +44,21 @@ from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _AGAIN = 0.02, 0.03
+_COUNT_SHARE, _SECOND_COUNT_SHARE = 0.02, 0.03
 _BLOCK = 1 << 14  # rows at a time, to stay in the cache
 _SHORTEST = 1e-100
 _LARGEST = 1e30
-_ENOUGH, _MIN_ENOUGH = 30.0, 10.0
+_NEWTON_COUNT_RATIO, _MIN_NEWTON_FEATURES = 30.0, 10.0
 
 _GRADIENT = 0.2  # the longest gradient of one record, by descent
 _LENGTH = 0.2  # how far, in units of 1 / (r * _GRADIENT), the steps go in all
 _INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
 _MIN_CONSTANT = 0.5
 _STEPS = (10, 500)
-_TOO_WEAK, _MEAN_RATE, _USUAL = 0.06, 3.0, 0.3  # the mean of the labels
-_TO_GO = 10.0
+_MAX_RELATIVE_NOISE, _MEAN_RATE, _TYPICAL_MEAN = 0.06, 3.0, 0.3  # the mean of the labels
+_HALFWAY_STRENGTH = 10.0
 
-_MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
+_MOMENTS_SHARE, _SIZES_SHARE, _GRAM_SHARE = 0.1, 0.02, 0.2
 _MIN_VARIANCE = 0.02
 _FILTER = 8.0
 _KEPT_ROWS, _KEPT_RESIDUALS = 0.95, 0.9
@@ -102,9 +102,11 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
     >>> bool(abs(weights[0] - 0.5) < 0.1), way
     (True, 'newton')
     """
-    count = noisy_count(x, budget, _COUNT)
-    if count < _ENOUGH * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_ENOUGH):
-        count = (_COUNT * count + _AGAIN * noisy_count(x, budget, _AGAIN)) / (_COUNT + _AGAIN)
+    count = noisy_count(x, budget, _COUNT_SHARE)
+    if count < _NEWTON_COUNT_RATIO * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_NEWTON_FEATURES):
+        count = (_COUNT_SHARE * count + _SECOND_COUNT_SHARE * noisy_count(x, budget, _SECOND_COUNT_SHARE)) / (
+            _COUNT_SHARE + _SECOND_COUNT_SHARE
+        )
         return (*_descent(x, v, penalty, count, budget), "descent")
     return (*_newton(x, v, penalty, count, budget), "newton")
 
@@ -136,11 +138,11 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
     relative_noise = budget.ratio(1) / count
-    if relative_noise > _TOO_WEAK:
+    if relative_noise > _MAX_RELATIVE_NOISE:
         return 0.0
     share = Fraction(_MEAN_RATE * relative_noise).limit_denominator(1000)
     noise = budget.ratio(share) / count
-    signal_share = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    signal_share = _TYPICAL_MEAN * _TYPICAL_MEAN / (_TYPICAL_MEAN * _TYPICAL_MEAN + noise * noise)
     return signal_share * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
 
 
@@ -155,16 +157,16 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     """
     undamped_noise = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
     noise = undamped_noise / math.hypot(1.0, undamped_noise * strength / (len(result) + 1) ** 0.25)
-    progress = 1 / (1 + _TO_GO / strength)
+    progress = 1 / (1 + _HALFWAY_STRENGTH / strength)
     square = float(np.mean(result * result))
     signal_share = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
-    prior_share = (progress * _USUAL) ** 2 / ((progress * _USUAL) ** 2 + noise * noise)
+    prior_share = (progress * _TYPICAL_MEAN) ** 2 / ((progress * _TYPICAL_MEAN) ** 2 + noise * noise)
     return result * min(min(signal_share, prior_share) / progress, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
     size = x.shape[1] + 1
-    mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
+    mean, square, noise = noisy_moments(x, count, budget, _MOMENTS_SHARE)
     scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _MIN_VARIANCE)))
     x = np.asarray(x, order="F")  # columns in one piece: what is done to each of them is quicker
     both = np.empty((len(x), size + 1), order="F")  # the constant, the features and the label of each row
@@ -177,12 +179,12 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
         np.subtract(x[block], mean, out=rows[:, 1:-1])
         rows[:, 1:-1] *= 1 / scale
         sizes[block] = row_norms(rows[:, :-1])
-    norm_limit = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
+    norm_limit = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES_SHARE)
     both *= (norm_limit / np.maximum(sizes, norm_limit))[:, np.newaxis]  # a weight leaves a linear model as it is
 
     norm = math.sqrt(norm_limit * norm_limit + 1)
-    gram = noisy_gram(both, norm, budget, _GRAM, within=True) / count
-    noise = norm * norm * budget.ratio(_GRAM, aligned=True) * math.sqrt(size) / count
+    gram = noisy_gram(both, norm, budget, _GRAM_SHARE, within=True) / count
+    noise = norm * norm * budget.ratio(_GRAM_SHARE, aligned=True) * math.sqrt(size) / count
     ridge = np.concatenate([[0.0], penalty / (scale * scale)]) / count
     shorter = 1 / np.sqrt(1 + ridge)  # a weight with a large penalty in units of its own: all numbers are near 1
     values, vectors = np.linalg.eigh(shorter[:, np.newaxis] * (gram[:-1, :-1] + np.diag(ridge)) * shorter)
@@ -193,12 +195,12 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
     ridge_here = whitening.T @ (ridge[:, np.newaxis] * whitening)
 
     sums = _Steps(z, norm_limit, whitening, both[:, -1].copy(), budget)
-    left = budget.left - len(rounds) * Fraction(str(_SIZES))
+    left = budget.left - len(rounds) * Fraction(str(_SIZES_SHARE))
     total_weight = sum(round_weight for _, round_weight in rounds)
     for steps, round_weight in rounds:
         residuals = sums.residuals(beta)
         sizes = np.abs(residuals) * sums.factors.norms
-        clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES)
+        clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES_SHARE)
         for again in range(steps):
             residuals = sums.residuals(beta) if again else residuals
             gradient = sums.gradient(residuals, clip, left * round_weight / (total_weight * steps)) / count

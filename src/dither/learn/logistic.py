@@ -45,10 +45,10 @@ _STEPS = 40
 _CLIP = 0.2
 _NOISE, _NOISE_DECORRELATED = 3.5, 5.0
 _LONGEST_STEP = 30.0
-_WEAKEST = 3.0
+_MIN_COUNT_RATIO = 3.0
 _MEAN_NORM, _SQUARE_NORM = 0.5, 0.2
-_ENOUGH = 10
-_PRODUCTS = 0.1
+_MIN_STRENGTH = 10
+_PRODUCTS_SHARE = 0.1
 
 
 class LogisticRegression(PrivateClassifier):
@@ -105,7 +105,7 @@ class LogisticRegression(PrivateClassifier):
         middle, scale = _standard(scaled_rows, size, budget)
         scaled = (scaled_rows - middle) * scale
         strength = size / budget.ratio(1.0)
-        known = strength >= _ENOUGH * rows.shape[1]
+        known = strength >= _MIN_STRENGTH * rows.shape[1]
         rotation = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
         one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
         features = np.column_stack([project(scaled, rotation, 2 * float(scale.max())), np.full(len(rows), one)])
@@ -141,7 +141,7 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
     """The number of records: counted twice where it is private, the second time as well as it is worth."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
-    least, first = _WEAKEST * budget.ratio(1.0), 0.02
+    least, first = _MIN_COUNT_RATIO * budget.ratio(1.0), 0.02
     count = noisy_count(rows, budget, first)
     second = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
     again = noisy_count(rows, budget, second)
@@ -173,8 +173,8 @@ def _decorrelation(rows: Floats, size: float, budget: GaussianBudget) -> Floats:
     Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
     """
     columns = rows.shape[1]
-    noise = budget.ratio(_PRODUCTS, aligned=True) * math.sqrt(columns) / size
-    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS) / size)
+    noise = budget.ratio(_PRODUCTS_SHARE, aligned=True) * math.sqrt(columns) / size
+    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS_SHARE) / size)
     values = np.maximum(values, max(noise, 0.02 / columns))
     roots = values**-0.25
     return np.asarray(vectors * (roots / math.sqrt(float((roots**2 * values).sum()))) @ vectors.T)

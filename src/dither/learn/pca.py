@@ -17,8 +17,8 @@ from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _MEAN, _SIZES = 0.02, 0.1, 0.02
-_KEPT = 0.5
+_COUNT_SHARE, _MEAN_SHARE, _SIZES_SHARE = 0.02, 0.1, 0.02
+_KEPT_FRACTION = 0.5
 
 
 class PCA(TransformerMixin, UnsupervisedEstimator):
@@ -79,11 +79,13 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
         columns = rows.shape[1]
         max_norm = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
         centered_rows = rows - (lower + upper) / 2
-        count = noisy_count(rows, budget, _COUNT)
-        mean = noisy_sum(centered_rows, max_norm, budget, _MEAN) / count
+        count = noisy_count(rows, budget, _COUNT_SHARE)
+        mean = noisy_sum(centered_rows, max_norm, budget, _MEAN_SHARE) / count
         mean = np.clip(mean, (lower - upper) / 2, (upper - lower) / 2)
         centered_rows -= mean
-        norm = noisy_ceiling(row_norms(centered_rows), 2 * max_norm, _KEPT, count, budget, _SIZES) / math.sqrt(2)
+        norm = noisy_ceiling(
+            row_norms(centered_rows), 2 * max_norm, _KEPT_FRACTION, count, budget, _SIZES_SHARE
+        ) / math.sqrt(2)
         matrix = noisy_gram(centered_rows, norm, budget, budget.left) / count
         values, vectors = np.linalg.eigh(matrix)
         component_count = columns if self.n_components is None else self.n_components

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 ROW_BITS = 24
 _ROWS = 1 << 13
-_LEAST = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
+_MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
 
 
 def row_norms(rows: Floats, order: int = 2) -> Floats:
@@ -60,7 +60,7 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
     >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
     array([1.])
     """
-    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _LEAST))
+    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _MIN_EXPONENT))
     whole = rows * unit
     return whole_product(np.trunc(whole, out=whole), ROW_BITS, matrix) / unit
 
@@ -68,7 +68,7 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
 def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
     spare_bits = 52 - bits - len(matrix).bit_length()
-    unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
+    unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _MIN_EXPONENT))
     result: Floats = whole @ np.rint(matrix * unit)
     result /= unit
     return result

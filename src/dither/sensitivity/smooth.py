@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 _LESS = 2.0**-42
 _MORE = 1 + 2.0**-43
-_LEAST = 2.0**-500
+_MIN_RELATIVE = 2.0**-500
 
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
@@ -150,7 +150,7 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
     window = min(n + 1, int(math.log(whole / floor) / beta) + 2) if floor > whole * 1e-300 else n + 1
     first, last = max(0, m - window), min(n + 1, m + window)
     left, right = np.arange(first, m + 1), np.arange(m, last + 1)
-    return max(_best_pair(padded, left, right, beta), whole * _LEAST)
+    return max(_best_pair(padded, left, right, beta), whole * _MIN_RELATIVE)
 
 
 def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64], beta: float) -> float:
@@ -283,7 +283,7 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     for cut in cuts:
         k = np.arange(cut + 1)
         spread = padded[n - cut + 1 + k] - padded[cut - k]
-        result.append(max(float((spread * np.exp(-rate * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
+        result.append(max(float((spread * np.exp(-rate * k)).max()), (high - low) * _MIN_RELATIVE) / (n - 2 * cut))
     return max(result) * _MORE
 
 

@@ -67,7 +67,7 @@ def bayes(name: str, repeats: int) -> list[Row]:
     return rows
 
 
-def centres(name: str, repeats: int) -> list[Row]:
+def centers(name: str, repeats: int) -> list[Row]:
     X, y, bounds = data()[name]
     lower, upper = np.array(bounds, dtype=float).T
     places, size = 2 * (np.clip(X, lower, upper) - lower) / (upper - lower) - 1, int(y.max()) + 1
@@ -86,7 +86,7 @@ def centres(name: str, repeats: int) -> list[Row]:
 
 def rows(quick: bool) -> list[Row]:
     repeats = 3 if quick else 20
-    return [row for kind in (bayes, centres) for name in data() for row in kind(name, repeats)]
+    return [row for kind in (bayes, centers) for name in data() for row in kind(name, repeats)]
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def test_what_adds_noise_releases_and_what_chooses_selects():
 def test_keys_categories_and_classes_are_three_things():
     """Keys are values of a column of a table, categories of an array, classes the labels of a classifier."""
     where = {word: {name for name in ALL if word in ALL[name]} for word in ("keys", "categories", "classes")}
-    assert where["keys"] == {"dither.open", "dither.mode"}
+    assert where["keys"] == {"dither.among", "dither.open", "dither.mode"}
     homes = ("dither.stats.", "dither.RandomizedResponse", "dither.accounting.")
     assert all(name.startswith(homes) for name in where["categories"])
     assert all(name.startswith("dither.learn.") for name in where["classes"])

@@ -17,7 +17,7 @@ LONGEST_TEST = 560
 
 # modules without a test file of their own name in the mirrored folder: the file that tests them, and which they are
 TESTED_BY = {
-    "accounting/test_accountants.py": "amplification bridge composition events noises pure sampling",
+    "accounting/test_accountants.py": "amplification bridge composition events noise_events pure sampling",
     "accounting/test_distribution.py": "pairs",
     "audit/blackbox/test_confidence.py": "gaussian_dp",
     "audit/blackbox/test_measure.py": "bits joint sampling",
@@ -34,7 +34,7 @@ TESTED_BY = {
     "course/test_results.py": (
         "advances_learning advances_noise class_notes ethics_lecture lookup result selection_lecture slides"
     ),
-    "density/test_histograms.py": "released",
+    "density/test_histograms.py": "result",
     "learn/test_base.py": "sklearn_base",
     "learn/test_gd.py": "sgd",
     "mechanisms/test_contract.py": "noise releasing",

@@ -9,10 +9,12 @@ import json
 import subprocess
 import sys
 import traceback
+import typing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import dither
@@ -21,8 +23,8 @@ from dither.homes import defining_module
 
 DECIDED = {
     "dither": """
-        __version__ accounting AddRemove Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count course
-        DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
+        __version__ accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count
+        course DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
         InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
         Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip ProposeTestRelease PureDP quantile Question
         RandomizedResponse ReleaseOptions ReplaceOne report ReusableHoldout SampleAndAggregate sensitivity
@@ -159,6 +161,19 @@ def test_dir_lists_every_public_name_and_no_other():
     assert not {*SHADOWING} & {*dither.__all__}  # a star should not hide Python's own
 
 
+@pytest.mark.parametrize("place", sorted(DECIDED.keys() - {"dither"}))
+def test_dir_of_a_package_lists_its_public_names_and_no_submodule(place):
+    assert dir(package(place)) == sorted(package(place).__all__)
+
+
+@pytest.mark.parametrize("name", [name for name, value in public().items() if callable(value)])
+def test_type_hints_of_every_public_callable_can_be_read(name):
+    value = public()[name]
+    typing.get_type_hints(value)
+    for function in [*methods(value).values(), value.__init__] if inspect.isclass(value) else []:
+        typing.get_type_hints(function)
+
+
 @pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])
 def test_classes_are_named_by_their_public_home(name):
     kind, home = public()[name], name.rpartition(".")[0]
@@ -254,3 +269,10 @@ def test_every_statistic_takes_the_same_arguments_in_the_same_order(name):
     assert names == [item for item in order if item in names]
     keyword = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     assert {"neighbors", "nan", "source"} <= set(keyword)
+
+
+def test_among_states_the_keys_of_one_question():
+    rows = pa.table({"region": ["north", "south"] * 50})
+    with dither.open(rows, budget=dither.PureDP(10)) as people:
+        answer = people.group_by(dither.among("region", ["north", "west"])).agg(n=dither.count()).release(epsilon=1)
+    assert [row["region"] for row in answer.dicts()] == ["north", "west"]

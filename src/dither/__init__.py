@@ -47,7 +47,7 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 if _typing.TYPE_CHECKING:
     from dither import audit, course, learn, ledger, report
     from dither.tables.answer import Answer
-    from dither.tables.builder.steps import col, count, histogram, mean, median, mode, people, quantile, std, var
+    from dither.tables.builder.steps import among, col, count, histogram, mean, median, mode, people, quantile, std, var
     from dither.tables.builder.steps import max_ as max  # noqa: F401
     from dither.tables.builder.steps import min_ as min  # noqa: F401
     from dither.tables.builder.steps import sum_ as sum  # noqa: F401
@@ -100,6 +100,7 @@ __all__ = [
     "WrongType",
     "__version__",
     "accounting",
+    "among",
     "audit",
     "col",
     "count",
@@ -132,8 +133,8 @@ _LATER = {
     "ReleaseOptions": ("dither.tables.options", "ReleaseOptions"),
     "Table": ("dither.tables.table", "Table"),
     "open": ("dither.tables.table", "open"),
-    **{name: ("dither.tables.builder.steps", name) for name in ("col", "count", "people", "mean", "var", "std")},
-    **{name: ("dither.tables.builder.steps", name) for name in ("median", "quantile", "mode", "histogram")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("among", "col", "count", "people", "mean", "var")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("std", "median", "quantile", "mode", "histogram")},
     **{name: ("dither.tables.builder.steps", f"{name}_") for name in ("sum", "min", "max")},
 }
 """Names that are loaded when they are first asked for: their databases and estimators take a while to import."""

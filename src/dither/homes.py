@@ -1,21 +1,25 @@
 """Public classes are named by the package that users import them from: ``dither.Laplace``, not the file of its code.
 
-A package says so for everything in its ``__all__`` (:func:`name_by_home`), a class that is loaded later says so itself
-(:func:`public_in`). A class that two packages offer is named by the shorter of the two. ``pickle`` stores that name, so
-a pickle survives when code moves to another file. :func:`defining_module` is the file, for those who compare code, and
-for ``typing.get_type_hints``, which needs the names of that module to read the annotations of a renamed class.
+A package declares this for everything in its ``__all__`` (:func:`name_by_home`), a class that is loaded later declares
+it itself (:func:`public_in`). A class that two packages offer is named by the shorter of the two. ``pickle`` stores
+that name, so a pickle survives when code moves to another file. :func:`defining_module` is the module of its file, for
+code that compares files. The annotations of a renamed class still refer to the names of that module, so that
+``typing.get_type_hints`` reads them.
 
 >>> import dither as dp
 >>> dp.Laplace
 <class 'dither.Laplace'>
 >>> defining_module(dp.Laplace)
 'dither.mechanisms.laplace'
+>>> import typing
+>>> typing.get_type_hints(dp.audit.Certificate)["claim"]
+<class 'dither.Guarantee'>
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import ForwardRef, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -24,7 +28,9 @@ DEFINED_IN = "__defined_in__"
 
 
 def public_in(home: str) -> Callable[[Kind], Kind]:
-    """A decorator: name a class by its public home. The outermost one, since ``dataclass`` looks into the module.
+    """Name a class by its public home: a decorator.
+
+    It must be the outermost one, since ``dataclass`` evaluates annotations in the module that the class names.
 
     >>> @public_in("dither")
     ... class Table:
@@ -36,6 +42,7 @@ def public_in(home: str) -> Callable[[Kind], Kind]:
     def rename(kind: Kind) -> Kind:
         if DEFINED_IN not in vars(kind):
             type.__setattr__(kind, DEFINED_IN, kind.__module__)
+            _refer_to_defining_module(kind)
         elif len(kind.__module__) <= len(home):
             return kind
         type.__setattr__(kind, "__module__", home)
@@ -44,17 +51,27 @@ def public_in(home: str) -> Callable[[Kind], Kind]:
     return rename
 
 
-def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> None:
-    """Name the classes among these by their public home.
+def _refer_to_defining_module(kind: type) -> None:
+    """Let the annotations of a class, written as text, be evaluated in the module of its code."""
+    annotations = vars(kind).get("__annotations__", {})
+    for name, annotation in annotations.items():
+        if isinstance(annotation, str):
+            annotations[name] = ForwardRef(annotation, is_argument=False, module=kind.__module__, is_class=True)
 
-    Those of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
+
+def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> Callable[[], list[str]]:
+    """Name the classes among these by their public home, and return the ``__dir__`` of the package: these names alone.
+
+    Classes of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
     must have to be an instance.
 
     >>> class Card:
     ...     __module__ = "dither.somewhere"
-    >>> name_by_home("dither", ["Card"], {"Card": Card})
+    >>> public_names = name_by_home("dither", ["Card"], {"Card": Card})
     >>> Card
     <class 'dither.Card'>
+    >>> public_names()
+    ['Card']
     """
     for name in names:
         kind = namespace.get(name)
@@ -62,6 +79,7 @@ def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object
             continue
         if not getattr(kind, "_is_protocol", False):
             public_in(home)(kind)
+    return lambda: sorted(names)
 
 
 def defining_module(kind: type) -> str:

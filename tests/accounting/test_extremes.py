@@ -102,7 +102,7 @@ def test_one_accountant_that_fails_leaves_the_others(monkeypatch, error):
 
 
 def test_a_loss_that_does_not_fit_the_lattice_is_refused(monkeypatch):
-    monkeypatch.setattr("dither.accounting.distribution._MOST_WINDOW", 8)
+    monkeypatch.setattr("dither.accounting.distribution._MAX_WINDOW", 8)
     with pytest.raises(dp.NotPrivate, match="cells of a lattice"):
         pld.guarantee(20 * LaplaceNoise(10), 1e-6)
     assert best_of(20 * LaplaceNoise(10), 1e-6).accountant != "pld"

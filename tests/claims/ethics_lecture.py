@@ -99,7 +99,7 @@ def generalized() -> Computed:
     "The exponential mechanism draws o with probability e^(ε·u/(2Δ)).",
     "Proportional to it: divided by the sum over all outputs.",
 )
-def not_normalised() -> Computed:
+def not_normalized() -> Computed:
     total = float(np.exp(np.array([15, 20, 25]) / 2).sum())
     return Computed(
         f"utilities 15, 20, 25, ε = Δ = 1: these “probabilities” add to {total:,.0f}; divided by their sum to "

@@ -222,7 +222,7 @@ def thirty_one() -> Computed:
 
 
 @claims("After Example 1.6", HOLDS, "A better bound exists, since prices a little below a good one are good too.")
-def neighbouring_prices() -> Computed:
+def neighboring_prices() -> Computed:
     q = _revenue(np.full(1000, 0.70))
     regret = float(q.max() - softmax(q, 1 / (2 * 1.99)) @ q)
     return Computed(

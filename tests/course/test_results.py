@@ -10,7 +10,8 @@ import pytest
 import dither as dp
 from dither.course import Result, Results, find, results
 from dither.course.result import CONDITIONS, DEFINITION, DOCUMENTS, FAILS, HOLDS
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, WrongType
+from support import refuses
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 WORST = [DEFINITION, HOLDS, CONDITIONS, FAILS]
@@ -127,3 +128,17 @@ def test_there_are_five_documents(document):
 def test_results_print_one_line_each():
     assert len(str(results()).splitlines()) == len(results())
     assert str(Results()) == ""
+
+
+def test_a_result_is_found_by_text_alone():
+    with refuses(WrongType, "text", "a number as printed"):
+        find(3)  # type: ignore[arg-type]
+
+
+def test_a_slice_of_results_prints_like_all_of_them():
+    lemmas = find("lemma")
+    assert isinstance(lemmas[:2], Results)
+    assert [result.number for result in lemmas[:2]] == ["Lemma 6", "Lemma 7"]
+    assert str(lemmas[:2]).count("\n") == 1
+    assert isinstance(lemmas[0], Result)
+    assert str(lemmas[:0]) == ""

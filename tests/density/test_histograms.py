@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dither as dp
 from dither import AddRemove, Laplace, ReplaceOne
 from dither.density import histograms
-from dither.density.released import on_simplex
+from dither.density.result import on_simplex
 from dither.randomness import SeededSource
 from support import FALSE_ALARM, surprise
 

@@ -35,7 +35,7 @@ CLASSIFIERS = (learn.LogisticRegression, learn.GaussianNB)
 
 
 class Tape:
-    """The releases of one fit, given again to a fit of its neighbour; ``moved`` is the farthest that the parts of one
+    """The releases of one fit, given again to a fit of its neighbor; ``moved`` is the farthest that the parts of one
     release are apart, in reaches, squared under l2."""
 
     def __init__(self, monkeypatch):
@@ -62,14 +62,14 @@ class Tape:
         total = Fraction(0)
         for (new, sensitivity), (old, _) in zip(parts, before, strict=True):
             change = [abs(int(one) - int(other)) for one, other in zip(new.ravel(), old.ravel(), strict=True)]
-            far = exactly(sensitivity) * budget._moves(aligned)
+            far = exactly(sensitivity) * budget._relation_factor(aligned)
             total += sum(change) / far if budget.pure else sum(one * one for one in change) / far**2
         return total
 
-    def of(self, make, data, neighbour):
+    def of(self, make, data, neighbor):
         make().fit(*data)
         self.place = 0
-        make().fit(*neighbour)
+        make().fit(*neighbor)
         assert self.place == len(self.calls)
         return self.moved
 
@@ -287,7 +287,7 @@ def test_no_record_makes_a_warning_in_a_descent(loss, size):
 
 
 def test_noise_on_a_coarser_lattice_is_refused():
-    """Before the last step two neighbours get the same noise, and must not be rounded farther apart by it."""
+    """Before the last step two neighbors get the same noise, and must not be rounded farther apart by it."""
     with pytest.raises(dp.InvalidArgument, match="epsilon"):
         course.TheoremSGD(epsilon=1e-11, steps=100, clip=1.0)
     assert course.TheoremSGD(epsilon=1e-6, steps=100, clip=1.0).guarantee == dp.PureDP(1e-6)

@@ -166,7 +166,7 @@ def test_what_is_out_of_bounds_counts_as_the_bound(estimator):
 
 
 class Replay:
-    """A first fit is recorded; a second, on a neighbour, is given the first one's answers, and must ask alike."""
+    """A first fit is recorded; a second, on a neighbor, is given the first one's answers, and must ask alike."""
 
     def __init__(self, monkeypatch):
         self.recorded, self.again, self.worst = [], None, 0.0

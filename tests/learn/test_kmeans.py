@@ -19,7 +19,7 @@ from dither.accounting import best_of
 from dither.budget_hooks import charging_to
 from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.learn.budget import GaussianBudget
-from dither.learn.kmeans import KMeans, _normal_centres, private_centers, squared_distances
+from dither.learn.kmeans import KMeans, _normal_centers, private_centers, squared_distances
 from dither.learn.linear import LinearRegression
 from dither.randomness import SeededSource
 from learn.conformance import failed
@@ -28,8 +28,8 @@ from learn.keeper import charged
 pytestmark = pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")  # fitted again and again
 
 RNG = np.random.default_rng(3)
-CENTRES = np.array([[2.0, 2.0, 5.0], [8.0, 3.0, 5.0], [5.0, 9.0, 5.0]])
-ROWS = CENTRES[RNG.integers(0, 3, 3000)] + RNG.normal(0, 0.5, (3000, 3))
+CENTERS = np.array([[2.0, 2.0, 5.0], [8.0, 3.0, 5.0], [5.0, 9.0, 5.0]])
+ROWS = CENTERS[RNG.integers(0, 3, 3000)] + RNG.normal(0, 0.5, (3000, 3))
 IRIS = [(4, 8), (2, 5), (0, 8), (0, 3)]
 
 
@@ -53,8 +53,8 @@ def test_scikit_learn_accepts_it():
 @pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
 def test_groups_are_found(delta, neighbors):
     result = model(epsilon=5, delta=delta, neighbors=neighbors).fit(ROWS)
-    assert cdist(result.cluster_centers_, CENTRES).min(axis=0).max() < 3  # some 0.1
-    assert len({*result.predict(CENTRES)}) == 3
+    assert cdist(result.cluster_centers_, CENTERS).min(axis=0).max() < 3  # some 0.1
+    assert len({*result.predict(CENTERS)}) == 3
     assert np.array_equal(result.predict(ROWS), cdist(ROWS, result.cluster_centers_).argmin(axis=1))
     assert result.score(ROWS) * 25 == pytest.approx(-spread(ROWS, result.cluster_centers_))
     assert result.transform(ROWS) * 5 == pytest.approx(cdist(ROWS, result.cluster_centers_))
@@ -64,7 +64,7 @@ def test_groups_are_found(delta, neighbors):
     ("load", "clusters", "bounds", "epsilon", "most"),
     [(load_iris, 3, IRIS, 3, 0.7), (load_iris, 3, IRIS, 1, 0.85), (load_digits, 10, [(0, 16)] * 64, 1, 0.85)],
 )
-def test_public_data_have_less_spread_than_around_one_centre(load, clusters, bounds, epsilon, most):
+def test_public_data_have_less_spread_than_around_one_center(load, clusters, bounds, epsilon, most):
     """In units of that of one center, mean over ten fits: some 0.2, 0.3 and 0.7; not private 0.18, 0.18 and 0.54."""
     X = load().data
     lower, upper = np.array(bounds, dtype=float).T
@@ -83,7 +83,7 @@ def test_where_there_are_no_groups_none_are_gained():
     assert spread(cube, result.cluster_centers_) > 0.5 * spread(cube, cube.mean(axis=0)[np.newaxis])
 
 
-def test_with_noise_only_it_is_one_centre():
+def test_with_noise_only_it_is_one_center():
     """Nine times in ten; of forty, fewer than half do not happen."""
     result = [created for created in (model(epsilon=0.01).fit(ROWS[:50]) for _ in range(40)) if created.n_iter_ == 0]
     assert len(result) >= 20
@@ -115,7 +115,7 @@ def test_a_ledger_is_charged_once():
     assert charged(lambda: model().fit(ROWS)) == [(dp.ApproxDP(1, 1e-5), True)]
 
 
-def test_a_ledger_gives_the_same_centres_again(tmp_path):
+def test_a_ledger_gives_the_same_centers_again(tmp_path):
     with dp.ledger.open(tmp_path / "a.ledger") as ledger:
         ledger.create("people", limit=dp.ApproxDP(1.5, 1e-4))
         fits = []
@@ -125,7 +125,7 @@ def test_a_ledger_gives_the_same_centres_again(tmp_path):
     assert np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
 
 
-def test_a_seed_gives_the_same_centres_again():
+def test_a_seed_gives_the_same_centers_again():
     one, other = (model(source=SeededSource(5)).fit(ROWS) for _ in range(2))
     assert np.array_equal(one.cluster_centers_, other.cluster_centers_)
     assert not one.private_
@@ -198,7 +198,7 @@ def test_it_is_a_step_of_a_pipeline():
 
 def test_the_twin_is_that_of_scikit_learn():
     twin = model().non_private().fit(ROWS)
-    assert twin.score(ROWS) * 25 == pytest.approx(-spread(ROWS, CENTRES), rel=0.05)
+    assert twin.score(ROWS) * 25 == pytest.approx(-spread(ROWS, CENTERS), rel=0.05)
 
 
 def test_distances_are_those_of_scipy_and_of_each_row_by_itself():
@@ -211,6 +211,6 @@ def test_distances_are_those_of_scipy_and_of_each_row_by_itself():
 
 def test_the_start_is_that_of_the_normal_law():
     """The best two and three points for a standard normal number: Max 1960, table I."""
-    assert _normal_centres(np.ones(1), 2).ravel() == pytest.approx([-0.7979, 0.7979], abs=0.01)
-    assert _normal_centres(np.ones(1), 3).ravel() == pytest.approx([-1.224, 0.0, 1.224], abs=0.02)
-    assert not _normal_centres(np.zeros(2), 5).any()
+    assert _normal_centers(np.ones(1), 2).ravel() == pytest.approx([-0.7979, 0.7979], abs=0.01)
+    assert _normal_centers(np.ones(1), 3).ravel() == pytest.approx([-1.224, 0.0, 1.224], abs=0.02)
+    assert not _normal_centers(np.zeros(2), 5).any()

@@ -1,4 +1,4 @@
-"""Standardising: close to scikit-learn's, never a division by nearly nothing."""
+"""Standardizing: close to scikit-learn's, never a division by nearly nothing."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def keyed_hash(key: bytes) -> bytes:
     return hashlib.blake2b(key, digest_size=16, key=population_key).digest()
 
 
-# where text was normalised, cut, padded, or shortened first, some of these were the same person
+# where text was normalized, cut, padded, or shortened first, some of these were the same person
 HOSTILE = ["\u00e9", "e\u0301", "\u212b", "\u00c5", "A\u030a", "\ufb01", "fi", "\u1e9b\u0323", "\uac00", "\u1100\u1161"]
 HOSTILE += ["a", "a\0", "a\0\0", "\0", "\0\0", "", " ", "a ", " a", "A", "a\u200d", "a\ufeff", "\ufeffa", "\U0001f9ea"]
 HOSTILE += ["x" * n for n in (15, 16, 17, 63, 64, 65, 66, 128, 129, 5000, 5001)]
@@ -116,7 +116,7 @@ def test_the_same_key_in_another_population_is_hashed_otherwise() -> None:
 
 
 def test_an_account_is_nobody_elses_on_an_engine(tmp_path: Path) -> None:
-    """People whose keys are equal to hers after normalisation, or but for an ending, are counted when she is not."""
+    """People whose keys are equal to hers after normalization, or but for an ending, are counted when she is not."""
     others = ["e\u0301", "\u00e9\0", "\u00e9 ", *(f"\u00e9{i}" for i in range(300))]
     frame = pd.DataFrame(
         {"id": pd.Series(["\u00e9", *others], dtype="string"), "ward": [1, *[0] * len(others)], "all": 1}

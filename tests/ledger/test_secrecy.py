@@ -45,7 +45,7 @@ def session(ledger: Ledger, people: list[Any]) -> list[Any]:
     return seen
 
 
-def test_neighbours_cannot_be_told_apart(place: str, secret: bytes, tmp_path: Path) -> None:
+def test_neighbors_cannot_be_told_apart(place: str, secret: bytes, tmp_path: Path) -> None:
     """One person removed, replaced, or everybody: field by field the same, apart from seals, hashes and times."""
     everybody = [f"person {i}" for i in range(6)]
     columns = [everybody, everybody[1:], everybody[:-1], [*everybody[:-1], "another"], [], [None] * 6, everybody * 3]

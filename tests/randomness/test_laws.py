@@ -89,7 +89,7 @@ def test_assumption_a_holds_here(library: Any, function: str) -> None:
         ),
         "cosh": np.concatenate([rng.uniform(0, 20, 2000), 2.0 ** rng.uniform(-40, 0, 300)]),
     }[function]
-    # arrays as long as a chunk reach the vectorised loops, which differ from the scalar ones
+    # arrays as long as a chunk reach the vectorized loops, which differ from the scalar ones
     values = np.resize(points, 1 << 14)
     results = (
         np.asarray(getattr(np, function)(values))

@@ -31,6 +31,8 @@ def shapes() -> dict[str, np.ndarray]:
         "rising": np.linspace(0, 100, SIZE),
         "one high": np.where(np.arange(SIZE) == SIZE // 2, 1000.0, 0.0),
         "one high in each block": np.where(np.arange(SIZE) % 500 == 7, 20.0, 0.0),
+        "a few far ahead": np.where(np.arange(SIZE) % 1000 == 3, np.arange(SIZE) * 100.0, 0.0),
+        "cubes of exponentials": rng.exponential(1, SIZE) ** 3 * 50,
         "some never": np.where(np.arange(SIZE) % 3 == 0, 0.0, -np.inf),
         "two above -inf": np.where(np.arange(SIZE) % 2500 == 3, 0.0, -np.inf),
         "huge": rng.uniform(-1e307, 1e307, SIZE),
@@ -57,6 +59,7 @@ def test_the_filter_changes_no_outcome(
     seeds = range(10)
     filtered = [noisy_top_k(scores, wanted, SeededSource(seed), Fraction(1, 2), law=law) for seed in seeds]
     monkeypatch.setattr(race, "_within_reach", lambda words, *_: np.arange(words.size))
+    monkeypatch.setattr(race, "_possible", lambda words, *_: np.ones(words.size, dtype=bool))
     assert filtered == [noisy_top_k(scores, wanted, SeededSource(seed), Fraction(1, 2), law=law) for seed in seeds]
 
 
@@ -168,3 +171,49 @@ def _words_used(scores: np.ndarray) -> int:
     source = Counting(3)
     exponential_race(scores, source)
     return source.used
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=label)
+def test_low_scores_of_a_block_are_screened_before_their_keys_are_computed(
+    law: Gumbel | Exponential, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = np.where(np.arange(200_000) % 200 == 7, 1000.0, 0.0)
+    evaluated: list[int] = []
+    keys = race._keys
+    monkeypatch.setattr(race, "_keys", lambda words, *given: (evaluated.append(words.size), keys(words, *given))[1])
+    noisy_top_k(scores, 10, SYSTEM, Fraction(1, 2), law=law)
+    assert sum(evaluated) < 3000
+
+
+def test_the_screen_keeps_high_scores_and_unusual_words() -> None:
+    usual, unusual = 1 << 62, int(math.exp(-14.0) * 2.0**63)
+    words = np.array([usual, usual, unusual], dtype=np.uint64)
+    assert race._possible(words, np.array([-20.0, -13.0, -20.0]), 0.0, Gumbel()).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=label)
+@pytest.mark.parametrize("word", [1 << 24, (1 << 30) + 12345, (1 << 44) - 1, 1 << 44, 1 << 62])
+@pytest.mark.parametrize("fixed", [0.0, 63.0, 65.0, 1e5 / 3, 1e17, -63.0])
+def test_the_bounds_of_a_key_hold_for_every_number_the_word_begins(
+    law: Gumbel | Exponential, word: int, fixed: float
+) -> None:
+    [upper], [lower] = race._keys(np.array([word], dtype=np.uint64), np.array([fixed]), law)
+    with mp.workprec(200):
+        for value in (word, word + 1):
+            u = mp.mpf(value) / 2**63
+            z = -mp.log(-mp.log1p(-u)) if isinstance(law, Gumbel) else -mp.log(u)
+            assert lower - race.SLACK <= fixed + z <= upper + race.SLACK
+    assert upper - lower <= 2.0**-18 + abs(fixed) * 2.0**-46
+
+
+def test_scores_far_ahead_are_ordered_without_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_ranked", lambda *_: pytest.fail("the floats say in which order they are"))
+    scores = np.zeros(5000)
+    scores[[7, 4000, 300]] = 1e12, 3e6, 900.0
+    assert noisy_top_k(scores, 3, SeededSource(3)) == [7, 4000, 300]
+
+
+def test_scores_that_overflow_are_ordered_exactly() -> None:
+    scores = np.zeros(5000)
+    scores[[7, 4000]] = 1.5e308, 1.7e308
+    assert noisy_top_k(scores, 3, SeededSource(3), Fraction(4))[:2] == [4000, 7]

@@ -41,7 +41,7 @@ def aim(target: Any, n: int, epsilon: float, relation: Any) -> tuple[float, floa
             seen.append((wanted.numerator / wanted.unit, float(wanted.rate), grid.high <= 0))
             return 0
 
-        patch.setattr(order, "select_place", spy)
+        patch.setattr(order, "select_position", spy)
         target(np.zeros(n, dtype=np.int64), bounds=(0, TOP), epsilon=epsilon, neighbors=relation)
     return seen[0]
 
@@ -165,7 +165,7 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
                 calls.append(normal({grid.low + t: math.exp(factor * s) for t, s in scores.items()}))
                 return first or 0
 
-            patch.setattr(order, "select_place", spy)
+            patch.setattr(order, "select_position", spy)
             x = np.array(data, dtype=np.int64)
             stats.quantiles(x, [0.25, 0.75], bounds=(0, top), epsilon=epsilon, neighbors=relation)
         assert len(calls) == 2

@@ -106,7 +106,7 @@ def _vectors(plan: Plan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
 
 
 def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
-    """What neighbours could tell at most, from what reached the mechanisms: an epsilon, and sum (shift / sigma)^2."""
+    """What neighbors could tell at most, from what reached the mechanisms: an epsilon, and sum (shift / sigma)^2."""
     pure, normal = 0.0, 0.0
     # totals are numbers; where there are no groups, nothing else is released
     for (mechanism, here), (_, there) in zip(_totals(one), _totals(other), strict=True):

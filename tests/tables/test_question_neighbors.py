@@ -1,4 +1,4 @@
-"""Neighbours: all rows of one person removed. Whatever reaches a mechanism moves by no more than is paid for."""
+"""Neighbors: all rows of one person removed. Whatever reaches a mechanism moves by no more than is paid for."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def tell(data, asked, by, where, most, how, unit, secret, place):
         made = plan.make(
             query, card(unit), epsilon=1, delta=1e-6, max_groups=most[0], max_rows=most[1], noise=how["noise"]
         )
-    # neighbours choose alike, so that what they choose next is about the same
+    # neighbors choose alike, so that what they choose next is about the same
     whole = bounded(made, table(data), secret, place)
     whose = [row[unit] if unit else i for i, row in enumerate(data)]
     known = sorted({who for who in whose if who is not None}, key=str)
@@ -148,14 +148,14 @@ def tell(data, asked, by, where, most, how, unit, secret, place):
 
 @settings(max_examples=12)
 @given(**QUESTIONS)
-def test_neighbours_can_tell_no_more_than_is_charged(**asked):
+def test_neighbors_can_tell_no_more_than_is_charged(**asked):
     tell(**asked)
 
 
 @pytest.mark.slow
 @settings(max_examples=250)
 @given(**QUESTIONS)
-def test_neighbours_can_tell_no_more_than_is_charged_however_long_one_looks(**asked):
+def test_neighbors_can_tell_no_more_than_is_charged_however_long_one_looks(**asked):
     tell(**asked)
 
 

@@ -27,7 +27,7 @@ from dither.accounting.calibration import Calibration, calibrate, epsilon_for_er
 from dither.accounting.composition import privacy_curve
 from dither.accounting.events import Event, Parallel, PostProcessed, Sequential
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_ratio
-from dither.accounting.noises import (
+from dither.accounting.noise_events import (
     Approximate,
     BoundedRange,
     Concentrated,
@@ -92,4 +92,4 @@ __all__ = [
     "zcdp",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -54,16 +54,16 @@ class Accountant:
         >>> [accountant.name for accountant in ACCOUNTANTS if accountant.supports(Approximate(1, 1e-6))]
         ['basic', 'advanced', 'pld']
         """
-        return check(event).fold(self.knows, lambda parts: all(fine for fine, _ in parts), all)
+        return check(event).fold(self.knows, lambda parts: all(known for known, _ in parts), all)
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> Guarantee:
         """What the tree promises at this delta."""
         raise AssertionError("each accountant adds up in its own way")
 
     def _checked(self, event: Event) -> Event:
-        def leaf(one: Event) -> None:
-            if not self.knows(one):
-                raise unknown(one, self.needs)
+        def leaf(item: Event) -> None:
+            if not self.knows(item):
+                raise unknown(item, self.needs)
 
         check(event).fold(leaf, _nothing, _nothing)
         return event
@@ -95,21 +95,24 @@ class Basic(Accountant):
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
         """epsilon-DP, if every event is; otherwise (epsilon, delta)-DP."""
-        losses = self._losses(event, delta, Fraction(1))
-        total = losses[0].fold(losses[1], _sum, max)
-        return PureDP(total) if losses[2] is None else ApproxDP(total, losses[2])
+        tree, leaf_epsilon, exact_delta = self._leaf_epsilons(event, delta, Fraction(1))
+        epsilon = tree.fold(leaf_epsilon, _sum, max)
+        return PureDP(epsilon) if exact_delta is None else ApproxDP(epsilon, exact_delta)
 
-    def _losses(
-        self, event: Event, delta: float | Fraction | None, part: Fraction
+    def _leaf_epsilons(
+        self, event: Event, delta: float | Fraction | None, fraction: Fraction
     ) -> tuple[Event, Callable[[Event], Fraction], Fraction | None]:
-        """The tree, the epsilon of each leaf, and delta: ``part`` of what the leaves' own leave is shared out."""
+        """The tree, the epsilon of each leaf, and delta.
+
+        Of what the leaves' own deltas leave of it, ``fraction`` is shared among the leaves that need a delta.
+        """
         tree = self._checked(event)
         own_delta = tree.fold(lambda leaf: leaf.own_delta, _sum, max)
-        needy = tree.fold(lambda leaf: Fraction(leaf.pure_epsilon is None and leaf.own_delta == 0), _sum, max)
-        if needy == own_delta == 0:
-            return tree, _pure_loss, None
-        total = own_delta if delta is None and needy == 0 else _delta(delta)
-        if total < own_delta or (needy and total == own_delta):
+        needing = tree.fold(lambda leaf: Fraction(_needs_delta(leaf)), _sum, max)
+        if needing == own_delta == 0:
+            return tree, _pure_epsilon, None
+        total = own_delta if delta is None and needing == 0 else _delta(delta)
+        if total < own_delta or (needing and total == own_delta):
             raise NotPrivate(
                 message(
                     "delta",
@@ -118,12 +121,12 @@ class Basic(Accountant):
                     "pass a larger delta, or give each event a smaller one",
                 )
             )
-        share = part * (total - own_delta) / needy if needy else Fraction(0)
+        share = fraction * (total - own_delta) / needing if needing else Fraction(0)
 
-        def leaf(one: Event) -> Fraction:
-            epsilon = one.pure_epsilon if one.pure_epsilon is not None else one.epsilon_at(one.own_delta or share)
+        def leaf(item: Event) -> Fraction:
+            epsilon = item.pure_epsilon if item.pure_epsilon is not None else item.epsilon_at(item.own_delta or share)
             if epsilon is None:
-                raise unknown(one, self.needs)
+                raise unknown(item, self.needs)
             return epsilon
 
         return tree, leaf, total
@@ -147,12 +150,12 @@ class Advanced(Basic):
         """(epsilon, delta)-DP; never above basic."""
         plain = super().guarantee(event, delta)
         whole = _delta(delta)
-        tree, leaf, total = self._losses(event, delta, Fraction(1, 2))
-        own_delta = tree.fold(lambda one: one.own_delta, _sum, max)
-        needy = total is not None and tree.fold(lambda one: one.pure_epsilon is None and one.own_delta == 0, _any, any)
-        rest = (whole - own_delta) / (2 if needy else 1)
-        first = tree.fold(lambda one: _drift(leaf(one)), _sum, max)
-        second = tree.fold(lambda one: leaf(one) ** 2, _sum, max)
+        tree, leaf, total = self._leaf_epsilons(event, delta, Fraction(1, 2))
+        own_delta = tree.fold(lambda item: item.own_delta, _sum, max)
+        needs_delta = total is not None and tree.fold(_needs_delta, _any, any)
+        rest = (whole - own_delta) / (2 if needs_delta else 1)
+        first = tree.fold(lambda item: _drift(leaf(item)), _sum, max)
+        second = tree.fold(lambda item: leaf(item) ** 2, _sum, max)
         epsilon = plain.exact[0]
         if rest > 0:
             one = 1 << _BITS
@@ -209,10 +212,10 @@ class Renyi(Accountant):
         return ApproxDP(in_floats(event, lambda: self._epsilon(event, exact)), exact)
 
     def _epsilon(self, event: Event, exact: Fraction) -> Fraction:
-        def leaf(one: Event) -> Floats:
-            result = one.renyi(_ORDERS)
+        def leaf(item: Event) -> Floats:
+            result = item.renyi(_ORDERS)
             if result is None:
-                raise unknown(one, self.needs)
+                raise unknown(item, self.needs)
             return result
 
         def add(parts: list[tuple[Floats, int]]) -> Floats:
@@ -289,7 +292,7 @@ def best_of(
     if delta is None:
         result = basic.guarantee(tree)
         return Best(result, basic.name, ((basic.name, result),))
-    wanted = _delta(delta)
+    exact_delta = _delta(delta)
     for accountant in accountants:
         try:
             answer = accountant.guarantee(tree, delta)
@@ -297,7 +300,7 @@ def best_of(
             answers.append((accountant.name, str(refusal)))
             continue
         answers.append((accountant.name, answer))
-        epsilon = answer.epsilon_at(wanted)
+        epsilon = answer.epsilon_at(exact_delta)
         if best is None or epsilon < best[0]:
             best = epsilon, accountant.name, answer
     if best is None:
@@ -309,15 +312,16 @@ def best_of(
                 "describe it by Approximate(epsilon, delta), or pass a larger delta",
             )
         )
-    shown = best[2] if isinstance(best[2], PureDP) and best[0] == best[2].exact[0] else ApproxDP(best[0], wanted)
-    return Best(shown, best[1], tuple(answers))
+    pure = isinstance(best[2], PureDP) and best[0] == best[2].exact[0]
+    guarantee = best[2] if pure else ApproxDP(best[0], exact_delta)
+    return Best(guarantee, best[1], tuple(answers))
 
 
 def _orders() -> Floats:
     """From just above 1 to a million, each 2 % above the one before, and whole ones for samples."""
-    grown = 1 + np.exp(np.linspace(math.log(1e-4), math.log(1e6), 1160))
+    orders = 1 + np.exp(np.linspace(math.log(1e-4), math.log(1e6), 1160))
     whole = np.concatenate([np.arange(2.0, 65.0), np.floor(64 * 1.03 ** np.arange(1, 71))])
-    return np.unique(np.concatenate([grown, whole[whole <= 512]]))
+    return np.unique(np.concatenate([orders, whole[whole <= 512]]))
 
 
 _ORDERS = _orders()
@@ -334,7 +338,12 @@ def _nothing(_: object) -> None:
     return None
 
 
-def _pure_loss(leaf: Event) -> Fraction:
+def _needs_delta(leaf: Event) -> bool:
+    """Whether a leaf has a finite epsilon only at a delta that it must be given."""
+    return leaf.pure_epsilon is None and leaf.own_delta == 0
+
+
+def _pure_epsilon(leaf: Event) -> Fraction:
     return leaf.pure_epsilon or Fraction(0)
 
 
@@ -343,7 +352,7 @@ def _drift(epsilon: Fraction) -> Fraction:
 
 
 def _any(parts: list[tuple[bool, int]]) -> bool:
-    return any(fine for fine, _ in parts)
+    return any(known for known, _ in parts)
 
 
 def _sum(parts: list[tuple[Fraction, int]]) -> Fraction:

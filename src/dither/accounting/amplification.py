@@ -36,15 +36,15 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
     >>> amplify(ApproxDP(1, 1e-6), 0.01)
     ApproxDP(0.0170368632362, 1e-08)
     """
-    exact_rate, one = arguments.rate(rate), _guarantee(guarantee)
-    if isinstance(one, ZCDP):
+    exact_rate, checked = arguments.rate(rate), _guarantee(guarantee)
+    if isinstance(checked, ZCDP):
         raise WrongType(
             message(
                 "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
             )
         )
-    epsilon = amplified(one.exact[0], exact_rate)
-    return PureDP(epsilon) if isinstance(one, PureDP) else ApproxDP(epsilon, exact_rate * one.exact[1])
+    epsilon = amplified(checked.exact[0], exact_rate)
+    return PureDP(epsilon) if isinstance(checked, PureDP) else ApproxDP(epsilon, exact_rate * checked.exact[1])
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""Our workloads for Google's accountants: :func:`to_dp_event`. Needs ``pip install dp-accounting``."""
+"""Workloads for Google's accountants: :func:`to_dp_event`. Needs ``pip install dp-accounting``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from dither.accounting.events import Event, PostProcessed, Sequential, check, unknown
-from dither.accounting.noises import Concentrated, GaussianNoise, LaplaceNoise, Pure, ResponseReport
+from dither.accounting.noise_events import Concentrated, GaussianNoise, LaplaceNoise, Pure, ResponseReport
 from dither.accounting.sampling import PoissonSampled
 from dither.exact import down, up
 

@@ -65,12 +65,12 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
     def scaled(factor: Fraction) -> tuple[Event, ...]:
         return tuple(part.scaled(factor) for part in lighter)
 
-    judge = _judge(total)
+    evaluate = _evaluator(total)
     factor = _exact_factor(lighter, total)
     if factor is None:
-        factor = _least_factor(lambda t: judge(Sequential(*scaled(t)))[0])
+        factor = _least_factor(lambda t: evaluate(Sequential(*scaled(t)))[0])
     result = scaled(factor)
-    _, guarantee, accountant = judge(Sequential(*result))
+    _, guarantee, accountant = evaluate(Sequential(*result))
     return Calibration(result, guarantee, accountant, factor)
 
 
@@ -117,11 +117,11 @@ def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
     return tuple(type(whole)(*(share * number for number in whole.exact)) for share in shares)
 
 
-def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
+def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
     """How far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
     whole = _guarantee(total)
-    wanted = whole.exact[0]
-    if wanted == 0:
+    target = whole.exact[0]
+    if target == 0:
         raise InvalidArgument(message("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example"))
 
     def judge(event: Event) -> tuple[float, Guarantee, str]:
@@ -144,8 +144,8 @@ def _judge(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
                 )
             epsilon = promised.exact[0]
         # below and above the total must not be confused, so that is decided exactly
-        excess = math.log(epsilon / wanted) if epsilon else -700.0
-        return max(excess, 1e-300) if epsilon > wanted else min(excess, -1e-300), promised, name
+        excess = math.log(epsilon / target) if epsilon else -700.0
+        return max(excess, 1e-300) if epsilon > target else min(excess, -1e-300), promised, name
 
     return judge
 
@@ -186,8 +186,8 @@ def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
     while low > -_WIDEST and of(low) <= 0:
         low, high = 2 * low, low
     # shifted, so that the tolerance is one of the factor
-    place = crossing(lambda x: of(low + x), 0.0, high - low, _TOLERANCE / (4 * (high - low)))
-    return Fraction(2.0 ** (low + place))
+    root = crossing(lambda x: of(low + x), 0.0, high - low, _TOLERANCE / (4 * (high - low)))
+    return Fraction(2.0 ** (low + root))
 
 
 def _parts(events: Event | Sequence[Event]) -> list[Event]:

@@ -12,7 +12,7 @@ from dither import arguments
 from dither.accounting.distribution import Losses, compose
 from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, check, unknown
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from dither.accounting.noises import BoundedRange, GaussianNoise, LaplaceNoise, Pure
+from dither.accounting.noise_events import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
 from dither.errors import DitherError, NotPrivate, message
 from dither.exact import square_root, up
@@ -126,9 +126,9 @@ def _ratio(square: Fraction) -> Fraction:
 
 def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
     """For every way and either direction: the losses that are not normal, and the sum of 1/ratio^2 of the rest."""
-    for way in _ways(event):
+    for alternative in _alternatives(event):
         pairs = []
-        for leaf, count in way.items():
+        for leaf, count in alternative.items():
             pair = leaf.pairs
             if pair is None:
                 raise unknown(leaf, "a dominating pair")
@@ -143,7 +143,7 @@ def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
             yield [(pair[1], n) for pair, n in others], square
 
 
-def _ways(event: Event) -> list[Way]:
+def _alternatives(event: Event) -> list[Way]:
     """The releases that one person can be in, and how often in each; if the whole is one partition, one way for each
     of its groups.
 
@@ -152,18 +152,18 @@ def _ways(event: Event) -> list[Way]:
     for adaptive partitions too.
     """
     if isinstance(event, PostProcessed):
-        return _ways(event.event)
+        return _alternatives(event.event)
     if isinstance(event, Sequential) and [count for _, count in event.parts] == [1]:
-        return _ways(event.parts[0][0])
+        return _alternatives(event.parts[0][0])
     if isinstance(event, Parallel):
-        return [way for group in event.groups for way in _ways(group)]
+        return [alternative for group in event.groups for alternative in _alternatives(group)]
     return [event.fold(lambda leaf: {leaf: 1}, _sum, _slots)]
 
 
 def _sum(parts: list[tuple[Way, int]]) -> Way:
     total: Way = {}
-    for way, count in parts:
-        for release, times in way.items():
+    for alternative, count in parts:
+        for release, times in alternative.items():
             total[release] = total.get(release, 0) + times * count
     return total
 
@@ -187,7 +187,7 @@ def _slots(groups: list[Way]) -> Way:
 
 
 def _strength(release: Event) -> float:
-    """The largest probability with which a person can be told from nobody: delta at epsilon 0."""
+    """The delta at epsilon 0: the total variation distance between the releases with and without a person."""
     pairs = release.pairs
     if pairs is None:
         raise unknown(release, "a dominating pair")
@@ -197,11 +197,11 @@ def _strength(release: Event) -> float:
 
 def _worst(releases: list[Event]) -> Event:
     """One release, or several in parallel: of one kind only the one with the most loss."""
-    kept: dict[object, Event] = {}
+    unique: dict[object, Event] = {}
     for release in releases:
-        for one in release.groups if isinstance(release, Parallel) else (release,):
-            kind = type(one) if isinstance(one, _ORDERED) else one
-            other = kept.get(kind)
-            if other is None or (one.zcdp or 0) > (other.zcdp or 0):
-                kept[kind] = one
-    return Parallel(*kept.values()) if len(kept) > 1 else next(iter(kept.values()))
+        for group in release.groups if isinstance(release, Parallel) else (release,):
+            kind = type(group) if isinstance(group, _ORDERED) else group
+            other = unique.get(kind)
+            if other is None or (group.zcdp or 0) > (other.zcdp or 0):
+                unique[kind] = group
+    return Parallel(*unique.values()) if len(unique) > 1 else next(iter(unique.values()))

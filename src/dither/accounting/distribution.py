@@ -47,10 +47,10 @@ from dither.exact.search import bisect_floats, crossing
 
 _SHARE = 2e-4
 _BEYOND = 2.0**-20
-_MOST_CELLS = 1 << 17
+_MAX_CELLS = 1 << 17
 _STEEPEST = 2.0
-_MOST_MEMORY = 1 << 25
-_MOST_WINDOW = 1 << 22
+_MAX_MEMORY = 1 << 25
+_MAX_WINDOW = 1 << 22
 _LARGEST_LOSS = 2e6  # twice what any guarantee may say
 _FAR = 35.0  # exp(-35) of the mass lies outside the window, on either side
 
@@ -89,12 +89,12 @@ class Composed:
         left = (delta * (1 - 2.0**-40) - self.infinite) * (1 - 2.0**-40)
         if left <= 0:
             return math.inf
-        wanted, high = math.log(left), 1.0
-        if self.ceiling > _LARGEST_LOSS and self.log_delta(_LARGEST_LOSS) > wanted:
+        log_target, high = math.log(left), 1.0
+        if self.ceiling > _LARGEST_LOSS and self.log_delta(_LARGEST_LOSS) > log_target:
             return math.inf
-        while self.log_delta(high) > wanted:
+        while self.log_delta(high) > log_target:
             high *= 2
-        return crossing(lambda epsilon: self.log_delta(epsilon) - wanted, 0.0, min(high, self.ceiling), 1e-9)
+        return crossing(lambda epsilon: self.log_delta(epsilon) - log_target, 0.0, min(high, self.ceiling), 1e-9)
 
 
 def compose(losses: Losses, deviation: float, *, delta: float | None = None, epsilon: float = 0.0) -> Composed:
@@ -148,21 +148,21 @@ def _transformed(
         s = sign * sketch.window(tilt, sign)
         logs = 0.0
         for start, mass, count in zip(first, masses, times, strict=True):
-            some = np.flatnonzero(mass)
-            exponents = s * h * (start + some) + np.log(mass[some])
+            occupied = np.flatnonzero(mass)
+            exponents = s * h * (start + occupied) + np.log(mass[occupied])
             excess = float(exponents.max())
             logs += count * (excess + math.log(float(np.exp(exponents - excess).sum())))
         ends.append((logs + _FAR) / s)
-    least = sum(start * count for start, count in zip(first, times, strict=True))
-    most = least + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))
-    left = max(math.floor(ends[0] / h) - 1, least)
+    lowest = sum(start * count for start, count in zip(first, times, strict=True))
+    most = lowest + sum((mass.size - 1) * count for mass, count in zip(masses, times, strict=True))
+    left = max(math.floor(ends[0] / h) - 1, lowest)
     right = min(math.ceil(ends[1] / h) + 1, most)
     size = _fast(max(right - left + 1, 16))
-    if size > _MOST_WINDOW:
+    if size > _MAX_WINDOW:
         raise NotPrivate(
             message(
                 "event",
-                f"a workload whose loss fits {_MOST_WINDOW} cells of a lattice",
+                f"a workload whose loss fits {_MAX_WINDOW} cells of a lattice",
                 "more",
                 "compose fewer releases, or use another accountant",
             )
@@ -172,7 +172,7 @@ def _transformed(
         if mass.size > size:  # modulo the period
             mass = np.concatenate([mass, np.zeros(-mass.size % size)]).reshape(-1, size).sum(axis=0)
         spectrum *= _power(np.fft.rfft(mass, size), count)
-    weights = np.roll(np.fft.irfft(spectrum, size), (least - left) % size)
+    weights = np.roll(np.fft.irfft(spectrum, size), (lowest - left) % size)
     total = sum(times)
     item = (total * (8 * math.log2(size) + 4) + 8 * math.log2(size)) * UNIT
     farthest = max(abs(start) + mass.size for start, mass in zip(first, masses, strict=True)) * h
@@ -227,8 +227,8 @@ class _Sketch:
                 return mean - math.log1p(1 / t) >= epsilon
             return t * mean - log_moment + math.log1p(t) >= -math.log(delta)
 
-        least = bisect_floats(rising, 0.0, self._most, geometric=True, tolerance=1e-3, negligible=1e-6, steps=50).holds
-        return least if least > 1e-6 else 0.0
+        lowest = bisect_floats(rising, 0.0, self._most, geometric=True, tolerance=1e-3, negligible=1e-6, steps=50).holds
+        return lowest if lowest > 1e-6 else 0.0
 
     def window(self, tilt: float, sign: int) -> float:
         """The s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""
@@ -257,7 +257,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
     common = _common_unit(losses)
     if common is not None and common >= h / 8:
         h = common
-    return float(max(h, widest / min(_MOST_CELLS, _MOST_MEMORY // len(losses))))
+    return float(max(h, widest / min(_MAX_CELLS, _MAX_MEMORY // len(losses))))
 
 
 def _common_unit(losses: Losses) -> float | None:

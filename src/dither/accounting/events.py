@@ -1,8 +1,9 @@
 """Events: frozen descriptions of releases that accountants read. They know nothing of mechanisms, nor of accountants.
 
-A leaf (:mod:`dither.accounting.noises`) says what is known of it: its pure epsilon, its rho, its Renyi divergence, its
-epsilon at a delta, its dominating pair. What is not known is None, and an accountant that needs it refuses. Leaves
-make trees: ``a + b`` and ``3 * a`` for releases about the same people, :class:`Parallel` for disjoint groups.
+A leaf (:mod:`dither.accounting.noise_events`) says what is known of it: its pure epsilon, its rho, its Renyi
+divergence, its epsilon at a delta, its dominating pair. What is not known is None, and an accountant that needs it
+refuses. Leaves make trees: ``a + b`` and ``3 * a`` for releases about the same people, :class:`Parallel` for disjoint
+groups.
 
 >>> from dither.accounting import Pure
 >>> mean, variance, median = Pure(0.3), Pure(0.2), Pure(0.4)
@@ -72,7 +73,7 @@ class Event:
 
     @property
     def own_delta(self) -> Fraction:
-        """A delta that cannot be bought off by any epsilon."""
+        """The delta that remains at every epsilon."""
         return Fraction(0)
 
     @property

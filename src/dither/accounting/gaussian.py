@@ -75,8 +75,8 @@ def gaussian_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> round(float(gaussian_ratio(Fraction(1), Fraction(1, 10**6))), 4)
     4.2247
     """
-    fast, wanted = float(epsilon), _possible(delta)
-    start = smallest_float(lambda r: _delta_floats(fast, r) <= wanted, 1e-12, 1e18)
+    fast, exact_delta = float(epsilon), _possible(delta)
+    start = smallest_float(lambda r: _delta_floats(fast, r) <= exact_delta, 1e-12, 1e18)
     return certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
 
 
@@ -87,8 +87,8 @@ def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
     >>> round(float(gaussian_epsilon(Fraction(4), Fraction(1, 10**6))), 4)
     1.0607
     """
-    fast, wanted = float(r), _possible(delta)
-    if _delta_floats(0.0, fast) <= wanted:
+    fast, exact_delta = float(r), _possible(delta)
+    if _delta_floats(0.0, fast) <= exact_delta:
         return Fraction(0)
-    start = smallest_float(lambda epsilon: _delta_floats(epsilon, fast) <= wanted, 1e-18, 1e15)
+    start = smallest_float(lambda epsilon: _delta_floats(epsilon, fast) <= exact_delta, 1e-18, 1e15)
     return certified(start, lambda epsilon: Fraction(gaussian_delta(epsilon, r)) <= delta)

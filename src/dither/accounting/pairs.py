@@ -92,8 +92,8 @@ class LaplacePair(Pair):
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
         """See the class."""
-        inside = np.clip(at, self.low, self.high)
-        p, q = 1 - 0.5 * np.exp(0.5 * (inside - self.high)), 0.5 * np.exp(0.5 * (self.low - inside))
+        clipped = np.clip(at, self.low, self.high)
+        p, q = 1 - 0.5 * np.exp(0.5 * (clipped - self.high)), 0.5 * np.exp(0.5 * (self.low - clipped))
         below, above = at < self.low, at >= self.high
         return np.where(below, 1.0, np.where(above, 0.0, p)), np.where(below, 1.0, np.where(above, 0.0, q))
 
@@ -112,9 +112,9 @@ class RangePair(Pair):
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
         """See the class."""
-        inside = np.clip(at, self.low, self.high)
-        p = -np.expm1(0.5 * (inside - self.high)) / -math.expm1(-self.high) + 0.0
-        return np.where(at < self.low, 1.0, p), np.where(at < self.low, 1.0, np.exp(0.5 * (self.low - inside)) * p)
+        clipped = np.clip(at, self.low, self.high)
+        p = -np.expm1(0.5 * (clipped - self.high)) / -math.expm1(-self.high) + 0.0
+        return np.where(at < self.low, 1.0, p), np.where(at < self.low, 1.0, np.exp(0.5 * (self.low - clipped)) * p)
 
 
 class AtomsPair(Pair):
@@ -136,8 +136,8 @@ class AtomsPair(Pair):
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
         """See the class."""
-        place = np.searchsorted(self._places, at, side="right")
-        return self._p[place], self._q[place]
+        index = np.searchsorted(self._places, at, side="right")
+        return self._p[index], self._q[index]
 
 
 class GaussianPair(Pair):

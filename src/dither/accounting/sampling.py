@@ -11,13 +11,13 @@ import numpy as np
 from dither import arguments
 from dither.accounting.amplification import amplified, amplify
 from dither.accounting.events import ERROR, Event, check
-from dither.accounting.noises import GaussianNoise
+from dither.accounting.noise_events import GaussianNoise
 from dither.accounting.pairs import Floats, Pair, SampledPair
 from dither.errors import NotPrivate, message
 from dither.guarantees import Guarantee
 from dither.neighbors import AddRemove, Neighbors, relation
 
-_MOST_ORDER = 512
+_MAX_ORDER = 512
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -82,8 +82,8 @@ class PoissonSampled(Event):
         if self.rate == 1:
             return self.event.renyi(orders)
         result = np.full(orders.size, np.inf)
-        for place in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MOST_ORDER)):
-            result[place] = self._gaussian(float(self.event.ratio), int(orders[place]))
+        for index in np.flatnonzero((orders == np.floor(orders)) & (orders >= 2) & (orders <= _MAX_ORDER)):
+            result[index] = self._gaussian(float(self.event.ratio), int(orders[index]))
         return result
 
     def _gaussian(self, ratio: float, order: int) -> float:

@@ -27,7 +27,7 @@ if _typing.TYPE_CHECKING:
 
 __all__ = ["Result", "Results", "TheoremSGD", "find", "private_bound", "results", "theorem_10"]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())
 
 
 def __getattr__(name: str) -> _typing.Any:
@@ -37,7 +37,3 @@ def __getattr__(name: str) -> _typing.Any:
     from dither.course import private_descent
 
     return getattr(private_descent, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -1,10 +1,10 @@
-"""All results, and the ones that a student asks for."""
+"""Looking up the results of the documents by document, number or title."""
 
 from __future__ import annotations
 
 from dither.course import advances_learning, advances_noise, class_notes, ethics_lecture, selection_lecture, slides
 from dither.course.result import DOCUMENTS, Results
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 
 _DOCUMENTS = (class_notes, advances_noise, advances_learning, selection_lecture, slides, ethics_lecture)
 _ALL = Results(result for document in _DOCUMENTS for result in document.RESULTS)
@@ -33,6 +33,9 @@ def find(text: str) -> Results:
     >>> [result.number for result in find("heavy hitter")]
     ['Example 1.1', 'Example 1.5']
     """
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        raise WrongType(message("text", "a number as printed, or a word of a title", kind, "pass find('theorem 36')"))
     wanted = " ".join(text.lower().split())
     exact = Results(result for result in _ALL if result.number.lower() == wanted)
     if exact:

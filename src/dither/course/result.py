@@ -1,11 +1,11 @@
-"""What a named result of a lecture document is: where it stands, what it says, and what of dither runs it."""
+"""A named result of a lecture document: where it is printed, what it states, and what in dither implements it."""
 
 from __future__ import annotations
 
 import importlib
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -112,9 +112,22 @@ class Results(tuple[Result, ...]):
     2  Lemma 7   Parallel composition                  holds with conditions  dither.parallel
     2  Lemma 15  The least smooth bound                holds                  dither.sensitivity.smooth_median
     2  Lemma 28  Utility of the exponential mechanism  holds                  dither.Exponential
+    >>> print(dp.course.find("lemma")[:2])
+    2  Lemma 6  Sequential composition  holds                  dither.sequential
+    2  Lemma 7  Parallel composition    holds with conditions  dither.parallel
     """
 
     __slots__ = ()
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Results: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Result | Results:
+        """One result, or a slice of them, which prints like all of them."""
+        if isinstance(index, slice):
+            return Results(super().__getitem__(index))
+        return super().__getitem__(index)
 
     def __str__(self) -> str:
         lines = [(str(row.document), row.number, row.title, row.verdict, row.where) for row in self]

@@ -7,9 +7,9 @@ PureDP(1)
 """
 
 from dither.density.release import release
-from dither.density.released import Density
+from dither.density.result import Density
 from dither.homes import name_by_home as _name_by_home
 
 __all__ = ["Density", "release"]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -32,13 +32,14 @@ def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Intege
 
 
 def perturbed(noisy: Integers) -> Floats:
-    """Truncate at zero and renormalise (Wasserman and Zhou 2010); uniform if nothing is left.
+    """Truncate at zero and renormalize (Wasserman and Zhou 2010); uniform if nothing is left.
 
     >>> perturbed(np.array([3, -1, 1]))
     array([0.75, 0.  , 0.25])
     """
-    kept: Floats = np.maximum(noisy, 0).astype(np.float64)
-    return kept / kept.sum() if kept.sum() > 0 else np.full(kept.shape, 1 / kept.size)
+    nonnegative: Floats = np.maximum(noisy, 0).astype(np.float64)
+    total = nonnegative.sum()
+    return nonnegative / total if total > 0 else np.full(noisy.shape, 1 / noisy.size)
 
 
 def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> Fraction:
@@ -65,9 +66,9 @@ def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, s
     10
     """
     from_uniform = bernoulli(theta, points, source)
-    anywhere = uniform_integers(number, points, source).astype(np.int64)
+    uniform_cells = uniform_integers(number, points, source).astype(np.int64)
     from_data = cells[uniform_integers(cells.size, points, source).astype(np.int64)]
-    return np.bincount(np.where(from_uniform, anywhere, from_data), minlength=number)
+    return np.bincount(np.where(from_uniform, uniform_cells, from_data), minlength=number)
 
 
 def default_bins(records: int, epsilon: float) -> int:
@@ -104,7 +105,7 @@ def default_ks(records: int, epsilon: float) -> tuple[int, int]:
     """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and ``V = 4
     sqrt(k)`` up to 200.
 
-    More cells show finer detail but leave the release more ways to wander; measured on smooth, skewed and
+    More cells show finer detail but allow the release more deviation; measured on smooth, skewed and
     heaped data, this lies between what suits the first and the last.
 
     >>> default_ks(1000, 1.0), default_ks(100_000, 1.0)

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _GOOD_ENOUGH = 1.6
-_MOST_BLOCKS = 80
+_MAX_BLOCKS = 80
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,17 @@ def forward(problem: Problem, threshold: int, weights: Floats) -> Forward:
     if any(low > high for low, high in band):
         return Forward(threshold, band, [np.array([-np.inf])])
     padded = np.concatenate([np.full(problem.points + 1, -np.inf), weights])
-    before, logs, at = np.zeros(1), [], 0
+    before, logs, previous = np.zeros(1), [], 0
     for low, high in zip(lows, highs, strict=True):
         # entry (o, i): from Z = at + i to Z = low + o
-        moves = (low - at) + np.arange(high - low + 1)[:, None] - np.arange(before.size)[None, :]
+        moves = (low - previous) + np.arange(high - low + 1)[:, None] - np.arange(before.size)[None, :]
         terms = before[None, :] + padded[moves + problem.points + 1]
         top = terms.max(axis=1)
         safe = np.where(top > -np.inf, top, 0.0)
         with np.errstate(divide="ignore"):
             before = safe + np.log(np.exp(terms - safe[:, None]).sum(axis=1))
         logs.append(before)
-        at = low
+        previous = low
     return Forward(threshold, band, logs)
 
 
@@ -132,8 +132,8 @@ def rounding(problem: Problem, width: int, size: float) -> float:
     >>> rounding(Problem((1, 2), 2), 3, 10.0) < 1e-11
     True
     """
-    one = 2.0**-52 * (16 * size + 745 + width) + 2.0**-44 + 2.0**-46 * math.log(width + 1)
-    return (len(problem.cumulative) + 4) * one
+    step_error = 2.0**-52 * (16 * size + 745 + width) + 2.0**-44 + 2.0**-46 * math.log(width + 1)
+    return (len(problem.cumulative) + 4) * step_error
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,12 @@ def _log_geometric(start: int, end: int | None, rate: float) -> float:
 def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
     """Cut the thresholds into blocks until the bound on their weights is near the weights themselves."""
     n = problem.records
-    done: dict[int, Forward] = {}
+    computed: dict[int, Forward] = {}
 
     def at(threshold: int) -> Forward:
-        if threshold not in done:
-            done[threshold] = forward(problem, threshold, weights)
-        return done[threshold]
+        if threshold not in computed:
+            computed[threshold] = forward(problem, threshold, weights)
+        return computed[threshold]
 
     def total(threshold: int) -> float:
         return -math.inf if threshold < 0 else at(threshold).total
@@ -186,7 +186,7 @@ def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
             break
         threshold = 2 * threshold
     result = [make(start, end) for start, end in itertools.pairwise(ends)] + [make(ends[-1], None)]
-    while len(result) < _MOST_BLOCKS:
+    while len(result) < _MAX_BLOCKS:
         upper = _log_sum([block.upper for block in result])
         lower = _log_sum([block.lower for block in result])
         if upper - lower < math.log(_GOOD_ENOUGH):
@@ -236,8 +236,8 @@ def set_aside(problem: Problem, epsilon: Fraction) -> float:
     # no logarithm in the recursion is larger than this
     size = float(np.abs(problem.log_weights()).max()) + points * (math.log(cells) + 3) + 64
     # those of the blocks' weights go up to rate * n; so does what the rounded scale of the last block's law costs
-    blocks_too = 2.0**-51 * float(epsilon) * problem.records
-    return 4 * (rounding(problem, points + 1, size) + blocks_too)
+    block_error = 2.0**-51 * float(epsilon) * problem.records
+    return 4 * (rounding(problem, points + 1, size) + block_error)
 
 
 def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source) -> tuple[Integers, float]:

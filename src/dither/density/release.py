@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dither import arguments, sensitivity
 from dither.budget_hooks import spends_arguments
 from dither.density import histograms, ks
-from dither.density.released import Density, on_simplex
+from dither.density.result import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.guarantees import PureDP
 from dither.inference import bin_numbers
@@ -26,7 +26,7 @@ Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 
 _METHODS = ("histogram", "perturbed", "smoothed", "ks")
 _PRIVATE_SIZE_BINS = 100
-_MOST_CELLS = 1 << 24
+_MAX_CELLS = 1 << 24
 _LARGEST = 1 << 996
 
 
@@ -47,7 +47,7 @@ def release(
 
     * ``"histogram"``: counts with discrete Laplace noise (l1 sensitivity 2 under replace-one, 1 under
       add/remove, however many bins), then the nearest probabilities by least squares.
-    * ``"perturbed"``: the same noise, negative counts set to zero, renormalised.
+    * ``"perturbed"``: the same noise, negative counts set to zero, renormalized.
     * ``"smoothed"``: ``points`` draws from a mixture of the histogram with the uniform law.
     * ``"ks"``: ``points`` points drawn by the exponential mechanism with the Kolmogorov-Smirnov distance
       (:mod:`dither.density.ks`).
@@ -97,7 +97,7 @@ def release(
     edges = tuple(
         np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
     )
-    if any(np.any(np.diff(line) <= 0) for line in edges):
+    if any(np.any(np.diff(axis_edges) <= 0) for axis_edges in edges):
         raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
@@ -105,13 +105,13 @@ def release(
         cumulative = np.cumsum(np.bincount(cells, minlength=shape[0]))
         path, _ = ks.release(cumulative, k, exact_epsilon, resolved)
         return Density(np.diff(path, prepend=0) / k, *facts)
-    number = math.prod(shape)
+    cell_count = math.prod(shape)
     if method == "smoothed":
-        theta = histograms.smallest_theta(number, n, k, exact_epsilon)
-        counts = histograms.smoothed_draws(cells, number, k, theta, resolved)
+        theta = histograms.smallest_theta(cell_count, n, k, exact_epsilon)
+        counts = histograms.smoothed_draws(cells, cell_count, k, theta, resolved)
         return Density((counts / k).reshape(shape), *facts)
     mechanism = Laplace(sensitivity.histogram(neighbors=neighbors), cast(float, exact_epsilon))
-    noisy = histograms.noisy_counts(np.bincount(cells, minlength=number).reshape(shape), mechanism, resolved)
+    noisy = histograms.noisy_counts(np.bincount(cells, minlength=cell_count).reshape(shape), mechanism, resolved)
     if method == "perturbed":
         return Density(histograms.perturbed(noisy), *facts)
     size = n if neighbors is ReplaceOne else max(int(noisy.sum()), 1)
@@ -169,9 +169,9 @@ def _sizes(
             )
     else:
         shape = (arguments.whole(bins, "bins"),) * dimensions
-    if math.prod(shape) > _MOST_CELLS:
+    if math.prod(shape) > _MAX_CELLS:
         raise InvalidArgument(
-            message("bins", f"at most {_MOST_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
+            message("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
         )
     return shape, k if points is None else arguments.whole(points, "points")
 
@@ -179,5 +179,5 @@ def _sizes(
 def _cells(
     columns: list[NDArray[np.float64]], edges: tuple[NDArray[np.float64], ...], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    numbers = tuple(bin_numbers(column, line) for column, line in zip(columns, edges, strict=True))
+    numbers = tuple(bin_numbers(column, axis_edges) for column, axis_edges in zip(columns, edges, strict=True))
     return np.ravel_multi_index(numbers, shape)

@@ -46,4 +46,4 @@ __all__ = [
     "up",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -137,10 +137,10 @@ def pi(bits: int) -> Enclosure:
     >>> low <= Fraction(math.pi) * 2**100 + 2**48 and high - low <= 2
     True
     """
-    work = bits + 32
+    work_bits = bits + 32
 
     def arctan_inverse(n: int) -> Enclosure:
-        total, term, k = 0, (1 << work) // n, 0
+        total, term, k = 0, (1 << work_bits) // n, 0
         while term:
             total += (term // (2 * k + 1)) if k % 2 == 0 else -(term // (2 * k + 1))
             term //= n * n
@@ -168,29 +168,29 @@ def normal_tail(z: Fraction, bits: int) -> Enclosure:
     if half_square > bits:  # P(|N| > z) <= exp(-z^2/2) < 2^-bits
         return 0, 1
     growth = int(half_square * Fraction(14427, 10000)) + 4  # the sum is at most 2 exp(z^2/2)
-    work = bits + growth + 24
+    work_bits = bits + growth + 24
     sums = []
     for round_up in (False, True):
-        bump = int(round_up)
-        square = (z * z * (1 << work)).__floor__() + bump
-        term = (z * (1 << work)).__floor__() + bump
+        unit = int(round_up)
+        square = (z * z * (1 << work_bits)).__floor__() + unit
+        term = (z * (1 << work_bits)).__floor__() + unit
         total, k = 0, 0
-        while term > bump or k == 0:
+        while term > unit or k == 0:
             total += term
             k += 1
-            term = (term * square >> work) // (2 * k + 1) + bump
-            if round_up and 2 * square < (2 * k + 1 << work) and term <= 4:
+            term = (term * square >> work_bits) // (2 * k + 1) + unit
+            if round_up and 2 * square < (2 * k + 1 << work_bits) and term <= 4:
                 total += 2 * term + 2  # ratio below 1/2 from here on
                 break
         sums.append(total)
-    decay = exp_neg(half_square, work)
-    circle = pi(work)
-    root_low = math.isqrt((2 << 3 * work) // circle[1])
-    root_high = math.isqrt(-((-2 << 3 * work) // circle[0])) + 1
-    low = (sums[0] * decay[0] >> work) * root_low >> work
-    high = ((sums[1] * decay[1] >> work) + 1) * root_high >> work
-    one = 1 << work
-    shift = work - bits
+    decay = exp_neg(half_square, work_bits)
+    pi_bounds = pi(work_bits)
+    root_low = math.isqrt((2 << 3 * work_bits) // pi_bounds[1])
+    root_high = math.isqrt(-((-2 << 3 * work_bits) // pi_bounds[0])) + 1
+    low = (sums[0] * decay[0] >> work_bits) * root_low >> work_bits
+    high = ((sums[1] * decay[1] >> work_bits) + 1) * root_high >> work_bits
+    one = 1 << work_bits
+    shift = work_bits - bits
     return max(0, (one - high - 1) >> shift), min(1 << bits, ((one - low) >> shift) + 1)
 
 
@@ -200,26 +200,26 @@ def power_neg(base: Fraction, exponent: Fraction, bits: int) -> Enclosure:
     >>> power_neg(Fraction(2), Fraction(3), 10)[0] in range(126, 129)
     True
     """
-    work = bits + 16 + exponent.numerator.bit_length()
-    low, high = log(base, work)
-    slow = exponent * Fraction(max(low, 0), 1 << work)
-    fast = exponent * Fraction(max(high, 0), 1 << work)
+    work_bits = bits + 16 + exponent.numerator.bit_length()
+    low, high = log(base, work_bits)
+    slow = exponent * Fraction(max(low, 0), 1 << work_bits)
+    fast = exponent * Fraction(max(high, 0), 1 << work_bits)
     return exp_neg(fast, bits)[0], exp_neg(slow, bits)[1]
 
 
-def _hypergeometric(a: Fraction, x: Enclosure, work: int) -> Enclosure:
+def _hypergeometric(a: Fraction, x: Enclosure, work_bits: int) -> Enclosure:
     """Enclose sum over k of k! / ((1+a)(2+a)...(k+a)) x^k for 0 <= x <= 1/2 (ratio of terms at most x)."""
     p, q = a.numerator, a.denominator
     ends = []
-    for bump, point in ((0, x[0]), (1, x[1])):
-        term, total, k = 1 << work, 0, 0
+    for unit, point in ((0, x[0]), (1, x[1])):
+        term, total, k = 1 << work_bits, 0, 0
         while True:
             total += term
             k += 1
-            term = (term * point >> work) * (k * q) // (k * q + p) + 2 * bump
+            term = (term * point >> work_bits) * (k * q) // (k * q + p) + 2 * unit
             if term <= 8:
                 break
-        ends.append(total + 16 * bump)
+        ends.append(total + 16 * unit)
     return ends[0], ends[1]
 
 
@@ -229,16 +229,17 @@ def _lower_part(v: Fraction, gamma: Fraction, bits: int, upper: bool) -> Enclosu
     With a = 1/g, respectively 1 - 1/g, both are v^(g a) / (g a) / (1 + v^g) * 2F1(1, 1; 1 + a; v^g / (1 + v^g))
     (substitute t -> 1/t for the second; Pfaff's transformation of 2F1(1, a; 1 + a; -v^g)).
     """
-    work = bits + 24
+    work_bits = bits + 24
     a = 1 - 1 / gamma if upper else 1 / gamma
-    one = 1 << work
-    power = power_neg(1 / v, gamma, work)
-    ratio = (power[0] << work) // (one + power[0]), -((-power[1] << work) // (one + power[1]))
-    series = _hypergeometric(a, (ratio[0], min(ratio[1], one // 2 + 1)), work)
-    lead = power_neg(1 / v, gamma - 1, work) if upper else ((v * one).__floor__(), (v * one).__floor__() + 1)
+    one = 1 << work_bits
+    power = power_neg(1 / v, gamma, work_bits)
+    ratio = (power[0] << work_bits) // (one + power[0]), -((-power[1] << work_bits) // (one + power[1]))
+    series = _hypergeometric(a, (ratio[0], min(ratio[1], one // 2 + 1)), work_bits)
+    units = math.floor(v * one)
+    leading_factor = power_neg(1 / v, gamma - 1, work_bits) if upper else (units, units + 1)
     weight = gamma * a
-    low = (lead[0] * series[0] // (one + power[1])) * weight.denominator // weight.numerator
-    high = (lead[1] * series[1] // (one + power[0]) + 1) * weight.denominator // weight.numerator + 1
+    low = (leading_factor[0] * series[0] // (one + power[1])) * weight.denominator // weight.numerator
+    high = (leading_factor[1] * series[1] // (one + power[0]) + 1) * weight.denominator // weight.numerator + 1
     return low >> 24, (high >> 24) + 1
 
 
@@ -257,13 +258,13 @@ def heavy_tail(z: Fraction, gamma: Fraction, bits: int) -> Enclosure:
     """
     if z <= 0:
         return 1 << bits, 1 << bits
-    work = bits + 8
-    mass = _heavy_mass(gamma, work)
+    work_bits = bits + 8
+    mass = _heavy_mass(gamma, work_bits)
     if z <= 1:
-        inner = _lower_part(z, gamma, work, False)
+        inner = _lower_part(z, gamma, work_bits, False)
         tail = max(mass[0] - inner[1], 0), mass[1] - inner[0]
     else:
-        tail = _lower_part(1 / z, gamma, work, True)
+        tail = _lower_part(1 / z, gamma, work_bits, True)
     low, high = divide((max(tail[0], 0), tail[1]), mass, bits)
     return low, min(high, 1 << bits)
 
@@ -277,7 +278,7 @@ def gumbel_tail(z: Fraction, bits: int) -> Enclosure:
     """
     if z < -bits:
         return (1 << bits) - 1, 1 << bits
-    work = bits + 8 + (int(-z * 3 / 2) if z < 0 else 0)
-    rate = exp(-z, work)
-    survive = exp_neg(Fraction(rate[1], 1 << work), bits)[0], exp_neg(Fraction(rate[0], 1 << work), bits)[1]
+    work_bits = bits + 8 + (int(-z * 3 / 2) if z < 0 else 0)
+    rate = exp(-z, work_bits)
+    survive = exp_neg(Fraction(rate[1], 1 << work_bits), bits)[0], exp_neg(Fraction(rate[0], 1 << work_bits), bits)[1]
     return (1 << bits) - survive[1], (1 << bits) - survive[0]

@@ -1,4 +1,4 @@
-"""Numbers as exact rationals, and the one way back to floats: rounded against us.
+"""Numbers as exact rationals, and outward rounding to floats: never in favor of the claim.
 
 Two readings of a float are in use, and which one is meant is never left open:
 

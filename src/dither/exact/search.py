@@ -109,8 +109,8 @@ def bisect_integers(
     """
     while True:
         low, high = min(fails, holds), max(fails, holds)
-        close = 1 if significant_bits is None else max(1, low >> significant_bits)
-        if high - low <= close:
+        tolerance = 1 if significant_bits is None else max(1, low >> significant_bits)
+        if high - low <= tolerance:
             return Bracket(fails, holds)
         middle = (low + high) // 2
         if condition(middle):
@@ -187,13 +187,13 @@ def certified(start: float, condition: Callable[[Fraction], bool]) -> Fraction:
     if condition(Fraction(above)) and not condition(Fraction(below)):  # as a rule
         return Fraction(above)
     low = high = start
-    more = 2.0**-50
+    widening = 2.0**-50
     while not condition(Fraction(high)):
-        low, high, more = high, max(high * (1 + more), math.nextafter(high, math.inf)), 2 * more
+        low, high, widening = high, max(high * (1 + widening), math.nextafter(high, math.inf)), 2 * widening
     if low == high:
-        low, more = high * (1 - 2.0**-36), 2.0**-36
+        low, widening = high * (1 - 2.0**-36), 2.0**-36
         while condition(Fraction(low)):
-            low, high, more = low * (1 - more), low, min(2 * more, 0.5)
+            low, high, widening = low * (1 - widening), low, min(2 * widening, 0.5)
     return Fraction(bisect_floats(lambda x: condition(Fraction(x)), low, high, tolerance=2.0**-36).holds)
 
 
@@ -213,18 +213,18 @@ def crossing(excess: Callable[[float], float], low: float, high: float, toleranc
     for step in range(200):
         if high - low <= tolerance * high:
             break
-        place = low + (high - low) * at_low / (at_low - at_high) if math.isfinite(at_low - at_high) else low
+        point = low + (high - low) * at_low / (at_low - at_high) if math.isfinite(at_low - at_high) else low
         # a little beyond the secant, so that the bracket closes from both sides
-        place += (0.25 if step % 2 else -0.25) * tolerance * high
-        if step % 3 == 2 or not low < place < high:
-            place = (low + high) / 2
-            if not low < place < high:
+        point += (0.25 if step % 2 else -0.25) * tolerance * high
+        if step % 3 == 2 or not low < point < high:
+            point = (low + high) / 2
+            if not low < point < high:
                 break
-        value = excess(place)
+        value = excess(point)
         if value > 0:
-            low, at_low = place, value
+            low, at_low = point, value
         else:
-            high, at_high = place, value
+            high, at_high = point, value
     return high
 
 

@@ -43,3 +43,7 @@ __all__ = [
     "standard_deviation",
     "variance",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

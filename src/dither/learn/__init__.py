@@ -1,4 +1,4 @@
-"""Learning under differential privacy: estimators with scikit-learn's interface, and descent in plain view.
+"""Learning under differential privacy: estimators with scikit-learn's interface, and gradient descent.
 
 * Estimators: :class:`Mean`, :class:`LinearRegression`, :class:`Ridge`, :class:`LogisticRegression`,
   :class:`GaussianNB`, :class:`KMeans`, :class:`PCA`, :class:`StandardScaler`. Bounds are public and required; a fit
@@ -71,4 +71,4 @@ __all__ = [
     "utility_bound",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -1,4 +1,4 @@
-"""What every private estimator shares: public bounds, one budget, one charge, the guarantee it states.
+"""The base of the private estimators: public bounds, one budget, one charge, and a stated guarantee.
 
 The order of a fit: parameters are checked, the data enter through :mod:`dither.learn.inputs` (which looks at declared
 types and shapes alone), the ledger scope that is open, if any, is charged, and only then is anything computed that
@@ -45,7 +45,7 @@ class PrivateEstimator(BaseEstimator):
 
     A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
     :meth:`_released` and, for its non-private twin, :meth:`non_private_estimator`; with labels, its ``fit`` calls
-    ``self._fit_rows(X, y, labelled=True)``.
+    ``self._fit_rows(X, y, labeled=True)``.
 
     >>> from dither.learn.linear import Ridge
     >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
@@ -79,7 +79,7 @@ class PrivateEstimator(BaseEstimator):
         arguments.epsilon(self.epsilon)
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
-    def _fit_rows(self, X: Any, y: Any = None, *, labelled: bool = False) -> tuple[Any, ...]:
+    def _fit_rows(self, X: Any, y: Any = None, *, labeled: bool = False) -> tuple[Any, ...]:
         """Check everything, pay, compute, and keep what was released as attributes; returns the prepared labels."""
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
@@ -90,7 +90,7 @@ class PrivateEstimator(BaseEstimator):
         limits = limits_of(self.bounds, rows.shape[1])
         self._check_columns(rows.shape[1])
         budget = GaussianBudget(guarantee, neighbors, _words(self.source))
-        prepared = self._labels(y, len(rows)) if labelled else ()
+        prepared = self._labels(y, len(rows)) if labeled else ()
         charged = current_spender() is not None
 
         def compute() -> Released:
@@ -126,15 +126,17 @@ class PrivateEstimator(BaseEstimator):
         return total_of(self)
 
     def __sklearn_clone__(self) -> Self:
-        twin: Self = super().__sklearn_clone__()
-        shared_lineage(self, twin)
-        return twin
+        copy: Self = super().__sklearn_clone__()
+        shared_lineage(self, copy)
+        return copy
 
     def _request(self, columns: int) -> str:
         """The parameters and the number of features in words: what makes two requests the same."""
-        given = self.get_params(deep=False)
-        said = (f"{name}={np.asarray(given[name]).tolist()}" for name in sorted(given) if name != "source")
-        return f"{type(self).__name__}({', '.join(said)}) of {columns} features"
+        parameters = self.get_params(deep=False)
+        descriptions = (
+            f"{name}={np.asarray(parameters[name]).tolist()}" for name in sorted(parameters) if name != "source"
+        )
+        return f"{type(self).__name__}({', '.join(descriptions)}) of {columns} features"
 
     def _check_parameters(self) -> None:
         """Refuse what the subclass cannot use; called before the data are looked at."""
@@ -258,9 +260,9 @@ class NonPrivate(BaseEstimator):
         """Fit scikit-learn's estimator."""
         private = self.estimator
         rows = private.read_rows(X, reset=True)
-        kept = clip(rows, limits_of(private.bounds, rows.shape[1]))
+        clipped_rows = clip(rows, limits_of(private.bounds, rows.shape[1]))
         self.model_ = private.non_private_estimator()
-        self.model_.fit(*private.non_private_data(kept, y))
+        self.model_.fit(*private.non_private_data(clipped_rows, y))
         self.n_features_in_ = rows.shape[1]
         self.private_ = False
         return self
@@ -274,8 +276,8 @@ class NonPrivate(BaseEstimator):
             limits, middle = limits_of(bounds, self.n_features_in_), _middle(bounds, self.n_features_in_)
 
             @wraps(method)  # scikit-learn's scorers look at the name
-            def clipped(X: Any, *more: Any) -> Any:
-                return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *more)
+            def clipped(X: Any, *others: Any) -> Any:
+                return method(clip(inputs.filled(inputs.table(X, self.n_features_in_), middle), limits), *others)
 
             return clipped
         if name.endswith("_") and not name.startswith("_") and "model_" in vars(self):
@@ -338,9 +340,9 @@ def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     array([[-1.,  0.]])
     """
     lower, upper = limits
-    moved = rows - (lower + upper) / 2
-    moved /= (upper - lower) / 2
-    return moved
+    result = rows - (lower + upper) / 2
+    result /= (upper - lower) / 2
+    return result
 
 
 __all__ = [

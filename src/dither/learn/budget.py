@@ -42,7 +42,7 @@ Integers = NDArray[np.int64]
 VECTOR_BITS = 20
 GRAM_BITS = 16
 _ROWS = 1 << 14  # 2^14 rows of squares below 2^32 add up to less than 2^53, and fit the cache
-_MOST_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
+_MAX_ROWS = 1 << 31  # 2^31 squares below 2^32 fit 63 bits
 _EXACT = 1 << 53
 _BITS = 96
 _NONE = np.zeros(1)  # the norms of rows that are all within their norm
@@ -113,7 +113,7 @@ class GaussianBudget(Stateful):
         >>> round(GaussianBudget(dp.PureDP(1), dp.AddRemove).ratio(0.5), 6)
         2.0
         """
-        return up(self._ratio(decimal(share, "share")) * self._moves(aligned))
+        return up(self._ratio(decimal(share, "share")) * self._relation_factor(aligned))
 
     def _ratio(self, share: Fraction) -> Fraction:
         if not 0 < share <= 1:
@@ -123,8 +123,8 @@ class GaussianBudget(Stateful):
             return 1 / (numbers[0] * share)
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
-    def _moves(self, aligned: bool) -> Fraction:
-        """By how many sensitivities the sums of neighbors differ."""
+    def _relation_factor(self, aligned: bool) -> Fraction:
+        """By how many times their sensitivity the sums of neighbors differ at most."""
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
         return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
@@ -144,8 +144,8 @@ class GaussianBudget(Stateful):
             )
         self._left -= weight
         self._events.append(Pure(self.guarantee.exact[0] * weight) if self.pure else GaussianNoise(ratio))
-        moves = self._moves(aligned)
-        return [self._noisy(sums, exactly(sensitivity) * moves, weight) for sums, sensitivity in parts]
+        factor = self._relation_factor(aligned)
+        return [self._noisy(sums, exactly(sensitivity) * factor, weight) for sums, sensitivity in parts]
 
     def _noisy(self, sums: NDArray[Any], sensitivity: Fraction, weight: Fraction) -> Floats:
         mechanism = self._mechanisms.get((sensitivity, weight))
@@ -154,11 +154,11 @@ class GaussianBudget(Stateful):
             size: Any = sensitivity
             mechanism = Laplace(size, 1 / ratio) if self.pure else Gaussian(size, rho=1 / (2 * ratio * ratio))
             self._mechanisms[sensitivity, weight] = mechanism
-        flat = sums.ravel()
-        if flat.size == 0:
+        flattened = sums.ravel()
+        if flattened.size == 0:
             return np.zeros(sums.shape)
-        small = int(flat.min()) > -_EXACT and int(flat.max()) < _EXACT
-        exact: Any = flat.astype(np.float64) if small else [Fraction(int(value)) for value in flat]
+        small = int(flattened.min()) > -_EXACT and int(flattened.max()) < _EXACT
+        exact: Any = flattened.astype(np.float64) if small else [Fraction(int(value)) for value in flattened]
         return np.asarray(covered(mechanism.release)(exact, source=self.source), dtype=np.float64).reshape(sums.shape)
 
 
@@ -180,7 +180,7 @@ def quantized(
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
-    8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. Each row is treated by itself.
+    8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. No row depends on another.
 
     >>> quantized(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
     array([[ 9., 12.],
@@ -198,7 +198,7 @@ def quantized(
 
 def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
     """The sum of ``add(block)``, integers below 2^53, over blocks of rows."""
-    if rows.shape[0] >= _MOST_ROWS:
+    if rows.shape[0] >= _MAX_ROWS:
         raise InvalidData(message("rows", "fewer than 2^31 rows", "more", "use a sample of them"))
     blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
     total: Integers = next(blocks).astype(np.int64)
@@ -288,7 +288,7 @@ def noisy_gram(
 
 
 def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
-    """The number of rows, at least 1: with noise where it is private, and for nothing where it is public.
+    """The number of rows, at least 1: with noise where it is private, and exact, at no cost, where it is public.
 
     >>> import dither as dp
     >>> noisy_count([0] * 7, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)
@@ -300,7 +300,7 @@ def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, shar
 
 
 def noisy_moments(
-    places: Floats, count: float, budget: GaussianBudget, share: float | Fraction
+    values: Floats, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> tuple[Floats, Floats, float]:
     """Mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
 
@@ -312,7 +312,7 @@ def noisy_moments(
     >>> bool(abs(mean[0] - 0.5) < 0.02 and abs(square[0] - 0.25) < 0.02)
     True
     """
-    columns = places.shape[1]
+    columns = values.shape[1]
     norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
 
     def both(part: Floats) -> Floats:
@@ -320,7 +320,7 @@ def noisy_moments(
         whole, _ = quantized(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
         return np.asarray(whole.sum(axis=0))
 
-    total, steps = _summed(places, both), steps_to_one(2 * columns, norm, VECTOR_BITS)
+    total, steps = _summed(values, both), steps_to_one(2 * columns, norm, VECTOR_BITS)
     result = budget.release([(total, 1 << VECTOR_BITS)], share)[0] / (steps * count)
     return result[:columns], result[columns:] + 0.5, norm * budget.ratio(share) / count
 
@@ -339,8 +339,8 @@ def noisy_ceiling(
     1.0
     """
     edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
-    places, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave
-    bins = np.clip(2 * octaves - (places <= math.sqrt(0.5)) + (_BINS - 1), 0, _BINS - 1)
+    mantissas, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave
+    bins = np.clip(2 * octaves - (mantissas <= math.sqrt(0.5)) + (_BINS - 1), 0, _BINS - 1)
     [noisy] = budget.release([(np.bincount(bins, minlength=_BINS), 1)], share, aligned=True)
     deviation = budget.ratio(share, aligned=True)
     above = 0.0

@@ -1,4 +1,4 @@
-"""What classifiers share: the list of classes, which is public."""
+"""The base of the private classifiers: the list of classes, which is public."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
         would change what one record can do."""
-        _, self.classes_ = self._fit_rows(X, y, labelled=True)
+        _, self.classes_ = self._fit_rows(X, y, labeled=True)
         return self
 
     def _check_parameters(self) -> None:
@@ -82,14 +82,14 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
         """The place of each label among the classes, -1 if it is none of them; and the classes."""
         classes = self._known(y)
-        places = inputs.codes(y, classes)
-        inputs.check_lengths(len(places), rows)
-        return places, classes
+        codes = inputs.codes(y, classes)
+        inputs.check_lengths(len(codes), rows)
+        return codes, classes
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         """What the non-private estimator is fitted to."""
-        places, classes = self._labels(y, len(rows))
-        return rows[places >= 0], classes[places[places >= 0]]
+        codes, classes = self._labels(y, len(rows))
+        return rows[codes >= 0], classes[codes[codes >= 0]]
 
 
 __all__ = ["OBSERVED", "PrivateClassifier"]

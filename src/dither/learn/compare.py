@@ -88,8 +88,8 @@ class Comparison(ComparedByValue):
         means, spread = self.scores.mean(axis=1), np.array([row["std"] for row in self.table[: len(self.epsilons)]])
         (line,) = axes.plot(self.epsilons, means, marker="o", label=self.name)
         axes.fill_between(self.epsilons, means - spread, means + spread, color=line.get_color(), alpha=0.2)
-        places = np.repeat(self.epsilons, self.scores.shape[1])
-        axes.scatter(places, self.scores.ravel(), s=6, color=line.get_color(), alpha=0.4)
+        positions = np.repeat(self.epsilons, self.scores.shape[1])
+        axes.scatter(positions, self.scores.ravel(), s=6, color=line.get_color(), alpha=0.4)
         if self.baseline is not None:
             axes.axhline(float(self.baseline.mean()), linestyle="--", color="gray", label="not private")
         axes.set_xscale("log")
@@ -156,28 +156,30 @@ def compare(
     from sklearn.metrics import check_scoring
     from sklearn.model_selection import train_test_split
 
-    losses = tuple(float(arguments.epsilon(epsilon)) for epsilon in epsilons)
-    if not losses:
+    budgets = tuple(float(arguments.epsilon(epsilon)) for epsilon in epsilons)
+    if not budgets:
         raise InvalidArgument(message("epsilons", "at least one", "none", "pass epsilons=(0.1, 1)"))
     count = arguments.whole(repeats, "repeats")
-    models = [clone(estimator).set_params(**{parameter: epsilon}) for epsilon in losses]
-    twin = baseline
+    models = [clone(estimator).set_params(**{parameter: epsilon}) for epsilon in budgets]
+    reference = baseline
     if isinstance(baseline, str) and baseline == "twin":
-        twin = estimator.non_private() if hasattr(estimator, "non_private") else None
-    if twin is not None:
-        models.append(twin)
+        reference = estimator.non_private() if hasattr(estimator, "non_private") else None
+    if reference is not None:
+        models.append(reference)
     arrays = [X] if y is None else [X, y]
     stratify = y if y is not None and is_classifier(estimator) else None
     score = None if scoring is None else check_scoring(estimator, scoring)
     result = np.empty((len(models), count))
     with total_spent():  # a study, whose cost is no question
         for j in range(count):
-            parts = train_test_split(*arrays, test_size=test_size, random_state=seed + j, stratify=stratify)
-            train, test = parts[0::2], parts[1::2]
+            split_arrays = train_test_split(*arrays, test_size=test_size, random_state=seed + j, stratify=stratify)
+            train, test = split_arrays[0::2], split_arrays[1::2]
             for i, model in enumerate(models):
                 fitted = clone(model).fit(*train)
                 result[i, j] = fitted.score(*test) if score is None else score(fitted, *test)
-    return Comparison(type(estimator).__name__, losses, result[: len(losses)], result[-1] if twin is not None else None)
+    return Comparison(
+        type(estimator).__name__, budgets, result[: len(budgets)], result[-1] if reference is not None else None
+    )
 
 
 __all__ = ["Comparison", "compare"]

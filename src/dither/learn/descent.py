@@ -1,4 +1,4 @@
-"""Private gradient descent: clipped gradients, exact sums, normal noise, real samples, and an account of them.
+"""Private gradient descent: clipped gradients, exact sums, normal noise, random samples, and their accounting.
 
 Each step sums the gradients of the records in its batch, each clipped to a length of ``clip``, adds normal noise of
 deviation ``noise_multiplier * clip``, and moves against the result. The sum is exact: the gradient of a record is its
@@ -52,9 +52,9 @@ GRADIENT_SENSITIVITY = 1 << (2 * GRADIENT_BITS)
 
 _ROWS = 1 << 14  # below 2^21, so that sums in floats are exact; and fits the cache
 _EXACT_ROWS = 1 << 21
-_MOST_ROWS = 1 << 31
+_MAX_ROWS = 1 << 31
 _BITS = 96
-_LEAST_NOISE = 2.0**-6
+_MIN_NOISE = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Factors:
         """The factors of every row."""
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
-        long = row_norms(scaled)
-        directions, unit = quantized(scaled / np.maximum(long, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
+        norms_of_rows = row_norms(scaled)
+        directions, unit = quantized(scaled / np.maximum(norms_of_rows, 1.0)[:, np.newaxis], 1.0, GRADIENT_BITS)
         with np.errstate(over="ignore"):
-            return cls(directions, long * high, unit)
+            return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
-        """The rows times beta, each row by itself.
+        """The rows times beta, each computed without the others.
 
         >>> Factors.of(np.array([[3.0, 4.0]])).times(np.array([1.0, 1.0])).round(3)
         array([7.])
@@ -103,7 +103,7 @@ class Factors:
                [3435868980]])
         """
         directions, norms = self.directions, self.norms
-        if len(norms) >= _MOST_ROWS:
+        if len(norms) >= _MAX_ROWS:
             raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
         parts = residuals if residuals.ndim == 2 else residuals[:, np.newaxis]
         if chosen is not None:
@@ -268,8 +268,9 @@ class NoisyDescent:
         steps = self.step.steps(self.steps) if isinstance(self.step, Schedule) else np.full(self.steps, self.step)
 
         def release(sums: Integers) -> Floats:
-            flat = sums.ravel()
-            exact = flat.astype(np.float64) if len(rows) <= _EXACT_ROWS else [Fraction(int(one)) for one in flat]
+            flattened = sums.ravel()
+            small = len(rows) <= _EXACT_ROWS
+            exact = flattened.astype(np.float64) if small else [Fraction(int(value)) for value in flattened]
             return np.asarray(covered(mechanism.release)(exact, source=words), dtype=np.float64)
 
         return descend_privately(
@@ -286,19 +287,19 @@ class NoisyDescent:
         )
 
     def _batches(self, count: int, source: Source) -> Batches | None:
-        """Which records step h uses: new coins each time, or those that the pass dealt to it; all if None."""
+        """Which records step h uses: a new sample for each step, or the part of a random partition; all if None."""
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if rate == 1:
             return None
         if self.sampling == "poisson":
             return lambda _: bernoulli(rate, count, source)
-        dealt = np.empty(0, dtype=np.uint64)
+        batch_of_record = np.empty(0, dtype=np.uint64)
 
         def once(h: int) -> NDArray[np.bool_]:
-            nonlocal dealt
+            nonlocal batch_of_record
             if h % rate.denominator == 0:
-                dealt = uniform_integers(rate.denominator, count, source)
-            return np.asarray(dealt == h % rate.denominator)
+                batch_of_record = uniform_integers(rate.denominator, count, source)
+            return np.asarray(batch_of_record == h % rate.denominator)
 
         return once
 
@@ -345,17 +346,17 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
     """
     count, share = arguments.whole(steps, "steps"), arguments.rate(sampling_rate)
     ratio = gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
-    full = up(ratio * root_up(Fraction(count), _BITS))
+    ratio_of_all_rows = up(ratio * root_up(Fraction(count), _BITS))
     if share == 1:
-        return full
-    goal = ApproxDP(epsilon, delta)
+        return ratio_of_all_rows
+    target = ApproxDP(epsilon, delta)
 
     def event(noise: float) -> Event:
         return count * PoissonSampled(GaussianNoise(noise), share)
 
     def fits(noise: float) -> bool:
         try:
-            if renyi.guarantee(event(noise), delta) <= goal:  # as a rule, and much faster
+            if renyi.guarantee(event(noise), delta) <= target:  # as a rule, and much faster
                 return True
         except DitherError:
             pass
@@ -367,13 +368,13 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
             result = best_of(event(noise), delta, (renyi, pld)).guarantee
         except DitherError:  # more than any guarantee may say, or than an accountant can compute
             return math.inf
-        far = math.log(max(float(result.exact[0] / goal.exact[0]), 1e-300))
-        return min(far, 0.0) if result <= goal else max(far, 1e-300)
+        log_excess = math.log(max(float(result.exact[0] / target.exact[0]), 1e-300))
+        return min(log_excess, 0.0) if result <= target else max(log_excess, 1e-300)
 
-    high = full
+    high = ratio_of_all_rows
     while not fits(high):
         high *= 1.25
-        if high > 2 * full:
+        if high > 2 * ratio_of_all_rows:
             raise NotPrivate(
                 message(
                     "epsilon, delta",
@@ -382,9 +383,9 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
                     "pass a larger epsilon or delta, or fewer steps, or leave rate out",
                 )
             )
-    while high > _LEAST_NOISE and fits(high / 2):
+    while high > _MIN_NOISE and fits(high / 2):
         high /= 2
-    return high if high <= _LEAST_NOISE else crossing(excess, high / 2, high, 1e-5)
+    return high if high <= _MIN_NOISE else crossing(excess, high / 2, high, 1e-5)
 
 
 __all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

@@ -1,4 +1,4 @@
-"""Gradient descent, the trace that it leaves, and the bounds that hold beside it.
+"""Gradient descent, the trace of its iterates, and bounds on its error.
 
 ``beta[h+1] = beta[h] - gamma[h] g[h](beta[h])`` for h = 0, ..., N-1 is the whole algorithm: plain descent, stochastic
 descent (:mod:`dither.learn.sgd`) and the private ones differ in the g only. Nothing in this file is private.

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dither.learn.budget import VECTOR_BITS, Floats, GaussianBudget, exact_sum, noisy_ceiling
 from dither.learn.rows import row_norms
 
-_KEPT, _CAREFUL = 0.5, 5.0
-_ENOUGH = 8.0
+_MIN_KEPT, _NOISE_FACTOR = 0.5, 5.0
+_MIN_COUNT_RATIO = 8.0
 
 
 def group_counts(groups: NDArray[np.int64], size: int, budget: GaussianBudget, share: float | Fraction) -> Floats:
@@ -67,10 +67,10 @@ def typical_length(
     >>> typical_length(np.ones((9, 1)), 2, longest=2.0, otherwise=0.5, count=9, budget=budget, share=0.1)
     0.5
     """
-    if count < _ENOUGH * deviation(budget, share, aligned=True):
+    if count < _MIN_COUNT_RATIO * deviation(budget, share, aligned=True):
         return otherwise
-    kept = max(_KEPT, 1 - _CAREFUL * longest * deviation(budget, 1) * size / count)
-    return noisy_ceiling(row_norms(rows, budget.order), longest, kept, count, budget, share)
+    kept_fraction = max(_MIN_KEPT, 1 - _NOISE_FACTOR * longest * deviation(budget, 1) * size / count)
+    return noisy_ceiling(row_norms(rows, budget.order), longest, kept_fraction, count, budget, share)
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
@@ -81,8 +81,8 @@ def without_noise(result: Floats, noise: Floats | float) -> Floats:
            [0.  , 0.  ]])
     """
     square = (result * result).mean(axis=-1)
-    kept = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
-    return np.asarray(kept[..., np.newaxis] * result)
+    signal_share = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
+    return np.asarray(signal_share[..., np.newaxis] * result)
 
 
 def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:

@@ -72,28 +72,28 @@ def numbers(y: Any) -> Floats:
 
 def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each label among the sorted classes, and -1 for a label that is none of them."""
-    given = labels(y)
-    if given.dtype.kind in _NUMERIC:
+    label_array = labels(y)
+    if label_array.dtype.kind in _NUMERIC:
         if classes.dtype.kind not in _NUMERIC:
-            return np.full(len(given), -1)
-        wanted, values = classes.astype(np.float64), given.astype(np.float64)
-        places = np.searchsorted(wanted, values).clip(max=len(wanted) - 1)
-        return np.where(wanted[places] == values, places, -1)
-    known = {one: place for place, one in enumerate(classes.tolist())}
-    return np.array([-1 if label is None else known.get(label, -1) for label in given], dtype=np.int64)
+            return np.full(len(label_array), -1)
+        class_values, values = classes.astype(np.float64), label_array.astype(np.float64)
+        positions = np.searchsorted(class_values, values).clip(max=len(class_values) - 1)
+        return np.where(class_values[positions] == values, positions, -1)
+    known = {one: code for code, one in enumerate(classes.tolist())}
+    return np.array([-1 if label is None else known.get(label, -1) for label in label_array], dtype=np.int64)
 
 
 def observed(y: Any) -> NDArray[Any]:
     """The sorted labels that occur, for data where that is public: text, or whole numbers."""
-    given = labels(y)
-    distinct = {one for one in given.tolist() if one is not None and one == one}
+    label_array = labels(y)
+    distinct = {one for one in label_array.tolist() if one is not None and one == one}
     result = np.asarray(sorted(distinct, key=str))
     if len({isinstance(one, str) for one in distinct}) > 1 or result.dtype.kind not in "biufU":
         raise InvalidData(message("y", "text or numbers", "others", "pass classes=[...]"))
     if result.dtype.kind == "f" and np.any(result != np.trunc(result)):
         got = "fractions (Unknown label type: continuous)"
         raise InvalidData(message("y", "labels of classes", got, "pass classes=[...], or use a regression"))
-    return np.unique(result.astype(given.dtype) if given.dtype.kind in _NUMERIC else result)
+    return np.unique(result.astype(label_array.dtype) if label_array.dtype.kind in _NUMERIC else result)
 
 
 def labels(y: Any) -> NDArray[Any]:
@@ -141,8 +141,8 @@ def _numeric(array: NDArray[Any], name: str) -> Floats:
     if kind == "c":
         raise InvalidData(message(name, "real numbers", "others", "Complex data not supported, pass two columns"))
     if kind not in _NUMERIC:
-        what = "text" if kind in "UST" else f"dtype {array.dtype}"
-        raise InvalidData(message(name, "numbers", what, _ENCODE))
+        content = "text" if kind in "UST" else f"dtype {array.dtype}"
+        raise InvalidData(message(name, "numbers", content, _ENCODE))
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
         return np.asarray(array, dtype=np.float64)
 

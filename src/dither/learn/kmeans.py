@@ -42,19 +42,19 @@ from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _SIZES, _GRAM = 0.02, 0.02, 0.3
+_COUNT_SHARE, _SIZES_SHARE, _GRAM_SHARE = 0.02, 0.02, 0.3
 _MEAN, _MEAN_RATE, _MEAN_NORM = (0.05, 0.5), 8.0, 0.6
-_STRONG, _TOO_WEAK = 0.03, 0.15
-_USUAL = 0.3  # the mean, from the middle of the bounds
-_TYPICAL = 0.35
-_COUNTS = Fraction(1, 10)  # of a step
-_MOST_STEPS, _WANTED = 6, 8.0
+_LOW_RELATIVE_NOISE, _MAX_RELATIVE_NOISE = 0.03, 0.15
+_TYPICAL_MEAN = 0.3  # the mean, from the middle of the bounds
+_TYPICAL_LENGTH = 0.35
+_COUNTS_FRACTION = Fraction(1, 10)  # of a step
+_MAX_STEPS, _COUNT_TO_NOISE = 6, 8.0
 _POINTS, _ROUNDS = 1 << 11, 30
-_MOST_AXES = 1000
+_MAX_AXES = 1000
 
 
 class KMeans(TransformerMixin, UnsupervisedEstimator):
-    """Centres of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
+    """Centers of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
 
     *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
     ``neighbors=ReplaceOne``). *Why.* It sees the data through counts, and sums of clipped rows and their products,
@@ -164,7 +164,7 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
     return result
 
 
-def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
+def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
     """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent.
 
     >>> import dither as dp
@@ -173,60 +173,73 @@ def private_centers(places: Floats, size: int, budget: GaussianBudget) -> tuple[
     >>> bool(np.abs(np.sort(centers.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
     (True, 6)
     """
-    columns = places.shape[1]
-    longest = float(columns) if budget.pure else math.sqrt(columns)
-    count = noisy_count(places, budget, _COUNT)
-    weakness = longest * deviation(budget, 1) / count
-    middle = _mean(places, longest, count, weakness, budget)
-    if weakness > _TOO_WEAK:
+    columns = points_in_cube.shape[1]
+    max_norm = float(columns) if budget.pure else math.sqrt(columns)
+    count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
+    relative_noise = max_norm * deviation(budget, 1) / count
+    middle = _mean(points_in_cube, max_norm, count, relative_noise, budget)
+    if relative_noise > _MAX_RELATIVE_NOISE:
         return np.tile(middle, (size, 1)), 0
-    moved = places - middle
+    centered_rows = points_in_cube - middle
     norm = typical_length(
-        moved, size, longest=longest, otherwise=longest * _TYPICAL, count=count, budget=budget, share=_SIZES
+        centered_rows,
+        size,
+        longest=max_norm,
+        otherwise=max_norm * _TYPICAL_LENGTH,
+        count=count,
+        budget=budget,
+        share=_SIZES_SHARE,
     )
-    variances, axes = _principal(moved, norm, count, budget)
-    steps = max(1, min(_MOST_STEPS, int((count / (_WANTED * size * deviation(budget, budget.left))) ** 2)))
+    variances, axes = _principal(centered_rows, norm, count, budget)
+    steps = max(1, min(_MAX_STEPS, int((count / (_COUNT_TO_NOISE * size * deviation(budget, budget.left))) ** 2)))
     share = budget.left / steps
     noise = norm * deviation(budget, share) * size / count
-    kept = min(max(1, int((variances > noise * noise).sum())), _MOST_AXES)
-    variances, axes = variances[:kept], axes[:, :kept]
-    rows = project(moved, axes, 2.0)
-    centers = _normal_centres(variances, size)
+    axis_count = min(max(1, int((variances > noise * noise).sum())), _MAX_AXES)
+    variances, axes = variances[:axis_count], axes[:, :axis_count]
+    rows = project(centered_rows, axes, 2.0)
+    centers = _normal_centers(variances, size)
     for _ in range(steps):
         centers = _moved(rows, centers, norm, share, budget)
     return np.clip(middle + centers @ axes.T, -1.0, 1.0), steps
 
 
-def _mean(places: Floats, longest: float, count: float, weakness: float, budget: GaussianBudget) -> Floats:
+def _mean(
+    points_in_cube: Floats, longest: float, count: float, relative_noise: float, budget: GaussianBudget
+) -> Floats:
     """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
     mean being some 0.3 from there usually."""
-    share = budget.left if weakness > _TOO_WEAK else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * weakness))
-    norm = longest * (1.0 if weakness < _STRONG else _MEAN_NORM)
-    result, noise = noisy_sum(places, norm, budget, share) / count, norm * deviation(budget, share) / count
-    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
+    share = (
+        budget.left
+        if relative_noise > _MAX_RELATIVE_NOISE
+        else min(_MEAN[1], max(_MEAN[0], _MEAN_RATE * relative_noise))
+    )
+    norm = longest * (1.0 if relative_noise < _LOW_RELATIVE_NOISE else _MEAN_NORM)
+    result, noise = noisy_sum(points_in_cube, norm, budget, share) / count, norm * deviation(budget, share) / count
+    known = _TYPICAL_MEAN * _TYPICAL_MEAN / (_TYPICAL_MEAN * _TYPICAL_MEAN + noise * noise)
     return np.asarray(np.clip(known * without_noise(result, noise), -1.0, 1.0))
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Variances along the principal axes, without that of the noise, falling, and the axes as columns."""
-    matrix = noisy_gram(rows, norm, budget, _GRAM) / count
-    noise = norm * norm * deviation(budget, _GRAM, aligned=True) / count
+    matrix = noisy_gram(rows, norm, budget, _GRAM_SHARE) / count
+    noise = norm * norm * deviation(budget, _GRAM_SHARE, aligned=True) / count
     values, vectors = np.linalg.eigh(matrix)
     # the largest eigenvalue of such noise: sqrt(2 d) deviations of an entry of its diagonal
     return np.maximum(values[::-1] - noise * math.sqrt(2 * rows.shape[1]), 0.0), vectors[:, ::-1]
 
 
-def _normal_centres(variances: Floats, size: int) -> Floats:
-    """What k-means finds on points that have the normal law of these variances: the same points every time.
+def _normal_centers(variances: Floats, size: int) -> Floats:
+    """The centers that k-means gives on a fixed set of points with the normal law of these variances.
 
-    >>> _normal_centres(np.array([4.0]), 2).ravel().round(1)
+    >>> _normal_centers(np.array([4.0]), 2).ravel().round(1)
     array([-1.6,  1.6])
     """
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    places = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]  # the first is 0, where the law has no point
-    points = ndtri(places) * np.sqrt(variances)
+    # the first point of the sequence is 0, where the normal law has no quantile
+    probabilities = qmc.Sobol(len(variances), scramble=False).random(_POINTS)[1:]
+    points = ndtri(probabilities) * np.sqrt(variances)
     centers = points[:size]
     for _ in range(_ROUNDS):
         nearest = squared_distances(points, centers).argmin(axis=1)
@@ -239,7 +252,7 @@ def _normal_centres(variances: Floats, size: int) -> Floats:
 def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
     """One step: each center by the noisy mean difference of its records, as far as that is not noise."""
     nearest = squared_distances(rows, centers).argmin(axis=1)
-    first = share * _COUNTS
+    first = share * _COUNTS_FRACTION
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))
     step, noise = group_means(rows - centers[nearest], nearest, counts, norm, budget, share - first)
     return centers + without_noise(step, noise)

@@ -10,7 +10,7 @@ count.
   that is left is shared evenly by the steps, and the steps add up to ``1 / r``: directions that the noise would drown
   are not followed to their end, which is what a penalty does. The mean of the later half of the iterates is kept, and
   of its weights what the noise, whose size is known, does not explain: with too few records that is a constant.
-* *Many records*: features are standardised by noisy moments and long rows weighted down; a noisy Gram matrix of
+* *Many records*: features are standardized by noisy moments and long rows weighted down; a noisy Gram matrix of
   features and label gives a first solution, from the directions that rise above its noise, and a whitening. Then come
   noisy Newton steps on the residuals, clipped to what nine tenths of them need: the labels' full range is paid for
   once, and mostly it is the residuals that are. What the noise of the Gram matrix has spoilt, the steps repair.
@@ -44,22 +44,22 @@ from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _AGAIN = 0.02, 0.03
+_COUNT_SHARE, _SECOND_COUNT_SHARE = 0.02, 0.03
 _BLOCK = 1 << 14  # rows at a time, to stay in the cache
 _SHORTEST = 1e-100
 _LARGEST = 1e30
-_ENOUGH, _LEAST_ENOUGH = 30.0, 10.0
+_NEWTON_COUNT_RATIO, _MIN_NEWTON_FEATURES = 30.0, 10.0
 
 _GRADIENT = 0.2  # the longest gradient of one record, by descent
 _LENGTH = 0.2  # how far, in units of 1 / (r * _GRADIENT), the steps go in all
 _INTERCEPT = 1 / 24  # the square of the constant feature, for each feature
-_LEAST_CONSTANT = 0.5
+_MIN_CONSTANT = 0.5
 _STEPS = (10, 500)
-_TOO_WEAK, _MEAN_RATE, _USUAL = 0.06, 3.0, 0.3  # the mean of the labels
-_TO_GO = 10.0
+_MAX_RELATIVE_NOISE, _MEAN_RATE, _TYPICAL_MEAN = 0.06, 3.0, 0.3  # the mean of the labels
+_HALFWAY_STRENGTH = 10.0
 
-_MOMENTS, _SIZES, _GRAM = 0.1, 0.02, 0.2
-_LEAST_VARIANCE = 0.02
+_MOMENTS_SHARE, _SIZES_SHARE, _GRAM_SHARE = 0.1, 0.02, 0.2
+_MIN_VARIANCE = 0.02
 _FILTER = 8.0
 _KEPT_ROWS, _KEPT_RESIDUALS = 0.95, 0.9
 _FEW_STEPS = ((1, 1), (1, 5))  # steps of a round, and its part of what is left: with a good whitening,
@@ -102,9 +102,11 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
     >>> bool(abs(weights[0] - 0.5) < 0.1), way
     (True, 'newton')
     """
-    count = noisy_count(x, budget, _COUNT)
-    if count < _ENOUGH * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _LEAST_ENOUGH):
-        count = (_COUNT * count + _AGAIN * noisy_count(x, budget, _AGAIN)) / (_COUNT + _AGAIN)
+    count = noisy_count(x, budget, _COUNT_SHARE)
+    if count < _NEWTON_COUNT_RATIO * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_NEWTON_FEATURES):
+        count = (_COUNT_SHARE * count + _SECOND_COUNT_SHARE * noisy_count(x, budget, _SECOND_COUNT_SHARE)) / (
+            _COUNT_SHARE + _SECOND_COUNT_SHARE
+        )
         return (*_descent(x, v, penalty, count, budget), "descent")
     return (*_newton(x, v, penalty, count, budget), "newton")
 
@@ -113,7 +115,7 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
     middle = _likely_mean(v, count, budget)
     v = v - middle
     features = x.shape[1]
-    constant = max(math.sqrt(_INTERCEPT * features), _LEAST_CONSTANT)
+    constant = max(math.sqrt(_INTERCEPT * features), _MIN_CONSTANT)
     smoothness = (constant * constant + features) / 2  # the largest eigenvalue is below twice this
     length = _LENGTH / (_GRADIENT * budget.ratio(budget.left))
     steps = min(max(math.ceil(length * smoothness * count), _STEPS[0]), _STEPS[1])
@@ -122,12 +124,12 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
     shrink = 1 / (1 + step * np.concatenate([[0.0], penalty]))  # an implicit step: no penalty is too large for it
     rows = np.hstack([np.full((len(x), 1), constant), x])
     sums = _Steps(rows, max(constant, 1.0), np.eye(features + 1), v, budget)
-    beta, later = np.zeros(features + 1), np.zeros(features + 1)
+    beta, average = np.zeros(features + 1), np.zeros(features + 1)
     for h in range(steps):
         beta = shrink * (beta + step * sums.gradient(sums.residuals(beta), _GRADIENT, share))
         if h >= steps // 2:
-            later += beta / (steps - steps // 2)
-    return float(middle + later[0] * constant), _likely_weights(later[1:], count / budget.ratio(1), steps)
+            average += beta / (steps - steps // 2)
+    return float(middle + average[0] * constant), _likely_weights(average[1:], count / budget.ratio(1), steps)
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
@@ -135,13 +137,13 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
 
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
-    weakness = budget.ratio(1) / count
-    if weakness > _TOO_WEAK:
+    relative_noise = budget.ratio(1) / count
+    if relative_noise > _MAX_RELATIVE_NOISE:
         return 0.0
-    share = Fraction(_MEAN_RATE * weakness).limit_denominator(1000)
+    share = Fraction(_MEAN_RATE * relative_noise).limit_denominator(1000)
     noise = budget.ratio(share) / count
-    known = _USUAL * _USUAL / (_USUAL * _USUAL + noise * noise)
-    return known * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
+    signal_share = _TYPICAL_MEAN * _TYPICAL_MEAN / (_TYPICAL_MEAN * _TYPICAL_MEAN + noise * noise)
+    return signal_share * float(np.clip(noisy_sum(v[:, np.newaxis], 1.0, budget, share)[0] / count, -1.0, 1.0))
 
 
 def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
@@ -153,19 +155,19 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
     square of the true ones, the best multiple of those found is ``g t^2 / (g^2 t^2 + noise^2)``; it is taken with the t
     that these weights tell, and with 0.3 if that is less, and at most 1.
     """
-    free = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
-    noise = free / math.hypot(1.0, free * strength / (len(result) + 1) ** 0.25)
-    gone = 1 / (1 + _TO_GO / strength)
+    undamped_noise = _LENGTH * math.sqrt(2 / 3 + 1 / (2 * steps))
+    noise = undamped_noise / math.hypot(1.0, undamped_noise * strength / (len(result) + 1) ** 0.25)
+    progress = 1 / (1 + _HALFWAY_STRENGTH / strength)
     square = float(np.mean(result * result))
     signal_share = max(square - noise * noise, 0.0) / max(square, _SHORTEST)
-    usual = (gone * _USUAL) ** 2 / ((gone * _USUAL) ** 2 + noise * noise)
-    return result * min(min(signal_share, usual) / gone, 1.0)
+    prior_share = (progress * _TYPICAL_MEAN) ** 2 / ((progress * _TYPICAL_MEAN) ** 2 + noise * noise)
+    return result * min(min(signal_share, prior_share) / progress, 1.0)
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
     size = x.shape[1] + 1
-    mean, square, noise = noisy_moments(x, count, budget, _MOMENTS)
-    scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _LEAST_VARIANCE)))
+    mean, square, noise = noisy_moments(x, count, budget, _MOMENTS_SHARE)
+    scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _MIN_VARIANCE)))
     x = np.asarray(x, order="F")  # columns in one piece: what is done to each of them is quicker
     both = np.empty((len(x), size + 1), order="F")  # the constant, the features and the label of each row
     z = both[:, :-1]
@@ -177,12 +179,12 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
         np.subtract(x[block], mean, out=rows[:, 1:-1])
         rows[:, 1:-1] *= 1 / scale
         sizes[block] = row_norms(rows[:, :-1])
-    longest = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES)
-    both *= (longest / np.maximum(sizes, longest))[:, np.newaxis]  # a weight leaves a linear model as it is
+    norm_limit = noisy_ceiling(sizes, 8 * math.sqrt(size), _KEPT_ROWS, count, budget, _SIZES_SHARE)
+    both *= (norm_limit / np.maximum(sizes, norm_limit))[:, np.newaxis]  # a weight leaves a linear model as it is
 
-    norm = math.sqrt(longest * longest + 1)
-    gram = noisy_gram(both, norm, budget, _GRAM, within=True) / count
-    noise = norm * norm * budget.ratio(_GRAM, aligned=True) * math.sqrt(size) / count
+    norm = math.sqrt(norm_limit * norm_limit + 1)
+    gram = noisy_gram(both, norm, budget, _GRAM_SHARE, within=True) / count
+    noise = norm * norm * budget.ratio(_GRAM_SHARE, aligned=True) * math.sqrt(size) / count
     ridge = np.concatenate([[0.0], penalty / (scale * scale)]) / count
     shorter = 1 / np.sqrt(1 + ridge)  # a weight with a large penalty in units of its own: all numbers are near 1
     values, vectors = np.linalg.eigh(shorter[:, np.newaxis] * (gram[:-1, :-1] + np.diag(ridge)) * shorter)
@@ -192,17 +194,17 @@ def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussia
     beta = values * values / (values * values + (_FILTER * noise) ** 2) * (whitening.T @ gram[:-1, -1])
     ridge_here = whitening.T @ (ridge[:, np.newaxis] * whitening)
 
-    sums = _Steps(z, longest, whitening, both[:, -1].copy(), budget)
-    left = budget.left - len(rounds) * Fraction(str(_SIZES))
-    parts = sum(part for _, part in rounds)
-    for steps, part in rounds:
+    sums = _Steps(z, norm_limit, whitening, both[:, -1].copy(), budget)
+    left = budget.left - len(rounds) * Fraction(str(_SIZES_SHARE))
+    total_weight = sum(round_weight for _, round_weight in rounds)
+    for steps, round_weight in rounds:
         residuals = sums.residuals(beta)
         sizes = np.abs(residuals) * sums.factors.norms
-        clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES)
+        clip = noisy_ceiling(sizes, 16 * math.sqrt(size), _KEPT_RESIDUALS, count, budget, _SIZES_SHARE)
         for again in range(steps):
             residuals = sums.residuals(beta) if again else residuals
-            move = sums.gradient(residuals, clip, left * part / (parts * steps)) / count
-            beta = beta + move - ridge_here @ beta
+            gradient = sums.gradient(residuals, clip, left * round_weight / (total_weight * steps)) / count
+            beta = beta + gradient - ridge_here @ beta
     result = whitening @ beta
     return float(result[0] - np.sum(result[1:] * mean / scale)), result[1:] / scale
 
@@ -227,7 +229,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows and labels, both clipped to their bounds; a ledger scope that is open is charged once."""
-        self._fit_rows(X, y, labelled=True)
+        self._fit_rows(X, y, labeled=True)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -264,13 +266,13 @@ class _Linear(RegressorMixin, PrivateEstimator):
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
         v = np.clip((labels[0] - (low + high) / 2) / label_half, -1.0, 1.0)  # the middle of close bounds is rounded
-        intercept, weights, way = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
+        intercept, weights, method = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
         coefficients = weights * label_half / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
         return {
             "coef_": coefficients,
             "intercept_": intercept * label_half + (low + high) / 2 - middle,
-            "method_": way,
+            "method_": method,
         }
 
 
@@ -362,8 +364,8 @@ class Mean(UnsupervisedEstimator):
         count = noisy_count(rows, budget, 0.2)
         norm = float(columns) if budget.pure else math.sqrt(columns)
         total = noisy_sum(centered(rows, (lower, upper)), norm, budget, budget.left)
-        place = np.clip(total / count, -1.0, 1.0)
-        return {"mean_": (lower + upper) / 2 + place * (upper - lower) / 2}
+        mean = np.clip(total / count, -1.0, 1.0)
+        return {"mean_": (lower + upper) / 2 + mean * (upper - lower) / 2}
 
     def non_private_estimator(self) -> Any:
         """The estimator of scikit-learn that does the same without privacy."""

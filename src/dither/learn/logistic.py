@@ -1,4 +1,4 @@
-"""Private logistic regression: a little of the budget to center and scale the features, the rest to noisy descent.
+"""Private logistic regression: a small share of the budget centers and scales the features, the rest is for descent.
 
 Every choice is a rule in public numbers (columns, classes, epsilon, delta) and in the noisy number of records n. With
 r the ratio of noise to sensitivity that (epsilon, delta) asks of one release, ``n / r`` says how strong the data are
@@ -45,10 +45,10 @@ _STEPS = 40
 _CLIP = 0.2
 _NOISE, _NOISE_DECORRELATED = 3.5, 5.0
 _LONGEST_STEP = 30.0
-_WEAKEST = 3.0
+_MIN_COUNT_RATIO = 3.0
 _MEAN_NORM, _SQUARE_NORM = 0.5, 0.2
-_ENOUGH = 10
-_PRODUCTS = 0.1
+_MIN_STRENGTH = 10
+_PRODUCTS_SHARE = 0.1
 
 
 class LogisticRegression(PrivateClassifier):
@@ -100,18 +100,18 @@ class LogisticRegression(PrivateClassifier):
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
-        places = centered(rows, limits)
-        size = _size(places, budget)
-        middle, scale = _standard(places, size, budget)
-        scaled = (places - middle) * scale
+        scaled_rows = centered(rows, limits)
+        size = _size(scaled_rows, budget)
+        middle, scale = _standard(scaled_rows, size, budget)
+        scaled = (scaled_rows - middle) * scale
         strength = size / budget.ratio(1.0)
-        known = strength >= _ENOUGH * rows.shape[1]
-        turn = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
+        known = strength >= _MIN_STRENGTH * rows.shape[1]
+        rotation = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
         one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
-        features = np.column_stack([project(scaled, turn, 2 * float(scale.max())), np.full(len(rows), one)])
+        features = np.column_stack([project(scaled, rotation, 2 * float(scale.max())), np.full(len(rows), one)])
         weights = _descended(features, codes, classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
         lower, upper = limits
-        coef = (turn @ weights[:-1]).T * (scale * 2 / (upper - lower))
+        coef = (rotation @ weights[:-1]).T * (scale * 2 / (upper - lower))
         origin = (lower + upper) / 2 + middle * (upper - lower) / 2
         return {"coef_": coef, "intercept_": weights[-1] * one - coef @ origin}
 
@@ -141,17 +141,17 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
     """The number of records: counted twice where it is private, the second time as well as it is worth."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
-    least, first = _WEAKEST * budget.ratio(1.0), 0.02
+    least, first = _MIN_COUNT_RATIO * budget.ratio(1.0), 0.02
     count = noisy_count(rows, budget, first)
-    more = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
-    again = noisy_count(rows, budget, more)
-    return max(least, (first * count + more * again) / (first + more))
+    second = min(0.1, 1.5 * budget.ratio(1.0) / max(count, least))
+    again = noisy_count(rows, budget, second)
+    return max(least, (first * count + second * again) / (first + second))
 
 
-def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
+def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Where to center each feature, and what to multiply it by, so that a typical row has length 1."""
-    columns = places.shape[1]
-    weakness = budget.ratio(1.0) / size
+    columns = scaled_rows.shape[1]
+    relative_noise = budget.ratio(1.0) / size
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
         sum_norm = norm * math.sqrt(columns)
@@ -159,8 +159,8 @@ def _standard(places: Floats, size: float, budget: GaussianBudget) -> tuple[Floa
         common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
         return common + without_noise(result - common, sum_norm * budget.ratio(share) / size)
 
-    middle = np.clip(mean(places, _MEAN_NORM, min(0.2, max(5 * weakness, 0.01))), -1.0, 1.0)
-    squares = mean((places - middle) ** 2, _SQUARE_NORM, min(0.05, max(weakness / 2, 0.01)))
+    middle = np.clip(mean(scaled_rows, _MEAN_NORM, min(0.2, max(5 * relative_noise, 0.01))), -1.0, 1.0)
+    squares = mean((scaled_rows - middle) ** 2, _SQUARE_NORM, min(0.05, max(relative_noise / 2, 0.01)))
     typical = max(float(squares.mean()), 0.01)
     squares = np.maximum(squares, 0.05 * typical)
     scale = squares**-0.25
@@ -173,8 +173,8 @@ def _decorrelation(rows: Floats, size: float, budget: GaussianBudget) -> Floats:
     Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
     """
     columns = rows.shape[1]
-    noise = budget.ratio(_PRODUCTS, aligned=True) * math.sqrt(columns) / size
-    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS) / size)
+    noise = budget.ratio(_PRODUCTS_SHARE, aligned=True) * math.sqrt(columns) / size
+    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS_SHARE) / size)
     values = np.maximum(values, max(noise, 0.02 / columns))
     roots = values**-0.25
     return np.asarray(vectors * (roots / math.sqrt(float((roots**2 * values).sum()))) @ vectors.T)

@@ -158,8 +158,8 @@ def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:
     >>> ridge_line(np.array([-1.0, 1.0]), np.array([1.0, 5.0]), penalty=1.0)
     (3.0, 1.0)
     """
-    off = v - v.mean()
-    slope = float(off @ (u - u.mean()) / len(v)) / (float(off @ off) / len(v) + penalty)
+    centered = v - v.mean()
+    slope = float(centered @ (u - u.mean()) / len(v)) / (float(centered @ centered) / len(v) + penalty)
     return float(u.mean()) - slope * float(v.mean()), slope
 
 
@@ -254,8 +254,8 @@ class SmoothHinge(_Bent):
     def value(self, scores: Floats, y: Floats) -> Floats:
         """0, then a parabola, then a line, as the margin falls."""
         short = 1 - (2 * y - 1) * scores
-        bent = np.clip(short, 0, self.width)
-        return bent**2 / (2 * self.width) + np.maximum(short - self.width, 0)
+        clipped = np.clip(short, 0, self.width)
+        return clipped**2 / (2 * self.width) + np.maximum(short - self.width, 0)
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
         """Between -1 and 1."""
@@ -278,8 +278,8 @@ class Huber(_Bent):
 
     def value(self, scores: Floats, y: Floats) -> Floats:
         """Half the square, then a line."""
-        off = np.abs(scores - y)
-        return np.where(off <= self.width, off**2 / 2, self.width * (off - self.width / 2))
+        residuals = np.abs(scores - y)
+        return np.where(residuals <= self.width, residuals**2 / 2, self.width * (residuals - self.width / 2))
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
         """``score - y``, cut off at ``width``."""

@@ -29,9 +29,9 @@ from dither.learn.classes import PrivateClassifier
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
 from dither.learn.losses import softmax
 
-_COUNTS, _MEAN, _SIZES = 0.1, 0.1, 0.02
+_COUNTS_SHARE, _MEAN_SHARE, _SIZES_SHARE = 0.1, 0.1, 0.02
 _DISTANCE, _SQUARE = 0.35, 0.1  # of the longest, where there are too few records to find out
-_LEAST_VARIANCE, _LEAST, _LEAST_RATIO = 1 / 400, 1e-6, 0.1
+_MIN_VARIANCE, _MIN_ABSOLUTE_VARIANCE, _MIN_RATIO = 1 / 400, 1e-6, 0.1
 
 
 class GaussianNB(PrivateClassifier):
@@ -132,16 +132,16 @@ def moments(
     (True, (2, 1), (2, 1))
     """
     columns = places.shape[1]
-    longest = float(columns) if budget.pure else math.sqrt(columns)
-    noisy = group_counts(groups, size, budget, _COUNTS)
+    max_norm = float(columns) if budget.pure else math.sqrt(columns)
+    noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
     count = max(float(noisy.sum()), float(size))
-    spread = without_noise(noisy - count / size, deviation(budget, _COUNTS, aligned=True))
+    spread = without_noise(noisy - count / size, deviation(budget, _COUNTS_SHARE, aligned=True))
     counts = np.maximum(count / size + spread, 1.0)
-    middle = np.clip(noisy_sum(places, longest, budget, _MEAN) / count, -1.0, 1.0)
+    middle = np.clip(noisy_sum(places, max_norm, budget, _MEAN_SHARE) / count, -1.0, 1.0)
 
     def group_mean(rows: Floats, typical: float, part: Fraction) -> tuple[Floats, Floats]:
         norm = typical_length(
-            rows, size, longest=longest, otherwise=longest * typical, count=count, budget=budget, share=_SIZES
+            rows, size, longest=max_norm, otherwise=max_norm * typical, count=count, budget=budget, share=_SIZES_SHARE
         )
         return group_means(rows, groups, counts, norm, budget, budget.left * part)
 
@@ -150,10 +150,10 @@ def moments(
     squares, noise = group_mean((places - means[groups]) ** 2, _SQUARE, Fraction(1))
     shares = counts / counts.sum()
     common, common_noise = shares @ squares, math.sqrt(float(((shares * noise) ** 2).sum()))
-    floor = min(max(_LEAST_VARIANCE * float(common.max()), common_noise, _LEAST), 1.0)
+    floor = min(max(_MIN_VARIANCE * float(common.max()), common_noise, _MIN_ABSOLUTE_VARIANCE), 1.0)
     common = np.clip(common, floor, 1.0)
     noise /= float(common.mean())
-    ratios = np.maximum(squares / common, np.clip(noise, _LEAST_VARIANCE, _LEAST_RATIO)[:, np.newaxis])
+    ratios = np.maximum(squares / common, np.clip(noise, _MIN_VARIANCE, _MIN_RATIO)[:, np.newaxis])
     variances = common * np.exp(without_noise(np.log(ratios), noise))
     return counts, means, np.clip(variances, floor, 4.0)
 

@@ -17,8 +17,8 @@ from dither.learn.sklearn_base import TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
-_COUNT, _MEAN, _SIZES = 0.02, 0.1, 0.02
-_KEPT = 0.5
+_COUNT_SHARE, _MEAN_SHARE, _SIZES_SHARE = 0.02, 0.1, 0.02
+_KEPT_FRACTION = 0.5
 
 
 class PCA(TransformerMixin, UnsupervisedEstimator):
@@ -33,14 +33,8 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
     ----------
     n_components
         How many to keep; all if None.
-    epsilon, delta
-        The guarantee of one fit.
-    bounds
-        Public limits of the features: one pair for all, or one pair for each. Features are clipped to them.
-    neighbors
-        ``dither.AddRemove``, the number of records being private (the default), or ``dither.ReplaceOne``.
-    source
-        Randomness; a seeded source is for tests only.
+    epsilon, delta, bounds, neighbors, source
+        As for every estimator, see :class:`~dither.learn.KMeans`; a delta is required.
 
     Examples
     --------
@@ -83,25 +77,27 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
         columns = rows.shape[1]
-        longest = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
-        moved = rows - (lower + upper) / 2
-        count = noisy_count(rows, budget, _COUNT)
-        mean = noisy_sum(moved, longest, budget, _MEAN) / count
+        max_norm = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
+        centered_rows = rows - (lower + upper) / 2
+        count = noisy_count(rows, budget, _COUNT_SHARE)
+        mean = noisy_sum(centered_rows, max_norm, budget, _MEAN_SHARE) / count
         mean = np.clip(mean, (lower - upper) / 2, (upper - lower) / 2)
-        moved -= mean
-        norm = noisy_ceiling(row_norms(moved), 2 * longest, _KEPT, count, budget, _SIZES) / math.sqrt(2)
-        matrix = noisy_gram(moved, norm, budget, budget.left) / count
+        centered_rows -= mean
+        norm = noisy_ceiling(
+            row_norms(centered_rows), 2 * max_norm, _KEPT_FRACTION, count, budget, _SIZES_SHARE
+        ) / math.sqrt(2)
+        matrix = noisy_gram(centered_rows, norm, budget, budget.left) / count
         values, vectors = np.linalg.eigh(matrix)
-        kept = columns if self.n_components is None else self.n_components
-        values, components = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T[:kept]
-        largest = components[np.arange(kept), np.abs(components).argmax(axis=1)]
+        component_count = columns if self.n_components is None else self.n_components
+        values, components = np.maximum(values[::-1], 0.0), vectors[:, ::-1].T[:component_count]
+        largest = components[np.arange(component_count), np.abs(components).argmax(axis=1)]
         total = max(float(values.sum()), np.finfo(float).tiny)
         return {
             "components_": components * np.where(largest < 0, -1.0, 1.0)[:, np.newaxis],
             "mean_": mean + (lower + upper) / 2,
-            "explained_variance_": values[:kept],
-            "explained_variance_ratio_": values[:kept] / total,
-            "n_components_": kept,
+            "explained_variance_": values[:component_count],
+            "explained_variance_ratio_": values[:component_count] / total,
+            "n_components_": component_count,
         }
 
     def transform(self, X: Any) -> Floats:

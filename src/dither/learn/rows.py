@@ -1,4 +1,4 @@
-"""Arithmetic on rows in which each row is by itself, to the last bit.
+"""Arithmetic on rows in which the result for a row depends on no other row, to the last bit.
 
 What a record adds to a sum must not depend on the other records, or one person more would move the parts of all.
 Library products of matrices do not keep to that: they take rows in groups, with another order of additions for those
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 ROW_BITS = 24
 _ROWS = 1 << 13
-_LEAST = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
+_MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
 
 
 def row_norms(rows: Floats, order: int = 2) -> Floats:
@@ -54,21 +54,21 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
     """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
     2^-22; the matrix is good to about 2^-23 of its largest entry.
 
-    *Why each row is by itself.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
+    *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
     columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
 
     >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
     array([1.])
     """
-    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _LEAST))
+    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _MIN_EXPONENT))
     whole = rows * unit
     return whole_product(np.trunc(whole, out=whole), ROW_BITS, matrix) / unit
 
 
 def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
-    room = 52 - bits - len(matrix).bit_length()
-    unit = 2.0 ** (room - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _LEAST))
+    spare_bits = 52 - bits - len(matrix).bit_length()
+    unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _MIN_EXPONENT))
     result: Floats = whole @ np.rint(matrix * unit)
     result /= unit
     return result

@@ -1,4 +1,4 @@
-"""Standardising features by private means and variances."""
+"""Standardizing features by private means and variances."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class StandardScaler(TransformerMixin, UnsupervisedEstimator):
 
     def transform(self, X: Any) -> Floats:
         """Rows, not clipped, in deviations from the mean."""
-        moved, scale = self._map()
-        return np.asarray((self._new_rows(X) - moved) / scale)
+        shift, scale = self._map()
+        return np.asarray((self._new_rows(X) - shift) / scale)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in their own units again."""
-        moved, scale = self._map()
-        return np.asarray(self._new_rows(X) * scale + moved)
+        shift, scale = self._map()
+        return np.asarray(self._new_rows(X) * scale + shift)
 
     def _map(self) -> tuple[Floats | float, Floats | float]:
         check_is_fitted(self)

@@ -179,8 +179,8 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
     scores = [0] * len(models)
     for i, label in enumerate(labels):
         row = rows(i)
-        for place, model in enumerate(models):
-            scores[place] += _steps(outcome(_predicted, model, row), label, width)
+        for index, model in enumerate(models):
+            scores[index] += _steps(outcome(_predicted, model, row), label, width)
     return scores
 
 
@@ -201,8 +201,8 @@ def _steps(predicted: Any, label: Any, width: float | None) -> int:
         if width is None:
             [one] = inputs.shown([predicted])
             return _STEPS if bool(one == label) else 0
-        near = 1.0 - abs(float(predicted) - float(label)) / width
-        return int(near * _STEPS) if 0.0 < near <= 1.0 else 0
+        closeness = 1.0 - abs(float(predicted) - float(label)) / width
+        return int(closeness * _STEPS) if 0.0 < closeness <= 1.0 else 0
 
     return outcome(steps) or 0
 

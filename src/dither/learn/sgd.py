@@ -1,4 +1,4 @@
-"""Stochastic gradient descent: each step looks at a batch only. Not private by itself: see the other files for that.
+"""Stochastic gradient descent: each step uses a batch only. Not private; see :mod:`dither.learn.descent`.
 
 *Online*: the rows are cut into disjoint batches, each used once. *Offline*: every step draws a new batch at random.
 
@@ -76,8 +76,8 @@ def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
         return np.asarray(np.argsort(keys)[:size], dtype=np.int64)
     chosen = uniform_integers(count, size, source).astype(np.int64)
     while np.unique(chosen).size < size:
-        kept = np.unique(chosen)
-        chosen = np.concatenate([kept, uniform_integers(count, size - kept.size, source).astype(np.int64)])
+        distinct = np.unique(chosen)
+        chosen = np.concatenate([distinct, uniform_integers(count, size - distinct.size, source).astype(np.int64)])
     return chosen
 
 
@@ -89,12 +89,12 @@ def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
     4.0
     """
     residuals = loss.residual(X @ best, y)
-    flat = residuals.reshape(len(X), -1)
+    flattened = residuals.reshape(len(X), -1)
     shrunk = loss.shrinkage(best)
-    data = (flat**2).sum(axis=1) * (X**2).sum(axis=1)
+    data = (flattened**2).sum(axis=1) * (X**2).sum(axis=1)
     # |g + s|^2 = |g|^2 + 2 <g, s> + |s|^2, and the mean of the g is -s at the minimum
-    cross = 2 * float(np.sum((X.T @ residuals / len(X)) * shrunk))
-    return float(data.mean()) + cross + float(np.sum(shrunk**2))
+    cross_term = 2 * float(np.sum((X.T @ residuals / len(X)) * shrunk))
+    return float(data.mean()) + cross_term + float(np.sum(shrunk**2))
 
 
 def stochastic_bound(

@@ -1,4 +1,4 @@
-"""What many fits cost together: ``guarantee_`` is about one of them.
+"""The composed cost of several fits; ``guarantee_`` is that of one of them.
 
 scikit-learn's searches and cross-validation fit clones of an estimator, many times, and each fit costs what it states.
 With a ledger scope open each is charged. Elsewhere nobody adds them up, so an estimator remembers, together with its

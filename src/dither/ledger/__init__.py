@@ -26,7 +26,7 @@ from dither.ledger.ledger import Charge, Ledger, Released, Verified
 
 __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verified", "open"]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())
 
 
 def open(

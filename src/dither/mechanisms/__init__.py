@@ -48,4 +48,4 @@ __all__ = [
     "piecewise_constant",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -1,4 +1,4 @@
-"""What every mechanism that adds noise has in common.
+"""The base of the mechanisms that add noise to numbers.
 
 A mechanism says which law it adds and at which scale; this module releases numbers and vectors with it, on the
 integers for integers and on the public lattice for everything else, and turns the law into an error.
@@ -34,7 +34,7 @@ from dither.randomness import (
     spacing,
 )
 
-_MOST_COORDINATES = 10**15
+_MAX_COORDINATES = 10**15
 
 
 class Additive(ReleasesNumbers):
@@ -45,7 +45,7 @@ class Additive(ReleasesNumbers):
     coordinate.
     """
 
-    _parts: tuple[Fraction, ...]
+    _sensitivities: tuple[Fraction, ...]
     _laws: tuple[Law, ...]
     _scales: tuple[float, ...]
     _steps: tuple[float, ...]
@@ -53,7 +53,7 @@ class Additive(ReleasesNumbers):
 
     def _set(
         self,
-        parts: tuple[Fraction, ...],
+        sensitivities: tuple[Fraction, ...],
         laws: Sequence[Law],
         scales: Sequence[float],
         spreads: Sequence[float],
@@ -69,7 +69,7 @@ class Additive(ReleasesNumbers):
                     "epsilon", "noise that a float can hold", "more", "pass a larger epsilon or a smaller sensitivity"
                 )
             )
-        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_sensitivities", sensitivities)
         object.__setattr__(self, "_laws", tuple(laws))
         object.__setattr__(self, "_scales", tuple(scales))
         object.__setattr__(self, "_steps", tuple(spacing(spread) for spread in spreads))
@@ -88,7 +88,7 @@ class Additive(ReleasesNumbers):
         >>> dp.Gaussian(sensitivity=[1, 1], rho=1).noise.joint
         False
         """
-        return Noise(self._laws, self._scales, self._parts, self._steps, self._joint)
+        return Noise(self._laws, self._scales, self._sensitivities, self._steps, self._joint)
 
     @property
     def scale(self) -> float | tuple[float, ...]:
@@ -106,9 +106,9 @@ class Additive(ReleasesNumbers):
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def _release(self, value: Any, source: Source | None) -> Any:
-        words = resolve(source)
+        resolved = resolve(source)
         return values.release(
-            value, words, lambda x: self._release_one(x, words), lambda xs: self._release_many(xs, words)
+            value, resolved, lambda x: self._release_one(x, resolved), lambda xs: self._release_many(xs, resolved)
         )
 
     def _release_one(self, x: Scalar, source: Source) -> int | float:
@@ -155,8 +155,8 @@ class Additive(ReleasesNumbers):
         if step == 1:
             return draw_one(self._laws[i], self._scales[i], source)
         rest = x % step
-        place = Fraction(rest, step)
-        return draw_one(self._laws[i], self._scales[i] / step, source, float(place), place) * step - rest
+        offset = Fraction(rest, step)
+        return draw_one(self._laws[i], self._scales[i] / step, source, float(offset), offset) * step - rest
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
         return integer_steps(self._laws[0], self._scales[0], xs.size, source)
@@ -170,8 +170,8 @@ class Additive(ReleasesNumbers):
             return values.as_array([x + self._integer_noise_one(x, 0, source) for x in xs.tolist()], xs.dtype)
         out = np.empty(xs.size, dtype=np.int64)
         for start in range(0, xs.size, BLOCK):
-            part = xs[start : start + BLOCK]
-            out[start : start + BLOCK] = values.add_saturating(part, self._integer_noise(part, source))
+            block = xs[start : start + BLOCK]
+            out[start : start + BLOCK] = values.add_saturating(block, self._integer_noise(block, source))
         return out
 
     def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> Any:
@@ -184,7 +184,7 @@ class Additive(ReleasesNumbers):
         """
         level = arguments.confidence(confidence)
         count = arguments.whole(coordinates, "coordinates")
-        if count > _MOST_COORDINATES:
+        if count > _MAX_COORDINATES:
             raise InvalidArgument(message("coordinates", "at most 10**15", "more", "pass the length of the vector"))
         tail = -math.expm1(math.log(level) / count)
         result = []
@@ -192,7 +192,7 @@ class Additive(ReleasesNumbers):
             z, slack = law.quantile_one(tail)
             width = scale * (max(z, 0.0) + (slack if math.isfinite(slack) else 1e-9 * max(z, 1.0))) * (1 + 2.0**-50)
             real, needed = width + self._steps[i] / 2, self._integer_error(i, width, tail)
-            both = max(real, needed) if self._parts[i] >= 1 else real
+            both = max(real, needed) if self._sensitivities[i] >= 1 else real
             result.append(both if integer is None else needed if integer else real)
         return _one_or_all(result)
 

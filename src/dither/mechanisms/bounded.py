@@ -112,8 +112,8 @@ class BoundedLaplace(ReleasesNumbers):
         width = exactly(self.upper) - exactly(self.lower)
         if width >= 1 << 1000:
             raise InvalidArgument(message("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer"))
-        part, epsilon = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
-        if part > width:
+        exact_sensitivity, epsilon = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
+        if exact_sensitivity > width:
             raise InvalidArgument(
                 message(
                     "sensitivity",
@@ -122,14 +122,14 @@ class BoundedLaplace(ReleasesNumbers):
                     "no answer inside the limits can move farther: pass that",
                 )
             )
-        extra = Fraction(0)
+        delta_allowance = Fraction(0)
         if decimal(self.delta, "delta") != 0:
-            failure = arguments.delta(self.delta)
-            extra = Fraction(-log(1 - failure, _BITS)[1], 1 << _BITS)
+            exact_delta = arguments.delta(self.delta)
+            delta_allowance = Fraction(-log(1 - exact_delta, _BITS)[1], 1 << _BITS)
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain(value))
-        object.__setattr__(self, "_allowed", epsilon + extra)
-        object.__setattr__(self, "scale", _fixed_point(part, width, epsilon + extra))
+        object.__setattr__(self, "_allowed", epsilon + delta_allowance)
+        object.__setattr__(self, "scale", _fixed_point(exact_sensitivity, width, epsilon + delta_allowance))
         object.__setattr__(self, "lattice_step", spacing(min(self.scale, float(width))))
 
     @classmethod
@@ -200,18 +200,18 @@ class BoundedLaplace(ReleasesNumbers):
         >>> m.privacy_curve(1)
         0.0
         """
-        at = arguments.epsilon_or_zero(epsilon)
-        total = _loss(
+        exact_epsilon = arguments.epsilon_or_zero(epsilon)
+        largest_loss = _loss(
             arguments.sensitivity(self.sensitivity), exactly(self.upper) - exactly(self.lower), Fraction(self.scale)
         )
-        return up(pure_delta(total, at))
+        return up(pure_delta(largest_loss, exact_epsilon))
 
     def _release(self, value: Any, source: Source | None) -> Any:
         """A value inside the limits, near ``value``; an int for an int."""
-        words = resolve(source)
+        resolved = resolve(source)
 
         def many(xs: Vector) -> list[Any] | NDArray[Any]:
-            noisy = [self._noisy(x, words) for x in (xs if isinstance(xs, list) else xs.tolist())]
+            noisy = [self._noisy(x, resolved) for x in (xs if isinstance(xs, list) else xs.tolist())]
             return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 
         def no_vector(xs: Vector) -> list[Any] | NDArray[Any]:
@@ -226,13 +226,13 @@ class BoundedLaplace(ReleasesNumbers):
                 )
             return many(xs)
 
-        return values.release(value, words, lambda x: self._noisy(x, words), no_vector)
+        return values.release(value, resolved, lambda x: self._noisy(x, resolved), no_vector)
 
     def _noisy(self, x: Scalar, source: Source) -> int | float:
         if not isinstance(x, int):
-            inside = min(max(x, self.lower), self.upper)
-            law = TruncatedLaplace(inside, self.lower, self.upper, self.scale)
-            noisy = round_nearest(inside, law, self.scale, self.lattice_step, source)
+            clipped = min(max(x, self.lower), self.upper)
+            law = TruncatedLaplace(clipped, self.lower, self.upper, self.scale)
+            noisy = round_nearest(clipped, law, self.scale, self.lattice_step, source)
             return float(min(max(noisy, self.lower), self.upper))
         return self._noisy_integer(x, source)
 
@@ -243,40 +243,41 @@ class BoundedLaplace(ReleasesNumbers):
             raise InvalidArgument(
                 message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)")
             )
-        inside = min(max(x, first), last)
+        clipped = min(max(x, first), last)
         half = 0.5 if first > -(1 << 51) and last < 1 << 51 else Fraction(1, 2)  # beyond, a float has no halves
-        law = TruncatedLaplace(inside, first - half, last + half, self.integer_scale)
-        return min(max(inside + draw_one(law, self.integer_scale, source), first), last)
+        law = TruncatedLaplace(clipped, first - half, last + half, self.integer_scale)
+        return min(max(clipped + draw_one(law, self.integer_scale, source), first), last)
 
     @cached_property
     def integer_scale(self) -> float:
         """The fixed point b for integers, whose limits are half a step wider."""
         width = Fraction(math.floor(self.upper) - math.ceil(self.lower) + 1)
-        part = min(arguments.sensitivity(self.sensitivity), width)
-        return _fixed_point(part, width, self._allowed)
+        exact_sensitivity = min(arguments.sensitivity(self.sensitivity), width)
+        return _fixed_point(exact_sensitivity, width, self._allowed)
 
 
-def _loss(part: Fraction, width: Fraction, b: Fraction) -> Fraction:
-    """The largest loss at scale b, rounded up: ``part / b + ln(C_{l+part} / C_l)``."""
-    # both sides of the quotient are about width / b where that is small, and their logarithm is about part / b
-    bits = _BITS + 2 * max(0, (b / part).numerator.bit_length() - (b / part).denominator.bit_length() + 1)
+def _loss(sensitivity: Fraction, width: Fraction, b: Fraction) -> Fraction:
+    """The largest loss at scale b, rounded up: ``sensitivity / b + ln(C_{l+sensitivity} / C_l)``."""
+    # both sides of the quotient are about width / b where that is small, and their logarithm is about sensitivity / b
+    relative = b / sensitivity
+    bits = _BITS + 2 * max(0, relative.numerator.bit_length() - relative.denominator.bit_length() + 1)
     one = 1 << bits
-    top = 2 * one - exp_neg(part / b, bits)[0] - exp_neg((width - part) / b, bits)[0]
+    top = 2 * one - exp_neg(sensitivity / b, bits)[0] - exp_neg((width - sensitivity) / b, bits)[0]
     bottom = max(one - exp_neg(width / b, bits)[1], 1)
-    return part / b + Fraction(log(Fraction(top, bottom), bits)[1], one)
+    return sensitivity / b + Fraction(log(Fraction(top, bottom), bits)[1], one)
 
 
-def _fixed_point(part: Fraction, width: Fraction, loss: Fraction) -> float:
-    """The smallest b whose loss is at most ``loss``: bisection in floats, then certified."""
-    s, w, wanted = float(part), float(width), float(loss)
+def _fixed_point(sensitivity: Fraction, width: Fraction, max_loss: Fraction) -> float:
+    """The smallest b whose loss is at most ``max_loss``: bisection in floats, then certified."""
+    s, w, target = float(sensitivity), float(width), float(max_loss)
 
     def floats(b: float) -> float:
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 
-    start = smallest_float(lambda b: floats(b) <= wanted, s / (wanted + 60) / 4, s * max(1e12, 4 / wanted))
-    result, more = Fraction(start), Fraction(1, 1 << 50)
-    while _loss(part, width, result) > loss:
-        result *= 1 + more
-        more *= 2
+    start = smallest_float(lambda b: floats(b) <= target, s / (target + 60) / 4, s * max(1e12, 4 / target))
+    result, increment = Fraction(start), Fraction(1, 1 << 50)
+    while _loss(sensitivity, width, result) > max_loss:
+        result *= 1 + increment
+        increment *= 2
     return up(result)

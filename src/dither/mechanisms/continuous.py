@@ -72,7 +72,7 @@ class ContinuousExponential(Selection):
     @spends
     def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:
         """A point of the lattice, drawn in proportion to its weight."""
-        words = resolve(source)
+        resolved = resolve(source)
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         step = Fraction(spacing(float(high - low))) / (1 << (_LATTICE_BITS - 20))
         cells = self._cells(pieces, low, high, step)
@@ -80,19 +80,19 @@ class ContinuousExponential(Selection):
         scores = np.array([float(max(cell.top - best, -_FAR)) for cell in cells])
         counts = np.array([cell.points for cell in cells], dtype=np.int64)
         while True:
-            winner = exponential_race(scores, words, self.rate, counts, exact_score=lambda i: cells[i].top - best)
+            winner = exponential_race(scores, resolved, self.rate, counts, exact_score=lambda i: cells[i].top - best)
             chosen = cells[winner]
-            k = chosen.first + int(uniform_integers(chosen.points, 1, words)[0])
-            spare = (chosen.top - chosen.score(low + k * step)) * self.rate
-            if bool(bernoulli_exp(min(spare, _FAR), 1, words)[0]):
-                point: float = mark(float(min(low + k * step, high)), words)
+            k = chosen.first + int(uniform_integers(chosen.points, 1, resolved)[0])
+            shortfall = (chosen.top - chosen.score(low + k * step)) * self.rate
+            if bool(bernoulli_exp(min(shortfall, _FAR), 1, resolved)[0]):
+                point: float = mark(float(min(low + k * step, high)), resolved)
                 return point
 
     def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
         last = math.floor((high - low) / step)
         cells: list[_Cell] = []
-        reached = 0
-        for number, (start, end, coefficients) in enumerate(pieces):
+        next_point = 0
+        for i, (start, end, coefficients) in enumerate(pieces):
             values = tuple(exactly(c, "coefficients") for c in coefficients)
             if not 1 <= len(values) <= 3:
                 raise InvalidArgument(
@@ -103,10 +103,10 @@ class ContinuousExponential(Selection):
                         "cut the score into such pieces",
                     )
                 )
-            begin = math.ceil((exactly(start, "start") - low) / step)
-            final = number == len(pieces) - 1
+            first = math.ceil((exactly(start, "start") - low) / step)
+            final = i == len(pieces) - 1
             stop = last + 1 if final else math.ceil((exactly(end, "end") - low) / step)
-            if max(begin, 0) != reached or stop < reached or (final and exactly(end, "end") < high):
+            if max(first, 0) != next_point or stop < next_point or (final and exactly(end, "end") < high):
                 raise InvalidData(
                     message(
                         "pieces",
@@ -115,10 +115,10 @@ class ContinuousExponential(Selection):
                         "start each where the one before ends",
                     )
                 )
-            if stop > reached:
-                cells.append(_Cell.between(reached, stop, values, low, step))
-            reached = stop
-        if not cells or reached != last + 1:
+            if stop > next_point:
+                cells.append(_Cell.between(next_point, stop, values, low, step))
+            next_point = stop
+        if not cells or next_point != last + 1:
             raise InvalidData(
                 message("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
             )
@@ -126,30 +126,30 @@ class ContinuousExponential(Selection):
 
     def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
         """Halve the heaviest cell in which the weight varies, until the rest matters little or there are many."""
-        best, done, settled = max(cell.top for cell in cells), [], math.inf
+        best, finished, heaviest_finished = max(cell.top for cell in cells), [], math.inf
         heap: list[tuple[float, int, _Cell]] = []
 
         def put(cell: _Cell) -> None:
-            nonlocal settled
+            nonlocal heaviest_finished
             ends = low + cell.first * step, low + (cell.first + cell.points - 1) * step
             weight = math.log(cell.points) - float(min((best - cell.top) * self.rate, _FAR))
             flat = len(cell.coefficients) == 1 or cell.points == 1
             if flat or (cell.top - min(cell.score(t) for t in ends)) * self.rate <= 1:
-                done.append(cell)
-                settled = min(settled, -weight)
+                finished.append(cell)
+                heaviest_finished = min(heaviest_finished, -weight)
             else:
                 heapq.heappush(heap, (-weight, cell.first, cell))
 
         for cell in cells:
             put(cell)
         for _ in range(_CUTS):
-            if not heap or heap[0][0] > settled + _NEGLIGIBLE:
+            if not heap or heap[0][0] > heaviest_finished + _NEGLIGIBLE:
                 break
             cell = heapq.heappop(heap)[2]
             middle, end = cell.first + cell.points // 2, cell.first + cell.points
             put(_Cell.between(cell.first, middle, cell.coefficients, low, step))
             put(_Cell.between(middle, end, cell.coefficients, low, step))
-        return done + [cell for _, _, cell in heap]
+        return finished + [cell for _, _, cell in heap]
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ class _Cell:
     def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _Cell:
         """The lattice points a to b - 1, and the largest score on the interval they span."""
         cell = cls(a, b - a, Fraction(0), coefficients)
-        places = [low + a * step, low + (b - 1) * step]
+        points = [low + a * step, low + (b - 1) * step]
         if len(coefficients) == 3 and coefficients[2] < 0:
             peak = -coefficients[1] / (2 * coefficients[2])
-            if places[0] < peak < places[1]:
-                places.append(peak)
-        return cls(a, b - a, max(cell.score(t) for t in places), coefficients)
+            if points[0] < peak < points[1]:
+                points.append(peak)
+        return cls(a, b - a, max(cell.score(t) for t in points), coefficients)
 
     def score(self, t: Fraction) -> Fraction:
         result = Fraction(0)

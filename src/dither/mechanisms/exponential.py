@@ -87,8 +87,8 @@ class Exponential(Selection):
         >>> Exponential(sensitivity=1, epsilon=1).select_index([0, 1000])
         1
         """
-        words, read = resolve(source), read_scores(scores)
-        index: int = mark(exponential_race(read.floats, words, self.rate, exact_score=read.exact), words)
+        resolved, read = resolve(source), read_scores(scores)
+        index: int = mark(exponential_race(read.floats, resolved, self.rate, exact_score=read.exact), resolved)
         return index
 
     @spends
@@ -142,13 +142,13 @@ class Exponential(Selection):
         >>> round(Exponential(sensitivity=1, epsilon=1).privacy_curve(0), 6)
         0.244919
         """
-        at, total = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
-        if at >= total:
+        exact_epsilon, own_epsilon = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
+        if exact_epsilon >= own_epsilon:
             return 0.0
         # divided by exp(e): (1 - exp((epsilon - e)/2))^2 / (1 - exp(-e))
         one = 1 << _BITS
-        near, far = exp((at - total) / 2, _BITS)[0], exp(-total, _BITS)[1]
-        return up(min(Fraction(1), (1 - Fraction(near, one)) ** 2 / (1 - Fraction(far, one))))
+        half_ratio, full_ratio = exp((exact_epsilon - own_epsilon) / 2, _BITS)[0], exp(-own_epsilon, _BITS)[1]
+        return up(min(Fraction(1), (1 - Fraction(half_ratio, one)) ** 2 / (1 - Fraction(full_ratio, one))))
 
     @spends
     def select_integer(
@@ -171,8 +171,8 @@ class Exponential(Selection):
         >>> abs(m.select_integer(lambda k: -abs(k - 7), center=7, ceiling=0, slope=1) - 7) < 200
         True
         """
-        words, fall, top = resolve(source), exactly(slope, "slope"), exactly(ceiling, "ceiling")
-        if fall <= 0:
+        resolved, exact_slope, exact_ceiling = resolve(source), exactly(slope, "slope"), exactly(ceiling, "ceiling")
+        if exact_slope <= 0:
             raise NotPrivate(
                 message(
                     "slope",
@@ -182,21 +182,21 @@ class Exponential(Selection):
                 )
             )
         middle = arguments.whole(center, "center", at_least=-(1 << 62))
-        width = max(up(1 / (self.rate * fall)), MIN_SCALE)
+        width = max(up(1 / (self.rate * exact_slope)), MIN_SCALE)
         while True:
-            step = discrete_laplace_one(width, words)
+            step = discrete_laplace_one(width, resolved)
             result = _scored(score, middle + step)
             # the proposal's own exponent is 1/width, a little below rate * slope
-            spare = (top - result) * self.rate - abs(step) / exactly(width)
-            if (top - result) < fall * abs(step):
+            shortfall = (exact_ceiling - result) * self.rate - abs(step) / exactly(width)
+            if (exact_ceiling - result) < exact_slope * abs(step):
                 raise NotPrivate(
                     message(
                         "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"
                     )
                 )
-            if bool(bernoulli_exp(min(max(spare, Fraction(0)), _NEVER), 1, words)[0]):
-                place: int = mark(middle + step, words)
-                return place
+            if bool(bernoulli_exp(min(max(shortfall, Fraction(0)), _NEVER), 1, resolved)[0]):
+                chosen: int = mark(middle + step, resolved)
+                return chosen
 
     @staticmethod
     def continuous(*, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False) -> Any:
@@ -225,8 +225,8 @@ def relative_rates(scores: NDArray[np.float64], rate: Fraction) -> list[float]:
     >>> relative_rates(np.array([1.0, 2.0, -np.inf]), Fraction(1, 2))
     [-0.5, 0.0, -inf]
     """
-    top = Fraction(float(scores.max()))
+    largest = Fraction(float(scores.max()))
     return [
-        -math.inf if score == -math.inf else max(float((Fraction(score) - top) * rate), -1e308)
+        -math.inf if score == -math.inf else max(float((Fraction(score) - largest) * rate), -1e308)
         for score in scores.tolist()
     ]

@@ -66,15 +66,15 @@ class Gaussian(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        parts = coordinates_of(self.sensitivity)
+        sensitivities = coordinates_of(self.sensitivity)
         ratio = self._ratio()
-        weights = shares(self.split, [float(part) for part in parts])
+        weights = shares(self.split, [float(sensitivity) for sensitivity in sensitivities])
         roots = [
             Fraction(1) if weight == 1 else Fraction(square_root(1 / weight, _BITS)[1], 1 << _BITS)
             for weight in weights
         ]
-        scales = [up(part * ratio * root) for part, root in zip(parts, roots, strict=True)]
-        self._set(parts, [_NORMAL] * len(parts), scales, scales, joint=len(parts) == 1)
+        scales = [up(sensitivity * ratio * root) for sensitivity, root in zip(sensitivities, roots, strict=True)]
+        self._set(sensitivities, [_NORMAL] * len(sensitivities), scales, scales, joint=len(sensitivities) == 1)
 
     def _ratio(self) -> Fraction:
         """sigma / sensitivity, rounded up."""
@@ -160,9 +160,9 @@ class Gaussian(Additive):
     def _exact_ratio(self) -> Fraction:
         """sigma / sensitivity of the noise as it is, from below."""
         if len(self._scales) == 1:
-            return Fraction(self._scales[0]) / self._parts[0]
-        parts = zip(self._parts, self._scales, strict=True)
-        squared_distance = sum(((part / Fraction(scale)) ** 2 for part, scale in parts), Fraction(0))
+            return Fraction(self._scales[0]) / self._sensitivities[0]
+        pairs = zip(self._sensitivities, self._scales, strict=True)
+        squared_distance = sum(((sensitivity / Fraction(scale)) ** 2 for sensitivity, scale in pairs), Fraction(0))
         return Fraction(square_root(1 / squared_distance, _BITS)[0], 1 << _BITS)
 
     def _unit_variance(self, law: Normal) -> float:

@@ -69,11 +69,12 @@ class Laplace(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        parts = coordinates_of(self.sensitivity)
-        total = arguments.epsilon(self.epsilon)
-        weights = shares(self.split, [float(part) ** (2 / 3) for part in parts])
-        scales = [up(part / (total * weight)) for part, weight in zip(parts, weights, strict=True)]
-        self._set(parts, [_LAPLACE] * len(parts), scales, scales, joint=len(parts) == 1)
+        sensitivities = coordinates_of(self.sensitivity)
+        own_epsilon = arguments.epsilon(self.epsilon)
+        weights = shares(self.split, [float(sensitivity) ** (2 / 3) for sensitivity in sensitivities])
+        pairs = zip(sensitivities, weights, strict=True)
+        scales = [up(sensitivity / (own_epsilon * weight)) for sensitivity, weight in pairs]
+        self._set(sensitivities, [_LAPLACE] * len(sensitivities), scales, scales, joint=len(sensitivities) == 1)
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95, integer: bool = False) -> Laplace:
@@ -110,7 +111,7 @@ class Laplace(Additive):
         >>> Laplace(sensitivity=1, epsilon=0.5).event
         Pure(0.5)
         """
-        if len(self._parts) == 1 and self._parts[0] < 1:
+        if len(self._sensitivities) == 1 and self._sensitivities[0] < 1:
             return self.event_for(integer=False)
         return Pure(arguments.epsilon(self.epsilon))
 
@@ -122,13 +123,13 @@ class Laplace(Additive):
         >>> m.event_for(integer=True), m.event_for(integer=False)
         (DiscreteLaplaceNoise(6, 3), LaplaceNoise(2))
         """
-        losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
-        shift = math.floor(self._parts[0])
-        if not integer or (len(losses) == 1 and (shift == 0 or self._scales[0] > MAX_SCALE)):
-            return LaplaceNoise(1 / sum(losses, Fraction(0)))
+        epsilons = self._coordinate_epsilons()
+        shift = math.floor(self._sensitivities[0])
+        if not integer or (len(epsilons) == 1 and (shift == 0 or self._scales[0] > MAX_SCALE)):
+            return LaplaceNoise(1 / sum(epsilons, Fraction(0)))
         return (
             Pure(arguments.epsilon(self.epsilon))
-            if len(losses) > 1
+            if len(epsilons) > 1
             else DiscreteLaplaceNoise(Fraction(self._scales[0]), shift)
         )
 
@@ -142,7 +143,7 @@ class Laplace(Additive):
         sensitivity D: ``F(j) - exp(epsilon) F(j - D)`` with ``j = floor((D - epsilon b) / 2)`` and F its
         distribution function; at D = 1 it is randomized response. By default the larger of the two.
 
-        A vector does not change this, nor does a split (where the real curve, at the sum of the losses, is an
+        A vector does not change this, nor does a split (where the real curve, at the sum of the epsilons, is an
         upper bound). Both laws are log-concave, so the best test between shifts is a threshold and the
         trade-off function of a shift a + b is that of a followed by b; changing one coordinate by a and then
         another by b has no more power (Dong, Roth and Su 2022, on group privacy). One coordinate moved by all
@@ -152,22 +153,28 @@ class Laplace(Additive):
         >>> round(m.privacy_curve(0, integer=False), 6), round(m.privacy_curve(0), 6), m.privacy_curve(1)
         (0.393469, 0.462117, 0.0)
         """
-        at = arguments.epsilon_or_zero(epsilon)
-        losses = [part / Fraction(scale) for part, scale in zip(self._parts, self._scales, strict=True)]
-        total = sum(losses, Fraction(0))
-        if at >= total:
+        exact_epsilon = arguments.epsilon_or_zero(epsilon)
+        epsilons = self._coordinate_epsilons()
+        own_epsilon = sum(epsilons, Fraction(0))
+        if exact_epsilon >= own_epsilon:
             return 0.0
-        real = 1 - Fraction(exp_neg((total - at) / 2, _BITS)[0], 1 << _BITS)
-        shift = math.floor(self._parts[0])
-        if integer is False or (len(losses) == 1 and shift == 0):
+        real = 1 - Fraction(exp_neg((own_epsilon - exact_epsilon) / 2, _BITS)[0], 1 << _BITS)
+        shift = math.floor(self._sensitivities[0])
+        if integer is False or (len(epsilons) == 1 and shift == 0):
             return up(real)
         # with several sensitivities every coordinate may move at once: the bound of all epsilon-DP releases
-        whole = pure_delta(total, at) if len(losses) > 1 else self._discrete_curve(at, shift)
-        return up(whole if integer else max(real, whole))
+        several = len(epsilons) > 1
+        discrete = pure_delta(own_epsilon, exact_epsilon) if several else self._discrete_curve(exact_epsilon, shift)
+        return up(discrete if integer else max(real, discrete))
 
-    def _discrete_curve(self, at: Fraction, shift: int) -> Fraction:
+    def _coordinate_epsilons(self) -> list[Fraction]:
+        """The epsilon of each coordinate, from the rounded scales."""
+        pairs = zip(self._sensitivities, self._scales, strict=True)
+        return [sensitivity / Fraction(scale) for sensitivity, scale in pairs]
+
+    def _discrete_curve(self, epsilon: Fraction, shift: int) -> Fraction:
         scale = Fraction(self._scales[0])
-        j = math.floor((shift - at * scale) / 2)
+        j = math.floor((shift - epsilon * scale) / 2)
         q = [Fraction(end, 1 << _BITS) for end in exp_neg(1 / scale, _BITS)]
 
         def below(k: int, high: int) -> Fraction:
@@ -176,7 +183,7 @@ class Laplace(Additive):
                 return Fraction(exp_neg(-k / scale, _BITS)[high], 1 << _BITS) / (1 + q[1 - high])
             return 1 - Fraction(exp_neg((k + 1) / scale, _BITS)[1 - high], 1 << _BITS) / (1 + q[high])
 
-        growth = (1 << _BITS) / Fraction(exp_neg(at, _BITS)[1])
+        growth = (1 << _BITS) / Fraction(exp_neg(epsilon, _BITS)[1])
         return max(Fraction(0), below(j, 1) - growth * below(j - shift, 0))
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:

@@ -1,4 +1,4 @@
-"""What a mechanism adds to an answer, as a value that can be read: laws, scales, sensitivities and lattices."""
+"""The noise of a mechanism as a frozen value: laws, scales, sensitivities and lattices."""
 
 from __future__ import annotations
 

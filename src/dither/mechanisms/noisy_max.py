@@ -1,4 +1,4 @@
-"""Report noisy max, and permute-and-flip, which is one of its kinds."""
+"""Report noisy max, and permute-and-flip, which is report noisy max with exponential noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NoisyMax(Selection):
     For counts under replacement it does not: ``Lap(1/epsilon)`` there loses almost 2 epsilon.
 
     *Why.* Fix the noise of all candidates but i. Candidate i wins if its noise exceeds some r. Between
-    neighbors r moves by at most twice the sensitivity (once if monotone), and the chance to exceed r changes
+    neighbors r moves by at most twice the sensitivity (once if monotone), and the probability to exceed r changes
     by a factor of at most e^epsilon (Dwork and Roth 2014, section 3.3; Ding et al. 2021 for one-sided noise).
     Gumbel noise gives exactly the exponential mechanism, exponential noise exactly permute-and-flip.
 
@@ -78,9 +78,9 @@ class NoisyMax(Selection):
         >>> NoisyMax(sensitivity=1, epsilon=1).select_index([0, 1000])
         1
         """
-        words, read = resolve(source), read_scores(scores)
+        resolved, read = resolve(source), read_scores(scores)
         law = _LAWS[self.noise]
-        index: int = mark(exponential_race(read.floats, words, self.rate, law=law, exact_score=read.exact), words)
+        index: int = mark(exponential_race(read.floats, resolved, self.rate, law=law, exact_score=read.exact), resolved)
         return index
 
     @spends
@@ -114,7 +114,7 @@ class NoisyMax(Selection):
         """The probability of each candidate.
 
         Gumbel: the exponential mechanism's. Exponential: with ``p_i = exp(rate (score_i - best))``, candidate i
-        is reached at a uniform time t in a random order and wins if its coin, of chance p_i, is the first to
+        is reached at a uniform time t in a random order and wins if its trial, of probability p_i, is the first to
         succeed: ``p_i * integral over (0, 1) of product over j != i of (1 - p_j t)``, a polynomial, integrated
         exactly by Gauss-Legendre. Laplace: the same idea over the noise of the winner, in pieces between the
         scores.
@@ -138,7 +138,7 @@ class PermuteAndFlip(NoisyMax):
     """Permute-and-flip (McKenna and Sheldon 2020): :class:`NoisyMax` with exponential noise.
 
     *Statement.* epsilon-DP, and in expected score never worse than the exponential mechanism. Scores are
-    visited in random order and a coin of chance ``exp(rate * (score - best))`` is tossed for each until one
+    visited in random order and a trial of probability ``exp(rate * (score - best))`` is made for each until one
     succeeds; that has the law of the largest score after exponential noise.
 
     >>> PermuteAndFlip(sensitivity=1, epsilon=1).probabilities([15, 20, 25]).round(4)
@@ -161,27 +161,27 @@ def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
         knots, nodes = np.concatenate([[0.0], 0.5 ** np.arange(math.ceil(math.log2(p.size)), -1, -1)]), 40
     t, weights = _rule(knots, nodes)
     result = np.zeros(p.size)
-    for part in _parts(t.size, p.size):
-        logs = np.log1p(-np.multiply.outer(t[part], p).clip(max=1 - 1e-16))
-        result += weights[part] @ np.exp(logs.sum(axis=1)[:, None] - logs)
+    for block in _parts(t.size, p.size):
+        logs = np.log1p(-np.multiply.outer(t[block], p).clip(max=1 - 1e-16))
+        result += weights[block] @ np.exp(logs.sum(axis=1)[:, None] - logs)
     return p * result
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
-    alive = rates > -np.inf
-    centers = rates[alive]
+    finite = rates > -np.inf
+    centers = rates[finite]
     knots = np.unique(np.concatenate([centers[centers > -80], [-45.0], np.linspace(0.0, 45.0, 46)]))
     knots = np.unique(np.concatenate([knots, np.arange(math.floor(knots[0]), 45.0)]))
     z, weights = _rule(knots, 20)
     sums = np.zeros(centers.size)
-    for part in _parts(z.size, centers.size):
-        shift = z[part, None] - centers
+    for block in _parts(z.size, centers.size):
+        shift = z[block, None] - centers
         below = np.where(shift < 0, 0.5 * np.exp(np.minimum(shift, 0)), 1 - 0.5 * np.exp(-np.maximum(shift, 0)))
         logs = np.log(np.maximum(below, 1e-300))
-        sums += weights[part] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
+        sums += weights[block] @ (0.5 * np.exp(-np.abs(shift)) * np.exp(logs.sum(axis=1)[:, None] - logs))
     result = np.zeros(rates.size)
-    result[alive] = sums
+    result[finite] = sums
     return result
 
 

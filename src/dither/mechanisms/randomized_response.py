@@ -1,4 +1,4 @@
-"""Randomized response: each person's own answer, privately."""
+"""Randomized response: the category of each person, reported privately."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dither.randomness import Source, mark, resolve, trial, trials, uniform_inte
 from dither.randomness.seeded import NOTICE
 
 _BITS = 80
-_MOST_CATEGORIES = 1 << 62
+_MAX_CATEGORIES = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class RandomizedResponse:
     replaced by (Warner 1965; Kairouz, Oh and Viswanath 2014).
 
     *Why.* A report has probability p or (1 - p)/(k - 1), and their ratio is e^epsilon; for two categories
-    epsilon = ln(p / (1 - p)). As an instance of the exponential mechanism it would be billed twice that. What is none
+    epsilon = ln(p / (1 - p)). Analyzed as an exponential mechanism it would cost twice that. What is none
     of the categories is reported as each of them with probability 1/k, which lies between the two.
 
     Parameters
@@ -104,7 +104,7 @@ class RandomizedResponse:
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
         k = self.category_count
-        if k > _MOST_CATEGORIES:
+        if k > _MAX_CATEGORIES:
             raise InvalidArgument(message("categories", "at most 2**62", k, "group the categories"))
         if k < 2:
             raise InvalidArgument(message("categories", "at least two", k, "name two categories or more"))
@@ -194,12 +194,13 @@ class RandomizedResponse:
         >>> RandomizedResponse(epsilon=1).privacy_curve(1)
         0.0
         """
-        at, total = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
-        if at >= total:
+        exact_epsilon, own_epsilon = arguments.epsilon_or_zero(epsilon), arguments.epsilon(self.epsilon)
+        if exact_epsilon >= own_epsilon:
             return 0.0
         one = 1 << _BITS
         # (1 - p)/(k - 1) = p exp(-own)
-        return up(Fraction(self.truth_probability(_BITS)[1], one) * (1 - Fraction(exp_neg(total - at, _BITS)[0], one)))
+        gap = 1 - Fraction(exp_neg(own_epsilon - exact_epsilon, _BITS)[0], one)
+        return up(Fraction(self.truth_probability(_BITS)[1], one) * gap)
 
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
@@ -209,15 +210,15 @@ class RandomizedResponse:
         to hold booleans. What is none of the categories is reported as a random one: an error would tell that it was
         there.
         """
-        words = resolve(source)
+        resolved = resolve(source)
         if type(value) in (int, bool) and isinstance(self.categories, int):
-            return mark(self._report(value, words), words)
+            return mark(self._report(value, resolved), resolved)
         if isinstance(value, (dict, set, frozenset)):
             raise WrongType(message("value", "a category, or a column of them", type(value).__name__, "pass a list"))
         dimensions = 1 if isinstance(value, (list, tuple)) else getattr(value, "ndim", int(hasattr(value, "to_numpy")))
         if dimensions == 0:
-            [report] = self._reports([value.item() if isinstance(value, np.ndarray) else value], words)
-            return mark(report, words)
+            [report] = self._reports([value.item() if isinstance(value, np.ndarray) else value], resolved)
+            return mark(report, resolved)
         if dimensions != 1:
             raise InvalidArgument(message("value", "one dimension", f"{dimensions} dimensions", "pass one column"))
         if len(value) == 0:
@@ -226,16 +227,16 @@ class RandomizedResponse:
         k = self.category_count
         if booleans and k != 2:
             raise WrongType(message("value", f"one of {k} categories", "a column of booleans", "convert it"))
-        reports = self._reports(value, words)
+        reports = self._reports(value, resolved)
         if isinstance(value, (list, tuple)):
-            return mark(reports, words)
+            return mark(reports, resolved)
         if booleans:
             reports = [bool(report) for report in reports]
         if isinstance(value, np.ndarray):
-            return mark(np.array(reports, dtype=self._holding(value.dtype)), words)
+            return mark(np.array(reports, dtype=self._holding(value.dtype)), resolved)
         if not hasattr(value, "name"):
-            return mark(reports, words)
-        name = value.name if words.private else f"{value.name} ({NOTICE})"
+            return mark(reports, resolved)
+        name = value.name if resolved.private else f"{value.name} ({NOTICE})"
         return (
             type(value)(reports, index=value.index, name=name)
             if hasattr(value, "index")
@@ -288,8 +289,8 @@ class RandomizedResponse:
     def _reports(self, labels: Any, source: Source) -> list[Any]:
         """A report for each, as a label or a number."""
         codes = self._encode(labels)
-        strange = np.flatnonzero(codes < 0)
-        codes[strange] = uniform_integers(self.category_count, strange.size, source).astype(np.int64)
+        unknown = np.flatnonzero(codes < 0)
+        codes[unknown] = uniform_integers(self.category_count, unknown.size, source).astype(np.int64)
         truthful = trials(self.probability, self.truth_probability, codes.size, source)
         others = uniform_integers(self.category_count - 1, codes.size, source).astype(np.int64)
         others += others >= codes

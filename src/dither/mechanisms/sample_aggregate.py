@@ -26,7 +26,7 @@ class SampleAndAggregate:
     private for the results, under :data:`~dither.ReplaceOne`, is private for the data, whatever ``fn`` does
     (Nissim, Raskhodnikova and Smith 2007). The guarantee is the aggregate's.
 
-    *How.* Rows are dealt to blocks by a random permutation from the secure source. A result is a number; one
+    *How.* Rows are assigned to blocks by a random permutation from the secure source. A result is a number; one
     that is not finite, or an exception, counts as the lower bound, and warnings are not shown, so that nothing but
     the aggregate depends on the data. ``fn`` must not keep anything between calls or have effects of its own.
 

@@ -1,4 +1,4 @@
-"""What the mechanisms that choose among candidates have in common: reading scores, and their rate."""
+"""The base of the mechanisms that select a candidate: reading scores, and the exponent for one unit of score."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ class Selection:
             )
 
     @classmethod
-    def for_counts(cls, epsilon: float, neighbors: Neighbors, **more: Any) -> Self:
+    def for_counts(cls, epsilon: float, neighbors: Neighbors, **keywords: Any) -> Self:
         """For scores that are numbers of records: sensitivity 1, and monotone when a record is added or removed.
 
         >>> import dither as dp
         >>> dp.Exponential.for_counts(1, dp.AddRemove).monotone, dp.Exponential.for_counts(1, dp.ReplaceOne).monotone
         (True, False)
         """
-        return cls(1, epsilon, monotone=relation(neighbors) is AddRemove, **more)
+        return cls(1, epsilon, monotone=relation(neighbors) is AddRemove, **keywords)
 
     @cached_property
     def rate(self) -> Fraction:
@@ -152,5 +152,5 @@ class Selection:
             raise InvalidArgument(
                 message("ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top")
             )
-        more = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
-        return (math.log(d / r) + more) * self.scale * (1 + 2.0**-50)
+        tail_term = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
+        return (math.log(d / r) + tail_term) * self.scale * (1 + 2.0**-50)

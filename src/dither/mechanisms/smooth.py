@@ -119,7 +119,7 @@ class SmoothNoise:
                         "leave delta out, or choose kind='laplace'",
                     )
                 )
-            failure = Fraction(0)
+            exact_delta = Fraction(0)
         elif not self.delta:
             raise NotPrivate(
                 message(
@@ -130,15 +130,16 @@ class SmoothNoise:
                 )
             )
         else:
-            failure = arguments.delta(self.delta)
-            if failure < Fraction(1, 10**20):
+            exact_delta = arguments.delta(self.delta)
+            if exact_delta < Fraction(1, 10**20):
                 raise InvalidArgument(
                     message("delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'")
                 )
-        beta, scale = (smooth_calibration if self.calibration == "exact" else _textbook)(self.kind, epsilon, failure)
+        calibrated = smooth_calibration if self.calibration == "exact" else _textbook
+        beta, scale = calibrated(self.kind, epsilon, exact_delta)
         object.__setattr__(self, "beta", float(beta))
         object.__setattr__(self, "scale", up(scale))
-        if failure and self.calibration == "textbook" and (true := self.certificate()) > failure:
+        if exact_delta and self.calibration == "textbook" and (true := self.certificate()) > exact_delta:
             raise NotPrivate(
                 message(
                     "calibration",
@@ -157,12 +158,12 @@ class SmoothNoise:
         """
         result = cls(kind, epsilon, delta)
         exact_beta = exactly(arguments.positive(beta, "beta"))
-        most = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
-        if not 2.0**-40 < exact_beta <= most:
+        max_beta = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
+        if not 2.0**-40 < exact_beta <= max_beta:
             raise InvalidArgument(
                 message(
                     "beta",
-                    f"above 1e-12 and at most {float(most):g} for this epsilon",
+                    f"above 1e-12 and at most {float(max_beta):g} for this epsilon",
                     beta,
                     "a smaller beta needs less noise for each unit of sensitivity",
                 )
@@ -206,14 +207,14 @@ class SmoothNoise:
         >>> SmoothNoise("gaussian", 1, 1e-6).certificate() <= 1e-6, SmoothNoise("cauchy", 1).certificate() <= 1
         (True, True)
         """
-        loss, scale, beta = (
+        exact_epsilon, scale, beta = (
             arguments.epsilon(self.epsilon if epsilon is None else epsilon),
             Fraction(self.scale),
             Fraction(self.beta),
         )
         if self.kind in POWERS:
             return heavy_smooth_loss(scale, beta, POWERS[self.kind])
-        return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(loss, scale, beta)
+        return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(exact_epsilon, scale, beta)
 
     def std(self, smooth_sensitivity: float) -> float:
         """The standard deviation of the noise for this smooth sensitivity; infinite for Cauchy noise. Not to be
@@ -239,11 +240,11 @@ class SmoothNoise:
         """``value`` with noise; ``smooth_sensitivity`` must be computed for this mechanism's ``beta``,
         ``width`` is public.
         """
-        words, number = resolve(source), scalar(value)
+        resolved, number = resolve(source), scalar(value)
         if number is None:
             raise WrongType(message("value", "one number", type(value).__name__, "release one number at a time"))
-        size = exactly(smooth_sensitivity, "smooth_sensitivity")
-        if not 0 <= size < 1 << 900:
+        exact_size = exactly(smooth_sensitivity, "smooth_sensitivity")
+        if not 0 <= exact_size < 1 << 900:
             raise InvalidArgument(
                 message(
                     "smooth_sensitivity",
@@ -252,16 +253,16 @@ class SmoothNoise:
                     "compute it with dither.sensitivity",
                 )
             )
-        public = arguments.positive(width, "width")
-        if not 2.0**-500 < public < 2.0**900:
+        exact_width = arguments.positive(width, "width")
+        if not 2.0**-500 < exact_width < 2.0**900:
             raise InvalidArgument(
                 message("width", "a number from 1e-150 to 1e+270", width, "pass upper - lower of the bounds")
             )
-        step = spacing(public) * 2.0**-20
+        step = spacing(exact_width) * 2.0**-20
         # a vanishing sensitivity gets noise of a thousandth of a step: S may be replaced by any larger smooth
         # bound, and the maximum with a constant is one
-        scale = up(Fraction(self.scale) * max(size, Fraction(step) / 1000))
-        released: float = mark(round_nearest(Fraction(number), _LAWS[self.kind], scale, step, words), words)
+        scale = up(Fraction(self.scale) * max(exact_size, Fraction(step) / 1000))
+        released: float = mark(round_nearest(Fraction(number), _LAWS[self.kind], scale, step, resolved), resolved)
         return released
 
 
@@ -272,7 +273,7 @@ def _textbook(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, 
         return epsilon / 6, 6 / epsilon
     one = 1 << _BITS
     if kind == "laplace":
-        inner = 2 * delta / (Fraction(exp(epsilon / 2, _BITS)[1], one) + 1)
-        return epsilon / (2 * Fraction(log(2 / inner, _BITS)[1], one)), 2 / epsilon
+        split_delta = 2 * delta / (Fraction(exp(epsilon / 2, _BITS)[1], one) + 1)
+        return epsilon / (2 * Fraction(log(2 / split_delta, _BITS)[1], one)), 2 / epsilon
     logarithm = Fraction(log(2 / delta, _BITS)[1], one)
     return epsilon / (2 * logarithm), 5 * Fraction(square_root(2 * logarithm, _BITS)[1], one) / epsilon

@@ -46,25 +46,25 @@ class Staircase(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        parts = coordinates_of(self.sensitivity)
-        total = arguments.epsilon(self.epsilon)
-        weights = shares(self.split, [float(part) ** (2 / 3) for part in parts])
+        sensitivities = coordinates_of(self.sensitivity)
+        own_epsilon = arguments.epsilon(self.epsilon)
+        weights = shares(self.split, [float(sensitivity) ** (2 / 3) for sensitivity in sensitivities])
         if self.gamma is not None and not 0 < exactly(self.gamma, "gamma") < 1:
             raise InvalidArgument(
                 message("gamma", "a number strictly between 0 and 1", self.gamma, "leave it out for the best one")
             )
         laws = []
         for weight in weights:
-            epsilon = total * weight
+            epsilon = own_epsilon * weight
             gamma = (
                 exactly(self.gamma)
                 if self.gamma is not None
                 else Fraction(1 / (1 + math.exp(min(float(epsilon) / 2, 600))))
             )
             laws.append(StaircaseLaw(epsilon, gamma))
-        scales = [up(part) for part in parts]
+        scales = [up(sensitivity) for sensitivity in sensitivities]
         self._set(
-            parts,
+            sensitivities,
             laws,
             scales,
             [scale * math.sqrt(self._unit_variance(law)) for scale, law in zip(scales, laws, strict=True)],
@@ -106,9 +106,9 @@ class Staircase(Additive):
         s, gamma, gap = math.exp(-float(law.epsilon)), float(law.gamma), -math.expm1(-float(law.epsilon))
         low = gamma / (gamma + s * (1 - gamma))
         steps, steps_squared = s / gap, s * (1 + s) / gap / gap
-        place = low * gamma / 2 + (1 - low) * (1 + gamma) / 2
-        place_squared = low * gamma**2 / 3 + (1 - low) * (1 + gamma + gamma**2) / 3
-        return steps_squared + 2 * steps * place + place_squared
+        offset = low * gamma / 2 + (1 - low) * (1 + gamma) / 2
+        offset_squared = low * gamma**2 / 3 + (1 - low) * (1 + gamma + gamma**2) / 3
+        return steps_squared + 2 * steps * offset + offset_squared
 
     def privacy_curve(self, epsilon: float) -> float:
         """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
@@ -120,13 +120,13 @@ class Staircase(Additive):
         >>> Staircase(sensitivity=1, epsilon=1).privacy_curve(1)
         0.0
         """
-        at = arguments.epsilon_or_zero(epsilon)
-        total = arguments.epsilon(self.epsilon)
-        if at >= total:
+        exact_epsilon = arguments.epsilon_or_zero(epsilon)
+        own_epsilon = arguments.epsilon(self.epsilon)
+        if exact_epsilon >= own_epsilon:
             return 0.0
         if len(self._laws) > 1:
-            return up(pure_delta(total, at))
+            return up(pure_delta(own_epsilon, exact_epsilon))
         one = 1 << _BITS
-        gap = 1 - Fraction(exp_neg(total - at, _BITS)[0], one)
+        gap = 1 - Fraction(exp_neg(own_epsilon - exact_epsilon, _BITS)[0], one)
         inside = 1 - Fraction(self._laws[0].tail(Fraction(1, 2), _BITS)[0], one)
-        return up(min(Fraction(1), gap * inside / (1 - Fraction(exp_neg(total, _BITS)[1], one))))
+        return up(min(Fraction(1), gap * inside / (1 - Fraction(exp_neg(own_epsilon, _BITS)[1], one))))

@@ -55,10 +55,10 @@ class TopK:
     """``"pure"`` or ``"zcdp"``: which of the two ways is the cheaper."""
 
     def __post_init__(self) -> None:
-        k, total = arguments.whole(self.k, "k"), arguments.epsilon(self.epsilon)
-        epsilon, accounting = total / k, "pure"
+        k, exact_epsilon = arguments.whole(self.k, "k"), arguments.epsilon(self.epsilon)
+        epsilon, accounting = exact_epsilon / k, "pure"
         if self.delta is not None:
-            rho = _largest_rho(total, arguments.delta(self.delta))
+            rho = _largest_rho(exact_epsilon, arguments.delta(self.delta))
             other = Fraction(square_root(8 * rho / k, _BITS)[0], 1 << _BITS)
             if other > epsilon:
                 epsilon, accounting = other, "zcdp"
@@ -95,15 +95,15 @@ class TopK:
         >>> TopK(1, sensitivity=1, epsilon=1).select_indices([0, 1000])
         [1]
         """
-        words, read = resolve(source), read_scores(scores)
-        if read.floats.size < self.k:
+        resolved, prepared = resolve(source), read_scores(scores)
+        if prepared.floats.size < self.k:
             raise InvalidArgument(
-                message("scores", f"at least k = {self.k} candidates", f"{read.floats.size}", "ask for fewer")
+                message("scores", f"at least k = {self.k} candidates", f"{prepared.floats.size}", "ask for fewer")
             )
-        if np.count_nonzero(read.floats > -np.inf) < self.k:
+        if np.count_nonzero(prepared.floats > -np.inf) < self.k:
             raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
-        result = noisy_top_k(read.floats, self.k, words, self.choice.rate, exact_score=read.exact)
-        indices: list[int] = mark(result, words)
+        result = noisy_top_k(prepared.floats, self.k, resolved, self.choice.rate, exact_score=prepared.exact)
+        indices: list[int] = mark(result, resolved)
         return indices
 
     @spends

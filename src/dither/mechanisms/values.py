@@ -1,4 +1,4 @@
-"""What may be released, and giving it back in the shape it came in: numbers, lists, arrays, Series."""
+"""Inputs and outputs of releases: numbers, lists, arrays and Series, each returned in the container it came in."""
 
 from __future__ import annotations
 
@@ -93,34 +93,34 @@ def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArr
 def release(
     value: Any,
     source: Source,
-    one: Callable[[Scalar], int | float],
-    many: Callable[[Vector], list[Any] | NDArray[Any]],
+    release_scalar: Callable[[Scalar], int | float],
+    release_vector: Callable[[Vector], list[Any] | NDArray[Any]],
 ) -> Any:
     """Release ``value`` by ``one`` or ``many``, in the container it came in."""
     single = scalar(value)
     if single is not None:
-        return mark(one(single), source)
+        return mark(release_scalar(single), source)
     if isinstance(value, (list, tuple)):
         numbers = [number for number in map(scalar, value) if number is not None]
         if len(numbers) < len(value):
             raise WrongType(message("value", "a list of numbers", "a list with something else in it", _FIX))
         _nonempty(len(numbers))
-        return mark(list(many(numbers)), source)
+        return mark(list(release_vector(numbers)), source)
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             if np.ma.is_masked(value):
                 raise InvalidData(message("value", "a number", "a masked one", "drop or fill it before the release"))
-            return release(value.item(), source, one, many)
+            return release(value.item(), source, release_scalar, release_vector)
         column = array(value)
         _nonempty(column.size)
-        return mark(np.asarray(many(column)), source)
+        return mark(np.asarray(release_vector(column)), source)
     library = type(value).__module__.partition(".")[0]
     if library in ("pandas", "polars") and type(value).__name__ == "Series":
-        return _series(value, library, source, many)
+        return _series(value, library, source, release_vector)
     raise WrongType(message("value", "numbers", type(value).__name__, _FIX))
 
 
-def _series(value: Any, library: str, source: Source, many: Callable[[Vector], Any]) -> Any:
+def _series(value: Any, library: str, source: Source, release_vector: Callable[[Vector], Any]) -> Any:
     missing = bool(value.isna().any()) if library == "pandas" else value.null_count() > 0
     if missing:
         raise InvalidData(message("value", "no missing values", "some", "drop or fill them before the release"))
@@ -129,7 +129,7 @@ def _series(value: Any, library: str, source: Source, many: Callable[[Vector], A
         raise WrongType(message("value", "a numeric Series", f"dtype {value.dtype}", _FIX))
     column = array(plain)
     _nonempty(column.size)
-    noisy = np.asarray(many(column))
+    noisy = np.asarray(release_vector(column))
     name = value.name if source.private else f"{value.name} ({NOTICE})"
     if library == "pandas":
         return type(value)(noisy, index=value.index, name=name)

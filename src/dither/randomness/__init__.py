@@ -75,4 +75,4 @@ __all__ = [
     "uniform_integers",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -1,7 +1,7 @@
-"""Exact dice and coins: uniform integers, and trials with an exactly given chance.
+"""Exact uniform integers, and Bernoulli trials with exactly given probabilities.
 
 A trial is decided in floats where a float with a known error can decide it, and otherwise by enclosures of the
-exact chance and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
+exact probability and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def uniform_integer(high: int, source: Source) -> int:
 def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:
     """U < threshold for each word; ``thresholds`` are floats good to a relative 2^-42."""
     u = words * 2.0**-64
-    certain = np.asarray(thresholds)
+    limits = np.asarray(thresholds)
     # a word leaves U open by 2^-64, which the relative margin of a tiny threshold does not cover
-    result: Flags = u < certain * (1 - _FLOAT_MARGIN) - 2.0**-60
-    undecided = ~result & (u <= certain * (1 + _FLOAT_MARGIN) + 2.0**-60)
+    result: Flags = u < limits * (1 - _FLOAT_MARGIN) - 2.0**-60
+    undecided = ~result & (u <= limits * (1 + _FLOAT_MARGIN) + 2.0**-60)
     for i in np.flatnonzero(undecided).tolist():
         result[i] = LazyUniform(int(words[i]), 64, source).below(exact(i))
     return result
@@ -153,6 +153,6 @@ def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[in
     out = np.empty(count, dtype=np.bool_)
     for start in range(0, count, CHUNK):
         part = out[start : start + CHUNK]
-        some = thresholds if thresholds.ndim == 0 else thresholds[start : start + CHUNK]
-        part[:] = below(source.words(part.size), some, _shifted(exact, start), source)
+        chunk_thresholds = thresholds if thresholds.ndim == 0 else thresholds[start : start + CHUNK]
+        part[:] = below(source.words(part.size), chunk_thresholds, _shifted(exact, start), source)
     return out

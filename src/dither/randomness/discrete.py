@@ -119,9 +119,9 @@ class DiscreteLaplace:
         half = Fraction(1, 2) / Fraction(self.scale)
         if z <= 0:
             return 1 << bits, 1 << bits
-        work = bits + 4
-        top, pair = exp_neg(z + half, work), exp_neg(2 * half, work)
-        low, high = divide((2 * top[0], 2 * top[1]), ((1 << work) + pair[0], (1 << work) + pair[1]), bits)
+        work_bits = bits + 4
+        top, pair = exp_neg(z + half, work_bits), exp_neg(2 * half, work_bits)
+        low, high = divide((2 * top[0], 2 * top[1]), ((1 << work_bits) + pair[0], (1 << work_bits) + pair[1]), bits)
         return low, min(high, 1 << bits)
 
 

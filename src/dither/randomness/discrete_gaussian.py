@@ -1,4 +1,4 @@
-"""The discrete Gaussian law, exactly: the rounded normal law, thinned."""
+"""The discrete Gaussian law, exactly: by rejection from the normal law rounded to integers."""
 
 from __future__ import annotations
 
@@ -43,13 +43,14 @@ def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
 
     def threshold(bits: int) -> Enclosure:
         rate = Fraction(k * k) / (2 * sigma * sigma)
-        work = bits + 32 + 2 * int(rate * 3 / 2) + 2 * max(0, math.frexp(float(sigma))[1])
-        near, far = normal_tail((k - half) / sigma, work), normal_tail((k + half) / sigma, work)
-        cell = near[0] - far[1], near[1] - far[0]
-        middle = normal_tail(half / sigma, work)
-        center = 2 * ((1 << work) - middle[1]), 2 * ((1 << work) - middle[0])  # both tails are counted in `cell`
-        decay = exp_neg(rate, work)
-        numerator = decay[0] * center[0] >> work, (decay[1] * center[1] >> work) + 1
+        work_bits = bits + 32 + 2 * int(rate * 3 / 2) + 2 * max(0, math.frexp(float(sigma))[1])
+        upper_tail, lower_tail = normal_tail((k - half) / sigma, work_bits), normal_tail((k + half) / sigma, work_bits)
+        cell = upper_tail[0] - lower_tail[1], upper_tail[1] - lower_tail[0]
+        middle = normal_tail(half / sigma, work_bits)
+        one = 1 << work_bits
+        center = 2 * (one - middle[1]), 2 * (one - middle[0])  # both tails are counted in `cell`
+        decay = exp_neg(rate, work_bits)
+        numerator = decay[0] * center[0] >> work_bits, (decay[1] * center[1] >> work_bits) + 1
         low, high = divide(numerator, (max(cell[0], 1), cell[1]), bits)
         return low, min(high, 1 << bits)
 
@@ -113,11 +114,11 @@ def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[In
     k = integer_steps(_NORMAL, sigma, count, source)
     words = source.words(count)
     largest = float(max(k.max(initial=0), -k.min(initial=0)))
-    sure = max(0.0, 1 - largest * largest / (8 * sigma**4) - 2.0**-40)
-    rest = np.flatnonzero(words >= np.uint64(int(sure * 2.0**64)))
+    certain_acceptance = max(0.0, 1 - largest * largest / (8 * sigma**4) - 2.0**-40)
+    rest = np.flatnonzero(words >= np.uint64(int(certain_acceptance * 2.0**64)))
     size, u = np.abs(k[rest]).astype(np.float64), words[rest] * 2.0**-64
-    open_still = u >= 1 - size * size / (8 * sigma**4) - 2.0**-40
-    rest, size, u = rest[open_still], size[open_still], u[open_still]
+    uncertain = u >= 1 - size * size / (8 * sigma**4) - 2.0**-40
+    rest, size, u = rest[uncertain], size[uncertain], u[uncertain]
     if not rest.size:
         return k, rest
     quick = (size <= _KAPPA * sigma * sigma) & (sigma >= 0.15)
@@ -125,9 +126,9 @@ def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[In
     rejected = quick & (u > value * (1 + 2.0**-34) + 2.0**-60)
     undecided = ~rejected & ~(quick & (u < value * (1 - 2.0**-34)))
     for i in np.flatnonzero(undecided).tolist():
-        place = int(rest[i])
-        threshold = _exact_acceptance(abs(int(k[place])), Fraction(sigma))
-        rejected[i] = not LazyUniform(int(words[place]), 64, source).below(threshold)
+        index = int(rest[i])
+        threshold = _exact_acceptance(abs(int(k[index])), Fraction(sigma))
+        rejected[i] = not LazyUniform(int(words[index]), 64, source).below(threshold)
     return k, rest[rejected]
 
 

@@ -178,9 +178,9 @@ def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, sour
     0.5
     """
     if isinstance(x, float) and abs(x) < step * _EXACT_FLOAT and (abs(x) > step * 2.0**-900 or x == 0):
-        place = x / step
-        nearest = round(place)
-        return (nearest + draw_one(law, scale / step, source, place - nearest)) * step
+        position = x / step
+        nearest = round(position)
+        return (nearest + draw_one(law, scale / step, source, position - nearest)) * step
     exact = Fraction(x) / Fraction(step)
     nearest = round(exact)
     rest = exact - nearest
@@ -198,11 +198,11 @@ def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: So
     out = np.empty(x.size)
     for start in range(0, x.size, BLOCK):
         part = x[start : start + BLOCK]
-        place = out[start : start + BLOCK]
+        position = out[start : start + BLOCK]
         if max(float(part.max()), -float(part.min())) < step * _EXACT_FLOAT:
-            _round_block(part, place, law, scale, step, source)
+            _round_block(part, position, law, scale, step, source)
         else:
-            place[:] = [round_nearest(value, law, scale, step, source) for value in part.tolist()]
+            position[:] = [round_nearest(value, law, scale, step, source) for value in part.tolist()]
     return out
 
 

@@ -182,13 +182,13 @@ class Staircase:
             return 1 << bits, 1 << bits
         step = math.floor(z)
         place = z - step
-        work = bits + 16
+        work_bits = bits + 16
         ends = []
-        for numerator in exp_neg(self.epsilon, work):
-            s = Fraction(numerator, 1 << work)
-            drop = (1 - s) / (self.gamma + s * (1 - self.gamma))
-            ends.append(1 - place * drop if place <= self.gamma else s * (1 + (1 - place) * drop))
-        decay = exp_neg(self.epsilon * step, work)
+        for numerator in exp_neg(self.epsilon, work_bits):
+            s = Fraction(numerator, 1 << work_bits)
+            relative_drop = (1 - s) / (self.gamma + s * (1 - self.gamma))
+            ends.append(1 - place * relative_drop if place <= self.gamma else s * (1 + (1 - place) * relative_drop))
+        decay = exp_neg(self.epsilon * step, work_bits)
         low, high = min(ends) * decay[0], max(ends) * decay[1]
         return max(0, math.floor(low) >> 16), min(1 << bits, (math.ceil(high) >> 16) + 1)
 
@@ -311,11 +311,14 @@ class Student:
         """The formula above, enclosed."""
         if z <= 0:
             return 1 << bits, 1 << bits
-        work = bits + 8
-        low, high = heavy_tail(z, Fraction(2), work)
-        circle = pi(work)
+        work_bits = bits + 8
+        low, high = heavy_tail(z, Fraction(2), work_bits)
+        pi_bounds = pi(work_bits)
         part = 2 * z / (1 + z * z)
-        minus = [math.floor((part * (1 << 2 * work)) / circle[1]), math.ceil((part * (1 << 2 * work)) / circle[0])]
+        minus = [
+            math.floor((part * (1 << 2 * work_bits)) / pi_bounds[1]),
+            math.ceil((part * (1 << 2 * work_bits)) / pi_bounds[0]),
+        ]
         return max(0, (low - minus[1]) >> 8), min(1 << bits, ((high - minus[0]) >> 8) + 1)
 
 
@@ -329,15 +332,15 @@ def truncated_tail(z: Fraction, low: Fraction, high: Fraction, bits: int) -> Enc
         return 1 << bits, 1 << bits
     if z >= high:
         return 0, 0
-    work = bits + 8
-    one = 1 << work
-    below, above = exp_neg(-low, work), exp_neg(high, work)
-    here = exp_neg(abs(z), work)
+    work_bits = bits + 8
+    one = 1 << work_bits
+    below, above = exp_neg(-low, work_bits), exp_neg(high, work_bits)
+    decay = exp_neg(abs(z), work_bits)
     total = 2 * one - below[1] - above[1], 2 * one - below[0] - above[0]
     part = (
-        (here[0] - above[1], here[1] - above[0])
+        (decay[0] - above[1], decay[1] - above[0])
         if z >= 0
-        else (2 * one - here[1] - above[1], 2 * one - here[0] - above[0])
+        else (2 * one - decay[1] - above[1], 2 * one - decay[0] - above[0])
     )
     low_part, high_part = divide((max(part[0], 0), max(part[1], 0)), (max(total[0], 1), total[1]), bits)
     return low_part, min(high_part, 1 << bits)

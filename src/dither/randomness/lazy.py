@@ -1,4 +1,4 @@
-"""A uniform real number that is known to as many bits as a question about it needed."""
+"""A uniform real number whose bits are drawn when a comparison needs them."""
 
 from __future__ import annotations
 

@@ -1,27 +1,33 @@
 """The largest of many scores with noise, decided exactly in one pass.
 
-With Gumbel noise this is a race of exponential clocks: clock i rings after ``E_i / w_i``, ``w_i = counts_i *
-exp(factor * scores_i)``, and is the first with probability ``w_i / sum(w)``: a draw in proportion to weights that
-need never be added up.
+With Gumbel noise the index of the maximum is that of the smallest of independent exponential variables ``E_i / w_i``,
+``w_i = counts_i * exp(factor * scores_i)``: it is i with probability ``w_i / sum(w)``, a draw in proportion to weights
+that need never be added up.
 
 *Keys.* A key is ``factor * score + ln(count) + Z``; all of it but Z is its fixed part. Keys are computed in floats
-relative to the fixed part of the k-th best, with the fixed part clipped to 64 on either side of it: noise the floats
-can hold is between -14 and 14, so a candidate farther behind can only be among the best with a word that is settled
-exactly. A key whose fixed part was raised to -64 is no lower bound, one whose fixed part was lowered to 64 no upper
-bound, and neither is used as one. What remains is at most 64 in size, so the product, the logarithm of the count and
-the sums are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``, where scores are
-only near their exact values also to their rounding. Candidates within twice that of the k-th best, and those whose word
-the float quantile cannot take, are compared by enclosures of their true keys, on as many bits as it needs.
+relative to the fixed part of the k-th best, and a fixed part that is more than 64 below it is raised to -64: noise the
+floats can hold is between -14 and 28, so such a candidate can only be among the best with a word that is settled
+exactly, and its key is not used as a lower bound. Between -64 and 64 the product, the logarithm of the count and the
+sums are good to 2^-45, the noise to 2^-40 (:mod:`dither.randomness.laws`), and a key to ``SLACK``, where scores are
+only near their exact values also to their rounding. A fixed part above 64 is the result of at most seven operations,
+none on a number above 2.5 times as large, so it is good to a relative 2^-48, the rounding of the score included: the
+upper bound of such a key is raised by that, and the lower bound lowered. The same is done, by 2^-20, for a word w from
+2^24 to 2^44, which leaves U open by a relative 1 / w: ``|dQ / d ln U|`` is at most ``1 / (1 - U)`` for each of the
+laws, so Q is known to 2^-23, and its float value at such a U, of at most 28, is off by less than 2^-40. Candidates
+whose bounds do not say in which order they are, and those whose word the float quantile cannot take, are compared by
+enclosures of their true keys, on as many bits as it needs.
 
 *Filter.* Almost no candidate needs its key. Each of the laws has ``P(Z > t) <= exp(-t)``, or ``P(|Z| > t) <= exp(-t)``
 where it is symmetric, and Z falls as U grows, so ``Z >= t`` implies ``U <= exp(-t)``. Let b be the k-th largest key
-known so far, F the largest fixed part in a block and s the slack. A candidate of the block with ``Z < t``, ``t = b -
-2 s - F``, has a true key below ``F + s + t = b - s``, and k candidates have true keys of at least ``b - s``: it is not
+known so far, F the largest fixed part in a block and s the slack. A candidate of the block with ``Z < t``, ``t = b - 2
+s - F``, has a true key below ``F + s + t = b - s``, and k candidates have true keys of at least ``b - s``: it is not
 among the k largest. So candidates whose word is above ``exp(-t) * 2^63``, rounded up, are passed over: they cost one
-comparison of integers and no logarithm. The candidates of the largest scores come first, which makes b large enough for
-all others; the words that fall to them again in their blocks are not used. Nothing else is approximated: what is
-passed over could not have been among the k largest, whatever the rest of its bits, so the outcome is that of comparing
-all true keys.
+comparison of integers and no logarithm. Where few scores of a block are large, many words are within that threshold
+though their own scores are far lower: of these, a candidate with the fixed part ``f < b - 2 s - 14`` and a word above
+``exp(-14) * 2^63`` has ``Z < 14`` and is passed over for the same reason. The candidates of the largest scores come
+first, which makes b large enough for all others; the words that fall to them again in their blocks are not used.
+Nothing else is approximated: what is passed over could not have been among the k largest, whatever the rest of its
+bits, so the outcome is that of comparing all true keys.
 
 *Rounding.* F is the fixed part of the block's largest score: products and differences of floats with constants are
 monotone, so no fixed part computed in the block is larger. The float t is off by a relative 2^-52 of numbers below 2^11
@@ -49,12 +55,15 @@ from dither.randomness.source import Source, Words
 
 SLACK = 2.0**-38
 _WINDOW = 64.0
+_RELATIVE, _HUGE = 2.0**-48, 1e300
+_FEW_BITS, _COARSE = 2.0**-39, 2.0**-20
+_RARE = 14.0  # about one word in a million gives more noise than this
 _TAME = 1e150
 _LOWEST = -1e308
 _SHORT = 2048  # up to so many candidates the floats of all keys take less time than a filter
 _FIRST = 128
 _BATCH = 256
-_LEAST_WIDTH = 4
+_MIN_WIDTH = 4
 _TINY = Fraction(1, 2**500)
 _GUMBEL = Gumbel()
 _QUIET = np.errstate(over="ignore")  # a score so far behind that it overflows is far behind
@@ -191,20 +200,20 @@ def noisy_top_k(
         if places.size:
             indices = places + start
             new = leaders.take(leaders.searchsorted(indices), mode="clip") != indices
-            contest.enter(indices[new], drawn[places[new]])
+            contest.screen(indices[new], drawn[places[new]])
     contest.evaluate()
     order, undecided = contest.result()
     if order:
         return order
-    racing = {}
+    unresolved = {}
     for i, word in undecided:
         score = Fraction(float(scores[i])) if exact_score is None else exact_score(i)
-        racing[i] = (factor * score, 1 if counts is None else int(counts[i]), Variate(law, word, source))
-    return _ranked(racing, k)
+        unresolved[i] = (factor * score, 1 if counts is None else int(counts[i]), Variate(law, word, source))
+    return _ranked(unresolved, k)
 
 
 class _Contest:
-    """The candidates that may be among the k largest, and the bar that all others are below."""
+    """The candidates that may be among the k largest, and the bar: no candidate with a key below it is among them."""
 
     def __init__(self, fixed: _FixedParts, k: int, slack: float, law: Noise) -> None:
         self._fixed, self._k, self._slack, self._law = fixed, k, slack, law
@@ -213,14 +222,19 @@ class _Contest:
         self._best = np.full(k, -np.inf)
         self.bar = -math.inf
 
+    def screen(self, indices: NDArray[np.int64], words: Words) -> None:
+        """Add those of the candidates that their own scores leave a possibility."""
+        possible = _possible(words, self._fixed.at(indices), self.bar, self._law)
+        self.enter(indices[possible], words[possible])
+
     def enter(self, indices: NDArray[np.int64], words: Words) -> None:
-        """Add candidates; their keys are computed once there are some hundreds."""
+        """Add candidates; their keys are computed once some hundreds have been added."""
         self._waiting.append((indices, words))
         if sum(waiting.size for waiting, _ in self._waiting) > _BATCH:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Compute the keys of the candidates that wait, and raise the bar to the k-th largest."""
+        """Compute the keys of the candidates added since, and raise the bar to the k-th largest key."""
         if not self._waiting:
             return
         indices, words = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
@@ -238,9 +252,9 @@ class _Contest:
         keys, known, indices, words = (np.concatenate(column) for column in zip(*self._entries, strict=True))
         left = keys >= self.bar
         keys, known, indices, words = keys[left], known[left], indices[left], words[left]
-        if keys.size == self._k and (self._k == 1 or bool(np.all(keys == known))):
+        if keys.size == self._k:
             order = np.argsort(-keys)
-            if self._k == 1 or float(np.diff(-keys[order]).min()) > 2 * self._slack:
+            if bool(np.all(known[order[:-1]] - keys[order[1:]] > 2 * self._slack)):  # false for NaN
                 return indices[order].tolist(), []
         return [], list(zip(indices.tolist(), words.tolist(), strict=True))
 
@@ -254,6 +268,13 @@ def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int6
     return np.flatnonzero((words if law.symmetric else words & np.uint64(MAGNITUDE)) <= limit)
 
 
+def _possible(words: Words, fixed: Floats, bar: float, law: Noise) -> NDArray[np.bool_]:
+    """Whether the fixed part of a candidate is high enough for any usual noise, or its noise unusual."""
+    possible: NDArray[np.bool_] = fixed >= bar - _RARE
+    possible[_within_reach(words, _RARE, law)] = True
+    return possible
+
+
 def _leaders(scores: Floats, count: int) -> NDArray[np.int64]:
     """The indices of the ``count`` largest scores.
 
@@ -262,7 +283,7 @@ def _leaders(scores: Floats, count: int) -> NDArray[np.int64]:
     are equal to it.
     """
     width = scores.size // (4 * count)
-    if width < _LEAST_WIDTH:
+    if width < _MIN_WIDTH:
         return np.argpartition(scores, scores.size - count)[-count:]
     rows = scores.size // width
     places = scores[: rows * width].reshape(rows, width).argmax(axis=1) + np.arange(0, rows * width, width)
@@ -329,21 +350,25 @@ def _kth(values: Floats, k: int) -> float:
 def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
     """An upper bound of each key, and a lower bound, both within the slack where floats can say.
 
-    Where they cannot: a word out of the floats' range has a key that is as large as can be and one of -inf, a fixed
-    part below the window is raised, and so gives no lower bound, and one above it gives no upper bound.
+    Where they cannot: a word out of the floats' range has an upper bound of infinity or a lower bound of -inf, and a
+    fixed part below the window is raised, and so gives no lower bound. A fixed part above the window is good to a
+    relative error, and noise from a word with few significant bits to ``_COARSE``: by these the bounds are moved apart.
     """
     u: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
-    small, large = u < LOW, u > law.high
-    behind, ahead = fixed < -_WINDOW, fixed > _WINDOW
+    small, coarse, large = u < _FEW_BITS, np.flatnonzero(u < LOW), u > law.high
+    behind, ahead = fixed < -_WINDOW, np.flatnonzero(fixed > _WINDOW)
     u[small] = 0.5
     np.minimum(u, law.high, out=u)  # the quantile decreases
     law.quantile(u)
     if law.symmetric:
         np.copysign(u, words.view(np.float64), out=u)
-    u += np.clip(fixed, -_WINDOW, _WINDOW)
-    known = u.copy()
+    margin = np.zeros(u.size)
+    margin[coarse] = _COARSE
+    margin[ahead] += np.minimum(fixed[ahead], _HUGE) * _RELATIVE
+    known = u + np.clip(fixed, -_WINDOW, _HUGE) - margin
+    u += np.maximum(fixed, -_WINDOW) + margin
     known[small | large | behind] = -np.inf
-    u[small | ahead] = np.inf
+    u[small] = np.inf
     u[fixed == -np.inf] = -np.inf
     return u, known
 
@@ -355,20 +380,20 @@ def _largest(keys: Floats, k: int) -> Floats:
     return np.partition(keys, keys.size - k)[keys.size - k :] if keys.size > k else keys
 
 
-def _ranked(racing: dict[int, tuple[Fraction, int, Variate]], k: int) -> list[int]:
+def _ranked(unresolved: dict[int, tuple[Fraction, int, Variate]], k: int) -> list[int]:
     """The k with the largest keys, in order: enclose, and draw more bits for those that still overlap."""
-    ends = {i: _key(*clock) for i, clock in racing.items()}
+    ends = {i: _key(*clock) for i, clock in unresolved.items()}
     order: list[int] = []
     while ends and len(order) < k:
-        front = max(low for low, _ in ends.values())
-        ahead = [i for i, (_, high) in ends.items() if high >= front]
-        if len(ahead) == 1:
-            order.append(ahead[0])
-            del ends[ahead[0]]
+        best_lower = max(low for low, _ in ends.values())
+        contenders = [i for i, (_, high) in ends.items() if high >= best_lower]
+        if len(contenders) == 1:
+            order.append(contenders[0])
+            del ends[contenders[0]]
             continue
-        for i in ahead:
-            racing[i][2].extend()
-            ends[i] = _key(*racing[i])
+        for i in contenders:
+            unresolved[i][2].extend()
+            ends[i] = _key(*unresolved[i])
     return order
 
 

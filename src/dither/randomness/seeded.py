@@ -1,4 +1,4 @@
-"""The mark that a value released from a seed carries: it says so wherever it is shown."""
+"""The mark of values that were released from a seeded source, which is part of how they are shown."""
 
 from __future__ import annotations
 

@@ -15,3 +15,7 @@ from dither.report.chart import chart
 from dither.report.page import html, write_html
 
 __all__ = ["chart", "html", "write_html"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""How far one person can move a statistic. No default relation: the answer depends on it.
+"""By how much one person can change a statistic. There is no default relation: the answer depends on it.
 
 >>> import dither as dp
 >>> dp.sensitivity.mean(n=100, bounds=(0, 1), neighbors=dp.ReplaceOne)
@@ -49,4 +49,4 @@ __all__ = [
     "var",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

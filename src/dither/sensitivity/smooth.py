@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 _LESS = 2.0**-42
 _MORE = 1 + 2.0**-43
-_LEAST = 2.0**-500
+_MIN_RELATIVE = 2.0**-500
 
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
@@ -69,12 +69,12 @@ def ends(bounds: Any) -> tuple[float, float]:
 
 
 def _beta(beta: object) -> float:
-    number = arguments.positive(beta, "beta")
-    if not _LESS * 4 < number <= 100:
+    exact_beta = arguments.positive(beta, "beta")
+    if not _LESS * 4 < exact_beta <= 100:
         raise InvalidArgument(
             message("beta", "a number above 1e-12 and at most 100", beta, "take it from dither.SmoothNoise(...).beta")
         )
-    return number - _LESS
+    return exact_beta - _LESS
 
 
 def rank_of(q: object, n: int) -> int:
@@ -110,9 +110,9 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
 def _difference(a: Floats, b: Floats) -> Floats:
     """a - b, rounded up: where it is exact, no more than that, so that a limit that is just met is not exceeded."""
     result = a - b
-    back = result - a
-    lost = (a - (result - back)) - (b + back)  # the rounding error, exactly
-    rounded: Floats = np.where(lost > 0, np.nextafter(result, np.inf), result)
+    b_rounded = result - a
+    rounding_error = (a - (result - b_rounded)) - (b + b_rounded)  # the rounding error, exactly
+    rounded: Floats = np.where(rounding_error > 0, np.nextafter(result, np.inf), result)
     return rounded
 
 
@@ -142,15 +142,15 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
     n = ordered.size
     padded = np.concatenate([[low], ordered, [high]])  # x_(0) to x_(n+1)
     whole = high - low
-    some = [1 << i for i in range(n.bit_length())]
-    pairs = [(max(m - k, 0), min(m + k, n + 1)) for k in some] + [(m - 1, m), (m, m + 1)]
+    distances = [1 << i for i in range(n.bit_length())]
+    pairs = [(max(m - k, 0), min(m + k, n + 1)) for k in distances] + [(m - 1, m), (m, m + 1)]
     floor = max(float(padded[j] - padded[i]) * math.exp(-beta * (j - i - 1)) for i, j in pairs)
     # beyond `window` even the whole range is worth less than one of these pairs; records beyond the ends are the
     # bounds, and the nearest is the best
     window = min(n + 1, int(math.log(whole / floor) / beta) + 2) if floor > whole * 1e-300 else n + 1
     first, last = max(0, m - window), min(n + 1, m + window)
     left, right = np.arange(first, m + 1), np.arange(m, last + 1)
-    return max(_best_pair(padded, left, right, beta), whole * _LEAST)
+    return max(_best_pair(padded, left, right, beta), whole * _MIN_RELATIVE)
 
 
 def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64], beta: float) -> float:
@@ -283,7 +283,7 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     for cut in cuts:
         k = np.arange(cut + 1)
         spread = padded[n - cut + 1 + k] - padded[cut - k]
-        result.append(max(float((spread * np.exp(-rate * k)).max()), (high - low) * _LEAST) / (n - 2 * cut))
+        result.append(max(float((spread * np.exp(-rate * k)).max()), (high - low) * _MIN_RELATIVE) / (n - 2 * cut))
     return max(result) * _MORE
 
 

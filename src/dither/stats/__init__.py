@@ -37,4 +37,4 @@ __all__ = [
     "var",
 ]
 
-_name_by_home(__name__, __all__, globals())
+__dir__ = _name_by_home(__name__, __all__, globals())

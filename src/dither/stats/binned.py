@@ -65,8 +65,8 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 result = np.asarray(bins, dtype=np.float64)
         else:
-            number = arguments.whole(bins, "bins")
-            result = np.linspace(float(lower), float(upper), number + 1) if number < 1 << 26 else result
+            bin_count = arguments.whole(bins, "bins")
+            result = np.linspace(float(lower), float(upper), bin_count + 1) if bin_count < 1 << 26 else result
     ends = (float(lower), float(upper)) if result.size else ()
     if result.ndim != 1 or result.size < 2 or not np.all(np.diff(result) > 0) or (result[0], result[-1]) != ends:
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Median, quantiles, minimum and maximum: selected among the values there could be, never outside the bounds.
+"""Median, quantiles, minimum and maximum: selected among all values between the bounds.
 
 *Statement.* Let L(t) and R(t) be the numbers of records below t, and at most t. A lattice point t between the
 bounds is released with probability proportional to ``exp(-epsilon * miss(t) / (2 D))``, ``miss(t) = max(0, L(t)
@@ -48,9 +48,11 @@ _RARE = 28.0
 
 Selected = EstimateInt | EstimateFloat
 
+QuantileMethod = Literal["exponential", "smooth"]
+
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetRank:
     """The rank w = numerator / unit, and the exponent for one record missed."""
 
     numerator: int
@@ -62,32 +64,32 @@ class Wanted:
         return builtins.max(0, self.unit * below - self.numerator, self.numerator - self.unit * up_to)
 
 
-def select_place(values: Values, grid: Grid, lower: float, upper: float, wanted: Wanted, source: Source) -> int:
+def select_position(values: Values, grid: Grid, lower: float, upper: float, target: TargetRank, source: Source) -> int:
     """The number of a lattice point, counted from the first, drawn from the law above.
 
     >>> from dither.randomness import SeededSource
     >>> data = np.arange(0, 1000, dtype=np.int64)
     >>> grid = Grid.between(0, 1000, 30, integers=True)
-    >>> abs(select_place(data, grid, 0, 1000, Wanted(500, 1, Fraction(1)), SeededSource(1)) - 500) < 50
+    >>> abs(select_position(data, grid, 0, 1000, TargetRank(500, 1, Fraction(1)), SeededSource(1)) - 500) < 50
     True
     """
     n = values.size
-    middle = builtins.min(builtins.max(wanted.numerator // wanted.unit, 0), n)
-    window = math.ceil((math.log(grid.width + 1) + _RARE) / float(wanted.rate)) + 2
+    middle = builtins.min(builtins.max(target.numerator // target.unit, 0), n)
+    window = math.ceil((math.log(grid.width + 1) + _RARE) / float(target.rate)) + 2
     first, last = builtins.max(middle - window, 0), builtins.min(middle + window, n)
-    near = values if last - first == n else cast(Values, np.partition(values, [first, last - 1])[first:last])
-    starts, counts, below, up_to = _pieces(np.sort(_places(near, grid, lower, upper)), first, grid.width)
-    misses = np.array([wanted.miss(a, b) for a, b in zip(below, up_to, strict=True)])
+    nearby = values if last - first == n else cast(Values, np.partition(values, [first, last - 1])[first:last])
+    starts, counts, below, up_to = _pieces(np.sort(_places(nearby, grid, lower, upper)), first, grid.width)
+    misses = np.array([target.miss(a, b) for a, b in zip(below, up_to, strict=True)])
     scores = -misses.astype(np.float64)
     while True:
-        chosen = exponential_race(scores, source, wanted.rate / wanted.unit, counts)
-        place = int(starts[chosen]) + uniform_integer(int(counts[chosen]), source)
+        chosen = exponential_race(scores, source, target.rate / target.unit, counts)
+        position = int(starts[chosen]) + uniform_integer(int(counts[chosen]), source)
         if not (chosen == 0 and first > 0) and not (chosen == counts.size - 1 and last < n):
-            return place
+            return position
         everywhere = _places(values, grid, lower, upper)
-        true = wanted.miss(int((everywhere < place).sum()), int((everywhere <= place).sum()))
-        if bool(bernoulli_exp(Fraction(true - int(misses[chosen])) * wanted.rate / wanted.unit, 1, source)[0]):
-            return place
+        true = target.miss(int((everywhere < position).sum()), int((everywhere <= position).sum()))
+        if bool(bernoulli_exp(Fraction(true - int(misses[chosen])) * target.rate / target.unit, 1, source)[0]):
+            return position
 
 
 def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[np.int64]:
@@ -96,7 +98,7 @@ def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[n
 
 
 def _pieces(
-    places: NDArray[np.int64], first: int, span: int
+    positions: NDArray[np.int64], first: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
     """Start, number of points, L and R of: what lies before the sorted places, each distinct place, each gap,
     what lies behind.
@@ -105,10 +107,10 @@ def _pieces(
     elsewhere it is exact. (Records tied with an end of the window but outside it do not matter: at the lower
     end only R counts, at the upper end only L.)
     """
-    if places.size == 0:
+    if positions.size == 0:
         return np.array([0]), np.array([span + 1]), [first], [first]
-    distinct, index = np.unique(places, return_index=True)
-    ranks = np.append(index, places.size) + first
+    distinct, index = np.unique(positions, return_index=True)
+    ranks = np.append(index, positions.size) + first
     starts = np.empty(2 * distinct.size + 1, dtype=np.int64)
     counts = np.empty_like(starts)
     starts[0], counts[0] = 0, distinct[0]
@@ -149,8 +151,8 @@ class _Column:
         facts = (PureDP(self.epsilon), self.neighbors, "Exponential", interval, self.source.private)
         if self.grid.step == 1 and self.values.dtype.kind == "i":
             return EstimateInt.of(int(value), *facts)
-        inside = builtins.min(builtins.max(float(value), float(self.lower)), float(self.upper))
-        return EstimateFloat.of(inside, *facts)
+        clipped = builtins.min(builtins.max(float(value), float(self.lower)), float(self.upper))
+        return EstimateFloat.of(clipped, *facts)
 
 
 def _share(q: object) -> Fraction:
@@ -160,9 +162,9 @@ def _share(q: object) -> Fraction:
     return share.limit_denominator(10**18)  # ranks are far coarser
 
 
-def _wanted(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> Wanted:
+def _target_rank(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> TargetRank:
     sensitivity = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
-    return Wanted(q.numerator * n, q.denominator, epsilon / (2 * sensitivity))
+    return TargetRank(q.numerator * n, q.denominator, epsilon / (2 * sensitivity))
 
 
 @spends_arguments
@@ -175,7 +177,7 @@ def quantile(
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
-    method: Literal["exponential", "smooth"] = "exponential",
+    method: QuantileMethod = "exponential",
     source: Source | None = None,
 ) -> Selected:
     """A value close in rank to the q-quantile.
@@ -193,9 +195,9 @@ def quantile(
         )
     share = _share(q)
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
-    wanted = _wanted(share, column.values.size, column.epsilon, neighbors)
-    place = select_place(column.values, column.grid, column.lower, column.upper, wanted, column.source)
-    return column.estimate(place, wanted.rate)
+    target = _target_rank(share, column.values.size, column.epsilon, neighbors)
+    position = select_position(column.values, column.grid, column.lower, column.upper, target, column.source)
+    return column.estimate(position, target.rate)
 
 
 @spends_arguments
@@ -207,7 +209,7 @@ def median(
     *,
     neighbors: Neighbors = ReplaceOne,
     nan: NanPolicy = "refuse",
-    method: Literal["exponential", "smooth"] = "exponential",
+    method: QuantileMethod = "exponential",
     source: Source | None = None,
 ) -> Selected:
     """A value close in rank to the median.
@@ -240,35 +242,40 @@ def quantiles(
     >>> low <= high
     True
     """
-    shares = sorted({_share(one) for one in q}) if isinstance(q, (Sequence, np.ndarray)) else []
+    shares = sorted({_share(item) for item in q}) if isinstance(q, (Sequence, np.ndarray)) else []
     if not shares:
         raise InvalidArgument(message("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]"))
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
         return _pair(column, shares, q)
-    alone = len(shares) == 1
-    epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or alone else 2))
+    single_share = len(shares) == 1
+    epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or single_share else 2))
 
     def select(split: Split, part: tuple[Values, int, int]) -> tuple[Selected, Any, Any]:
         """One quantile among the records that lie between the places ``first`` and ``last`` of the grid."""
         values, first, last = part
-        wanted = _wanted(split.at, values.size, epsilon_each, neighbors if alone else AddRemove)
+        target = _target_rank(split.at, values.size, epsilon_each, neighbors if single_share else AddRemove)
         grid = column.grid.part(first, last)
-        place = first + select_place(values, grid, column.lower, column.upper, wanted, column.source)
-        below = _places(values, column.grid, column.lower, column.upper) <= place
-        return column.estimate(place, wanted.rate), (values[below], first, place), (values[~below], place, last)
+        position = first + select_position(values, grid, column.lower, column.upper, target, column.source)
+        below = _places(values, column.grid, column.lower, column.upper) <= position
+        return (
+            column.estimate(position, target.rate),
+            (values[below], first, position),
+            (values[~below], position, last),
+        )
 
     result = halve(shares).select_all((column.values, 0, column.grid.width), select)
-    return [result[_share(one)] for one in q]
+    return [result[_share(item)] for item in q]
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
     """Two quantiles in order, each with half of epsilon: less than two levels cost where a record is replaced."""
-    wanted = [_wanted(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
-    places = sorted(
-        select_place(column.values, column.grid, column.lower, column.upper, item, column.source) for item in wanted
+    targets = [_target_rank(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
+    positions = sorted(
+        select_position(column.values, column.grid, column.lower, column.upper, item, column.source) for item in targets
     )
-    result = {q: column.estimate(place, item.rate) for q, place, item in zip(shares, places, wanted, strict=True)}
+    triples = zip(shares, positions, targets, strict=True)
+    result = {q: column.estimate(position, target.rate) for q, position, target in triples}
     return [result[_share(q)] for q in qs]
 
 
@@ -321,9 +328,9 @@ def mode(
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for item in as_values(x, "label").values.tolist():
-        place = index.get(item)
-        if place is not None:
-            counts[place] += 1
+        position = index.get(item)
+        if position is not None:
+            counts[position] += 1
     return covered(mechanism.select)(labels, counts, source=source)
 
 
@@ -333,26 +340,26 @@ def _extreme(
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     n = column.values.size
     # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
-    inside = math.ceil(2 * _EDGE / float(column.epsilon))
+    margin = math.ceil(2 * _EDGE / float(column.epsilon))
     if neighbors is ReplaceOne:
-        inside = builtins.min(math.ceil(2 * (math.log(n) + 2) / float(column.epsilon)), n // 4)
+        margin = builtins.min(math.ceil(2 * (math.log(n) + 2) / float(column.epsilon)), n // 4)
     rate = column.epsilon / 2
     if top and neighbors is AddRemove:
         # ranks from the top do not move when a record is added below: mirror the column
         flipped = -column.values if column.values.dtype.kind == "f" else -np.maximum(column.values, -(2**63) + 1)
-        place = column.grid.width - select_place(
-            flipped, column.grid.mirrored, -column.upper, -column.lower, Wanted(inside, 1, rate), column.source
+        position = column.grid.width - select_position(
+            flipped, column.grid.mirrored, -column.upper, -column.lower, TargetRank(margin, 1, rate), column.source
         )
     else:
-        place = select_place(
+        position = select_position(
             column.values,
             column.grid,
             column.lower,
             column.upper,
-            Wanted(n - inside if top else inside, 1, rate),
+            TargetRank(n - margin if top else margin, 1, rate),
             column.source,
         )
-    return column.estimate(place, rate)
+    return column.estimate(position, rate)
 
 
 @spends_arguments

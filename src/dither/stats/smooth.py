@@ -49,8 +49,8 @@ def smooth_quantile(
     middle = float(np.partition(values, rank - 1)[rank - 1])
     size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
     noisy = covered(mechanism.release)(Fraction(middle), size, width=upper - lower, source=resolved)
-    inside = min(max(float(noisy), lower), upper)
+    clipped = min(max(float(noisy), lower), upper)
     interval = WithinBounds(lower, upper)
     return EstimateFloat.of(
-        inside, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, resolved.private
+        clipped, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, resolved.private
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import dither
 from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.tables.answer import Answer
@@ -15,9 +16,6 @@ from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import Plan, check
 from dither.tables.query.tree import Aggregate, Query
-
-if TYPE_CHECKING:
-    from dither.tables.table import Table
 
 
 @public_in("dither")
@@ -34,7 +32,7 @@ class Question:
     ('mean',)
     """
 
-    table: Table = field(repr=False)
+    table: dither.Table = field(repr=False)
     query: Query
     text: str | None = None
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import dither as dp
-from dither.audit.blackbox.measure import _looks, _shares, measure
+from dither.audit.blackbox.measure import _checkpoints, _shares, measure
 from dither.errors import InvalidArgument, WrongType
 
 pytestmark = pytest.mark.slow
@@ -121,13 +121,13 @@ def test_gaussian_noise_needs_its_family():
     assert "if it is Gaussian DP" in str(tight)
 
 
-def test_looks_share_the_failure_probability():
+def test_checkpoints_share_the_failure_probability():
     for trials in (20, 250, 500, 10**5, 10**6):
-        looks = _looks(trials, True)
-        assert looks[-1] == trials
-        assert looks == sorted(set(looks))
-        assert math.fsum(_shares(0.01, len(looks))) <= 0.01
-    assert _looks(10**5, False) == [10**5]
+        checkpoints = _checkpoints(trials, True)
+        assert checkpoints[-1] == trials
+        assert checkpoints == sorted(set(checkpoints))
+        assert math.fsum(_shares(0.01, len(checkpoints))) <= 0.01
+    assert _checkpoints(10**5, False) == [10**5]
 
 
 def test_a_measurement_is_plain_data_and_words():

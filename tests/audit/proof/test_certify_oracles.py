@@ -117,7 +117,7 @@ def test_laplace_curve_of_numbers_and_integers(epsilon):
 
 
 def test_curves_grow_with_the_shift():
-    """The reduction to the largest shift: overlaps of centred intervals."""
+    """The reduction to the largest shift: overlaps of centered intervals."""
     densities = {
         "laplace": lambda z: np.exp(-np.abs(z)) / 2,
         "normal": stats.norm.pdf,

@@ -216,10 +216,10 @@ def test_sums_are_what_their_definition_says(engine, groups, limit):
             low, high = min(0, fine.low * limit), max(0, fine.high * limit)
             assert sums[2] == sum(min(max(sum(values), low), high) for values in given)
             assert sums[3] == sum(min(len(values), limit) for values in given)
-            assert sums[4] == sum(centred(values, fine, limit) for values in given)
+            assert sums[4] == sum(centered(values, fine, limit) for values in given)
 
 
-def centred(values: list[int], how, limit: int) -> int:
+def centered(values: list[int], how, limit: int) -> int:
     if len(values) <= limit:
         return sum(2 * v - how.low - how.high for v in values)
     return 2 * (sum(v - how.low for v in values) * limit // len(values)) - how.width * limit
@@ -228,7 +228,7 @@ def centred(values: list[int], how, limit: int) -> int:
 @pytest.mark.parametrize("kind", ["count", "people", "values", "sum", "center", "square"])
 @pytest.mark.parametrize("limit", [1, 4])
 def test_one_person_moves_no_sum_by_more_than_its_bound(engine, kind, limit):
-    """Neighbours: all rows of one person removed. In at most ``groups`` groups, by at most the bound in each."""
+    """Neighbors: all rows of one person removed. In at most ``groups`` groups, by at most the bound in each."""
     groups, card = 2, Card("t", "", COLUMNS, "who")
     query, keys = QUESTIONS["private text keys"]
     bounds = (-10.0, 100.0)

@@ -113,10 +113,10 @@ def _stacked(columns: list[Array]) -> Array:
 
 
 def _padded(column: Array, width: int) -> Array:
-    wide = column if column.ndim == 2 else column[:, None]
-    if wide.shape[1] == width:
-        return wide
-    return np.hstack([wide.astype(np.float64), np.full((wide.shape[0], width - wide.shape[1]), np.nan)])
+    matrix = column if column.ndim == 2 else column[:, None]
+    if matrix.shape[1] == width:
+        return matrix
+    return np.hstack([matrix.astype(np.float64), np.full((matrix.shape[0], width - matrix.shape[1]), np.nan)])
 
 
 def collect_outputs(outputs: Any) -> Outputs:

@@ -75,9 +75,9 @@ class Measurement:
 
     def __str__(self) -> str:
         at = f" at delta = {self.delta:g}" if self.delta else ""
-        family = f", if it is Gaussian DP (mu >= {self.mu:.4g})" if self.mu is not None else ""
+        condition = f", if it is Gaussian DP (mu >= {self.mu:.4g})" if self.mu is not None else ""
         lines = [
-            f"epsilon >= {self.epsilon:.4g}{at} with {100 * self.confidence:.12g} % confidence{family}; "
+            f"epsilon >= {self.epsilon:.4g}{at} with {100 * self.confidence:.12g} % confidence{condition}; "
             f"estimate {self.estimate:.4g}, {self.trials:,} runs a side"
         ]
         if self.claim is not None:
@@ -169,17 +169,17 @@ def measure(
     if mode == "gaussian" and not allowed:
         raise InvalidArgument(message("delta", "above 0 in the mode 'gaussian'", 0, "pass delta=1e-6, for example"))
     draw = batch_function(fn, batch)
-    looks = _looks(count, claimed is not None)
-    failures = _shares(1 - level, len(looks))
+    checkpoints = _checkpoints(count, claimed is not None)
+    failures = _shares(1 - level, len(checkpoints))
     runs: Runs | None = None
     best: Measurement | None = None
     with (
         progress_bar(progress, 2 * count, "measuring") as bar,
         Sampler(draw, x, x_neighbor, features, workers, bar) as sampler,
     ):
-        for stop, failure in zip(looks, failures, strict=True):
-            more = sampler.rounds(2 * stop - (0 if runs is None else runs.labels.size))
-            runs = more if runs is None else runs + more
+        for stop, failure in zip(checkpoints, failures, strict=True):
+            new_runs = sampler.rounds(2 * stop - (0 if runs is None else runs.labels.size))
+            runs = new_runs if runs is None else runs + new_runs
             result = _look(runs, stop, failure, level, allowed, claimed, mode)
             # a later look describes the region better; an earlier one may have the larger bound
             if best is None or result.epsilon >= best.epsilon:
@@ -206,7 +206,7 @@ def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None,
     return None if claim is None else float(arguments.epsilon_or_zero(claim, "claim")), allowed
 
 
-def _looks(trials: int, early: bool) -> list[int]:
+def _checkpoints(trials: int, early: bool) -> list[int]:
     """The numbers of runs per data set at which to look: doubling if ``early`` stopping is of use, and at the end."""
     result, stop = [], _FIRST_LOOK
     while early and stop <= 0.7 * trials:
@@ -215,11 +215,12 @@ def _looks(trials: int, early: bool) -> list[int]:
     return [*result, trials]
 
 
-def _shares(failure: float, looks: int) -> list[float]:
+def _shares(failure: float, checkpoints: int) -> list[float]:
     """The failure probability of each look; their sum is at most ``failure``."""
-    if looks == 1:
+    if checkpoints == 1:
         return [failure]
-    return [failure * (1 - _FINAL_SHARE) * (1 - 1e-12) / (looks - 1)] * (looks - 1) + [failure * _FINAL_SHARE]
+    early_share = failure * (1 - _FINAL_SHARE) * (1 - 1e-12) / (checkpoints - 1)
+    return [early_share] * (checkpoints - 1) + [failure * _FINAL_SHARE]
 
 
 def _learning_fraction(runs: int) -> float:
@@ -232,12 +233,12 @@ def _look(
 ) -> Measurement:
     """Learn regions on the first part of the runs and return the largest bound that one of them gives on the rest; the
     failure probability of each is fixed before the rest is examined."""
-    training, fresh = runs.split(round(runs.labels.size * _learning_fraction(trials)))
-    fresh_ratio = fresh.labels.size / max(1, training.labels.size)
+    training, test_runs = runs.split(round(runs.labels.size * _learning_fraction(trials)))
+    fresh_ratio = test_runs.labels.size / max(1, training.labels.size)
     regions = learn_regions(training.outputs, training.labels, failure, delta, mode, fresh_ratio)
     failures = [failure] if len(regions) == 1 else [failure * (1 - _RARE_SHARE), failure * _RARE_SHARE * (1 - 1e-12)]
     measurements = [
-        _bound_for_region(region, fresh, trials, share, level, delta, claim, mode)
+        _bound_for_region(region, test_runs, trials, share, level, delta, claim, mode)
         for region, share in zip(regions, failures, strict=True)
     ]
     return replace(max(measurements, key=lambda item: item.epsilon), note=_note(runs.outputs))
@@ -245,7 +246,7 @@ def _look(
 
 def _bound_for_region(
     region: Region,
-    fresh: Runs,
+    test_runs: Runs,
     trials: int,
     failure: float,
     level: float,
@@ -254,19 +255,20 @@ def _bound_for_region(
     mode: str,
 ) -> Measurement:
     """The measurement that fresh runs give for a fixed region."""
-    scores = region.score(fresh.outputs)
-    guesses = region.guesses(fresh.outputs, scores)
-    labels, total = fresh.labels, fresh.labels.size
+    scores = region.score(test_runs.outputs)
+    guesses = region.guesses(test_runs.outputs, scores)
+    labels, total = test_runs.labels, test_runs.labels.size
     neighbor_runs, x_runs = int(labels.sum()), int(total - labels.sum())
     tests_neighbor = region.high < math.inf  # whether the test is for the neighbor, or else for x
     inside = guesses == (1 if tests_neighbor else -1)
-    hits, alarms = int((inside & (labels == tests_neighbor)).sum()), int((inside & (labels != tests_neighbor)).sum())
+    hits = int((inside & (labels == tests_neighbor)).sum())
+    false_alarms = int((inside & (labels != tests_neighbor)).sum())
     totals = (neighbor_runs, x_runs) if tests_neighbor else (x_runs, neighbor_runs)
     mu = None
     if mode == "gaussian":
-        mu = gaussian_dp.mu_lower_bound(hits, totals[0], alarms, totals[1], failure)
+        mu = gaussian_dp.mu_lower_bound(hits, totals[0], false_alarms, totals[1], failure)
         epsilon = gaussian_dp.gdp_epsilon(mu, delta)
-        estimate = gaussian_dp.gdp_epsilon(gaussian_dp.mu_estimate(hits, totals[0], alarms, totals[1]), delta)
+        estimate = gaussian_dp.gdp_epsilon(gaussian_dp.mu_estimate(hits, totals[0], false_alarms, totals[1]), delta)
     else:
         right = int(((guesses != 0) & ((guesses > 0) == labels)).sum())
         wrong = int(np.count_nonzero(guesses)) - right
@@ -277,7 +279,7 @@ def _bound_for_region(
         estimate=estimate,
         confidence=level,
         delta=delta,
-        alpha=bounds.clopper_pearson_upper(alarms, totals[1], failure / 2),
+        alpha=bounds.clopper_pearson_upper(false_alarms, totals[1], failure / 2),
         power=bounds.clopper_pearson_lower(hits, totals[0], failure / 2),
         region=region,
         trials=trials,

@@ -306,7 +306,7 @@ def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[f
     indices = changes[(changes > 0) & (changes < size)]
     if not indices.size:
         return -math.inf, -math.inf, math.inf
-    hits, alarms = total - before[indices], (size - indices) - (total - before[indices])
-    value = approximate_mu(hits, max(1, labels.sum()), alarms, max(1, (~labels).sum()), failure)
+    hits, false_alarms = total - before[indices], (size - indices) - (total - before[indices])
+    value = approximate_mu(hits, max(1, labels.sum()), false_alarms, max(1, (~labels).sum()), failure)
     best = int(np.argmax(value))
     return float(value[best]), float(ranked[indices[best] - 1]), float(ranked[indices[best]])

@@ -179,11 +179,11 @@ class Sampler:
             return Outputs(0, {})
         if self._pool is not None:
             return concatenate(self._from_workers(side, count))
-        parts, done = [], 0
-        while done < count:
-            size = min(count - done, _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50))
+        parts, completed = [], 0
+        while completed < count:
+            size = min(count - completed, _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50))
             parts.append(_chunk(self._draw, self._data[side], self._features, size))
-            done += size
+            completed += size
             if self._bar is not None:
                 self._bar.advance(size)
         return concatenate(parts)

@@ -43,9 +43,9 @@ class Bins(ContentEquality):
     def of(cls, column: Array) -> Bins:
         """Bins of roughly equal counts; a frequent value gets a bin of its own."""
         if column.dtype == object:
-            seen = Counter(map(str, column))
-            names = sorted(seen, key=lambda name: (-seen[name], name))[:_MAX_LABELS]
-            return cls(np.empty(0), tuple(names), len(seen) > _MAX_LABELS)
+            frequencies = Counter(map(str, column))
+            names = sorted(frequencies, key=lambda name: (-frequencies[name], name))[:_MAX_LABELS]
+            return cls(np.empty(0), tuple(names), len(frequencies) > _MAX_LABELS)
         numbers = column[~np.isnan(column)]
         count = min(_MAX_BINS, max(4, int(numbers.size**0.4)))
         values, counts = np.unique(numbers, return_counts=True)
@@ -120,8 +120,8 @@ class LikelihoodRatioScore(ContentEquality):
 
     def _describe(self, chosen: Labels) -> str:
         names = [self.bins.name(index) for index in np.flatnonzero(chosen).tolist()]
-        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        return f"{self.view.name} in {{{shown}}}"
+        listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        return f"{self.view.name} in {{{listed}}}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +158,8 @@ class AtomScore(ContentEquality):
 
     def _describe(self, chosen: Labels) -> str:
         values = self.values[chosen]
-        shown = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
-        return f"{self.view.name} is exactly one of {{{shown}{f' and {values.size - 4} more' * (values.size > 4)}}}"
+        listed = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
+        return f"{self.view.name} is exactly one of {{{listed}{f' and {values.size - 4} more' * (values.size > 4)}}}"
 
 
 def exact_values(column: Array) -> Array:

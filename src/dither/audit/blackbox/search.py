@@ -136,9 +136,9 @@ def search(
     finalist_confidence = 1 - (1 - level) / chosen
     tried: list[Tried] = []
     for index, (screened, _, name, x, neighbor) in enumerate(screenings):
-        done = any(result.measured and result.measured.refuted for result in tried)
+        refuted = any(result.measured and result.measured.refuted for result in tried)
         measured = None
-        if index < chosen and not done:
+        if index < chosen and not refuted:
             measured = measure(
                 fn, x, neighbor, trials=count, confidence=finalist_confidence, claim=claim, progress=progress, **options
             )
@@ -164,12 +164,12 @@ def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: b
         make_pairs = standard_neighbors(bounds, neighbors, unusual=unusual)
     result = []
     for triple in make_pairs() if callable(make_pairs) else make_pairs:
-        parts = tuple(triple)
-        if len(parts) != 3:
+        items = tuple(triple)
+        if len(items) != 3:
             raise WrongType(
-                message("make_pairs", "triples (name, x, x_neighbor)", f"{len(parts)} parts", "name each pair")
+                message("make_pairs", "triples (name, x, x_neighbor)", f"{len(items)} parts", "name each pair")
             )
-        result.append((str(parts[0]), parts[1], parts[2]))
+        result.append((str(items[0]), items[1], items[2]))
     if not result:
         raise InvalidArgument(message("make_pairs", "at least one pair", "none", "give one (name, x, x_neighbor)"))
     return result

@@ -130,8 +130,8 @@ def replay(
     releases: list[Release] = []
     findings: dict[str, None] = {}
     recorded, ended = 0, ""
-    for turn in range(arguments.whole(rounds, "rounds")):
-        one, other = (x, x_neighbor) if turn % 2 == 0 else (x_neighbor, x)
+    for round_number in range(arguments.whole(rounds, "rounds")):
+        one, other = (x, x_neighbor) if round_number % 2 == 0 else (x_neighbor, x)
         comparison = _compare(pipeline, one, other, claim)
         if comparison.findings == [_WARNINGS_DIFFER]:  # some libraries warn only once, whatever the data
             comparison = _compare(pipeline, one, other, claim)
@@ -166,10 +166,10 @@ def _compare(pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guaran
     elif errors[0] != errors[1]:
         findings.append("an error is raised with one and not with the other")
     else:
-        where = difference(first, second)
-        if where is not None:
+        location = difference(first, second)
+        if location is not None:
             subject = "the error" if errors[0] else "the result"
-            findings.append(f"{subject} differs{where}, though every release was the same")
+            findings.append(f"{subject} differs{location}, though every release was the same")
     if first_warnings != second_warnings and not findings:
         findings.append(_WARNINGS_DIFFER)
     if claim is not None and not findings:

@@ -96,8 +96,8 @@ class Leaf(NamedTuple):
 class _EndOfContainer:
     """A marker on the stack for the end of a container."""
 
-    def __init__(self, thing: object) -> None:
-        self.thing = thing
+    def __init__(self, value: object) -> None:
+        self.container = value
 
 
 Child = tuple[str, Any]
@@ -108,26 +108,26 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
     stack: list[Child] = [("", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
     while stack:
-        path, thing = stack.pop()
-        kind = type(thing)
+        path, value = stack.pop()
+        kind = type(value)
         if kind is Leaf:
-            yield path, thing
+            yield path, value
         elif kind is float:
-            yield path, Leaf("float", thing)
+            yield path, Leaf("float", value)
         elif kind is _EndOfContainer:
-            del inside[id(thing.thing)]
-        elif id(thing) in inside:
-            yield path, Leaf(f"itself, {len(inside) - inside[id(thing)]} up")
+            del inside[id(value.container)]
+        elif id(value) in inside:
+            yield path, Leaf(f"itself, {len(inside) - inside[id(value)]} up")
         else:
-            children = _parts(thing)
-            done = 0
-            while done < len(children) and type(children[done][1]) is Leaf:
-                yield path + children[done][0], children[done][1]
-                done += 1
-            if done < len(children):
-                inside[id(thing)] = len(inside)
-                stack.append((path, _EndOfContainer(thing)))
-                stack.extend([(path + name, child) for name, child in reversed(children[done:])])
+            children = _parts(value)
+            count = 0
+            while count < len(children) and type(children[count][1]) is Leaf:
+                yield path + children[count][0], children[count][1]
+                count += 1
+            if count < len(children):
+                inside[id(value)] = len(inside)
+                stack.append((path, _EndOfContainer(value)))
+                stack.extend([(path + name, child) for name, child in reversed(children[count:])])
 
 
 def digest(output: Any) -> bytes:
@@ -164,30 +164,30 @@ def name_of(key: Any) -> str:
     return f"{type(key).__qualname__}:{digest(key).hex()}"
 
 
-def _parts(thing: Any) -> list[Child]:
+def _parts(value: Any) -> list[Child]:
     """A single leaf, or the named parts of a value."""
-    decomposers = _CONTAINERS if type(thing) in _BUILT_IN else _OTHERS
+    decomposers = _CONTAINERS if type(value) in _BUILT_IN else _OTHERS
     for decompose in decomposers:
-        result = decompose(thing)
+        result = decompose(value)
         if result is not None:
             return result
-    return _object(thing)
+    return _object(value)
 
 
-def _scalar(thing: Any) -> list[Child] | None:
-    kind = type(thing)
+def _scalar(value: Any) -> list[Child] | None:
+    kind = type(value)
     if kind is float:
-        return [("", Leaf("float", thing))]
+        return [("", Leaf("float", value))]
     if kind is int:
-        return [("", Leaf("int", thing))] if -_EXACT <= thing <= _EXACT else _long(thing, "int")
+        return [("", Leaf("int", value))] if -_EXACT <= value <= _EXACT else _long(value, "int")
     if kind is str or kind is bytes:
-        return [("", Leaf(_quoted(thing)))]
-    if thing is None or kind is bool or thing is NotImplemented or thing is Ellipsis:
-        return [("", Leaf(repr(thing)))]
+        return [("", Leaf(_quoted(value)))]
+    if value is None or kind is bool or value is NotImplemented or value is Ellipsis:
+        return [("", Leaf(repr(value)))]
     if kind is Raised:
-        return [("", Leaf(f"raised {thing.kind}")), (" message", thing.message)]
+        return [("", Leaf(f"raised {value.kind}")), (" message", value.message)]
     if kind is Warned:
-        return [(" warnings", thing.warnings), ("", thing.output)]
+        return [(" warnings", value.warnings), ("", value.output)]
     return None
 
 
@@ -214,72 +214,72 @@ def _real(value: Any) -> float:
         return np.inf if value > 0 else -np.inf
 
 
-def _number(thing: Any) -> list[Child] | None:
+def _number(value: Any) -> list[Child] | None:
     """Numbers of other types, and subclasses of built-in scalars with their attributes."""
-    kind = type(thing).__qualname__
-    if isinstance(thing, np.generic):
-        return _numpy(thing)
-    if isinstance(thing, Decimal):
-        sign, digits, exponent = thing.as_tuple()
-        real = np.nan if thing.is_nan() else _real(thing)
+    kind = type(value).__qualname__
+    if isinstance(value, np.generic):
+        return _numpy(value)
+    if isinstance(value, Decimal):
+        sign, digits, exponent = value.as_tuple()
+        real = np.nan if value.is_nan() else _real(value)
         result: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
-        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_attribute_parts(thing)]
-    if isinstance(thing, Fraction):
-        parts = [(" numerator", thing.numerator), (" denominator", thing.denominator)]
-        return [("", Leaf(kind, _real(thing))), *parts, *_attribute_parts(thing)]
-    if isinstance(thing, float):
-        return [("", Leaf(kind, float(thing))), *_attribute_parts(thing)]
-    if isinstance(thing, complex):
-        return [("", Leaf(kind)), (" real", thing.real), (" imaginary", thing.imag), *_attribute_parts(thing)]
-    if isinstance(thing, int):
+        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_attribute_parts(value)]
+    if isinstance(value, Fraction):
+        parts = [(" numerator", value.numerator), (" denominator", value.denominator)]
+        return [("", Leaf(kind, _real(value))), *parts, *_attribute_parts(value)]
+    if isinstance(value, float):
+        return [("", Leaf(kind, float(value))), *_attribute_parts(value)]
+    if isinstance(value, complex):
+        return [("", Leaf(kind)), (" real", value.real), (" imaginary", value.imag), *_attribute_parts(value)]
+    if isinstance(value, int):
         return [
-            ("", Leaf(kind, int(thing) if abs(thing) <= _EXACT else None)),
-            (" whole", int(thing)),
-            *_attribute_parts(thing),
+            ("", Leaf(kind, int(value) if abs(value) <= _EXACT else None)),
+            (" whole", int(value)),
+            *_attribute_parts(value),
         ]
-    if isinstance(thing, (str, bytes, bytearray)):
-        plain = str.__str__(thing) if isinstance(thing, str) else bytes(thing)
-        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_attribute_parts(thing)]
+    if isinstance(value, (str, bytes, bytearray)):
+        plain = str.__str__(value) if isinstance(value, str) else bytes(value)
+        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_attribute_parts(value)]
     return None
 
 
-def _view(thing: Any) -> list[Child] | None:
-    if not isinstance(thing, memoryview):
+def _view(value: Any) -> list[Child] | None:
+    if not isinstance(value, memoryview):
         return None
-    shown = f"memoryview {thing.format} {thing.shape} {thing.strides} {thing.readonly}"
-    return [(" type", Leaf(shown)), ("", thing.tobytes())]
+    layout = f"memoryview {value.format} {value.shape} {value.strides} {value.readonly}"
+    return [(" type", Leaf(layout)), ("", value.tobytes())]
 
 
-def _attribute_parts(thing: Any) -> list[Child]:
-    return [(f".{name}", value) for name, value in sorted(attributes(thing).items())]
+def _attribute_parts(instance: Any) -> list[Child]:
+    return [(f".{name}", value) for name, value in sorted(attributes(instance).items())]
 
 
-def _numpy(thing: Any) -> list[Child]:
-    kind = thing.dtype.kind
+def _numpy(value: Any) -> list[Child]:
+    kind = value.dtype.kind
     if kind == "b":
-        return [("", Leaf(f"numpy.{bool(thing)}"))]
+        return [("", Leaf(f"numpy.{bool(value)}"))]
     if kind in "iu":
-        whole = int(thing)
-        return [("", Leaf(thing.dtype.name, whole))] if abs(whole) <= _EXACT else _long(whole, thing.dtype.name)
-    if kind == "f" and thing.dtype.itemsize <= 8:
-        return [("", Leaf(thing.dtype.name, float(thing)))]
-    return [(" scalar", np.asarray(thing))]
+        whole = int(value)
+        return [("", Leaf(value.dtype.name, whole))] if abs(whole) <= _EXACT else _long(whole, value.dtype.name)
+    if kind == "f" and value.dtype.itemsize <= 8:
+        return [("", Leaf(value.dtype.name, float(value)))]
+    return [(" scalar", np.asarray(value))]
 
 
-def _array(thing: Any) -> list[Child] | None:
-    if not isinstance(thing, np.ndarray):
+def _array(instance: Any) -> list[Child] | None:
+    if not isinstance(instance, np.ndarray):
         return None
-    subclass = "" if type(thing) is np.ndarray else f" {type(thing).__qualname__}"
+    subclass = "" if type(instance) is np.ndarray else f" {type(instance).__qualname__}"
     result: list[Child] = [
-        (" shape", Leaf(f"{thing.shape} {thing.dtype}{subclass}")),
-        (" length", Leaf("int", thing.size)),
+        (" shape", Leaf(f"{instance.shape} {instance.dtype}{subclass}")),
+        (" length", Leaf("int", instance.size)),
     ]
-    order = thing.flags.c_contiguous, thing.flags.f_contiguous
+    order = instance.flags.c_contiguous, instance.flags.f_contiguous
     if order != (True, True):
         result.append((" order", Leaf(str(order))))
-    if isinstance(thing, np.ma.MaskedArray):
-        return [*result, ("", thing.data), (" mask", np.ma.getmaskarray(thing)), (" fill", thing.fill_value)]
-    flat = np.asarray(thing).ravel()
+    if isinstance(instance, np.ma.MaskedArray):
+        return [*result, ("", instance.data), (" mask", np.ma.getmaskarray(instance)), (" fill", instance.fill_value)]
+    flat = np.asarray(instance).ravel()
     kind = flat.dtype.kind
     if kind == "b":
         return [*result, ("", Leaf("ints", flat.astype(np.int64)))]
@@ -305,73 +305,73 @@ def _array(thing: Any) -> list[Child] | None:
     return [*result, *((f"[{position}]", value) for position, value in enumerate(flat.tolist()))]
 
 
-def _table(thing: Any) -> list[Child] | None:
+def _table(value: Any) -> list[Child] | None:
     """The columns of a table, and its rows once more, each under its key."""
-    columns = columns_of(thing)
+    columns = columns_of(value)
     if columns is None:
         return None
-    return [(" type", Leaf(type(thing).__qualname__)), *columns, *_keyed(thing)]
+    return [(" type", Leaf(type(value).__qualname__)), *columns, *_keyed(value)]
 
 
-def _keyed(thing: Any) -> list[Child]:
-    return [(path, Leaf("present") if value is ... else value) for path, value in keyed_rows(thing, name_of)]
+def _keyed(instance: Any) -> list[Child]:
+    return [(path, Leaf("present") if value is ... else value) for path, value in keyed_rows(instance, name_of)]
 
 
-def _container(thing: Any) -> list[Child] | None:
-    kind = type(thing).__qualname__
-    more = [] if type(thing) in _BUILT_IN else _attribute_parts(thing)
-    if isinstance(thing, Mapping):
-        names = [name_of(key) for key in thing]
-        values = [(f"[{name}]", value) for name, value in zip(names, thing.values(), strict=True)]
-        return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values, *more]
-    if isinstance(thing, Set):
-        names = sorted(name_of(element) for element in thing)
+def _container(instance: Any) -> list[Child] | None:
+    kind = type(instance).__qualname__
+    attributes_of_subclass = [] if type(instance) in _BUILT_IN else _attribute_parts(instance)
+    if isinstance(instance, Mapping):
+        names = [name_of(key) for key in instance]
+        values = [(f"[{name}]", value) for name, value in zip(names, instance.values(), strict=True)]
+        return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values, *attributes_of_subclass]
+    if isinstance(instance, Set):
+        names = sorted(name_of(element) for element in instance)
         result = [(f" has {name}", Leaf("present")) for name in names]
-        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *result, *more]
-    if isinstance(thing, (list, tuple, deque)):
-        rows = _keyed(thing) if thing and isinstance(thing[0], Mapping) else []
-        return [*_sequence(thing, kind), *rows, *more]
+        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *result, *attributes_of_subclass]
+    if isinstance(instance, (list, tuple, deque)):
+        rows = _keyed(instance) if instance and isinstance(instance[0], Mapping) else []
+        return [*_sequence(instance, kind), *rows, *attributes_of_subclass]
     return None
 
 
-def _sequence(thing: Any, kind: str) -> list[Child]:
+def _sequence(instance: Any, kind: str) -> list[Child]:
     """The elements of a sequence, as one vector if they are numbers of one type that 64 bits represent exactly."""
-    length: Child = (" length", Leaf("int", len(thing)))
-    kinds = set(map(type, thing))
+    length: Child = (" length", Leaf("int", len(instance)))
+    kinds = set(map(type, instance))
     if len(kinds) == 1:
         (element,) = kinds
         if element is float or element is np.float64:
-            vector = np.array(thing, dtype=np.float64)
+            vector = np.array(instance, dtype=np.float64)
             return [(" type", Leaf(f"{kind} of {element.__name__}")), length, ("", Leaf("floats", vector))]
-        if (element is int or element is np.int64) and all(-_EXACT <= value <= _EXACT for value in thing):
-            vector = np.array(thing, dtype=np.int64)
+        if (element is int or element is np.int64) and all(-_EXACT <= value <= _EXACT for value in instance):
+            vector = np.array(instance, dtype=np.int64)
             return [(" type", Leaf(f"{kind} of {element.__name__}")), length, ("", Leaf("ints", vector))]
-    return [(" type", Leaf(kind)), length, *((f"[{position}]", value) for position, value in enumerate(thing))]
+    return [(" type", Leaf(kind)), length, *((f"[{position}]", value) for position, value in enumerate(instance))]
 
 
-def _callable(thing: Any) -> list[Child] | None:
-    name = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
-    if isinstance(thing, type):
+def _callable(value: Any) -> list[Child] | None:
+    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
+    if isinstance(value, type):
         return [("", Leaf(f"class {name}"))]
-    if isinstance(thing, (ModuleType, BuiltinFunctionType)):
-        return [("", Leaf(_ADDRESS.sub("", repr(thing))))]
-    if isinstance(thing, MethodType):
-        return [(" type", Leaf("method")), (".__func__", thing.__func__), (".__self__", thing.__self__)]
-    if isinstance(thing, FunctionType):
-        home = sys.modules.get(thing.__module__)
-        if home is not None and vars(home).get(thing.__qualname__) is thing:
+    if isinstance(value, (ModuleType, BuiltinFunctionType)):
+        return [("", Leaf(_ADDRESS.sub("", repr(value))))]
+    if isinstance(value, MethodType):
+        return [(" type", Leaf("method")), (".__func__", value.__func__), (".__self__", value.__self__)]
+    if isinstance(value, FunctionType):
+        module = sys.modules.get(value.__module__)
+        if module is not None and vars(module).get(value.__qualname__) is value:
             return [("", Leaf(f"function {name}"))]
         names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
         return [
             (" type", Leaf("function")),
-            *((f".{name}", getattr(thing, name)) for name in names),
-            *_attribute_parts(thing),
+            *((f".{name}", getattr(value, name)) for name in names),
+            *_attribute_parts(value),
         ]
-    if isinstance(thing, CodeType):
+    if isinstance(value, CodeType):
         fields = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
-        return [(" type", Leaf("code")), *((f".{name}", getattr(thing, name)) for name in fields)]
-    if isinstance(thing, CellType):
-        return [(" type", Leaf("cell")), *([(".contents", thing.cell_contents)] if thing != CellType() else [])]
+        return [(" type", Leaf("code")), *((f".{name}", getattr(value, name)) for name in fields)]
+    if isinstance(value, CellType):
+        return [(" type", Leaf("cell")), *([(".contents", value.cell_contents)] if value != CellType() else [])]
     return None
 
 
@@ -380,15 +380,15 @@ _CONTAINERS = (_container,)
 _OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
 
 
-def _object(thing: Any) -> list[Child]:
-    kind: Child = (" type", Leaf(f"{type(thing).__module__}.{type(thing).__qualname__}"))
-    stored = _attribute_parts(thing)
+def _object(value: Any) -> list[Child]:
+    kind: Child = (" type", Leaf(f"{type(value).__module__}.{type(value).__qualname__}"))
+    stored = _attribute_parts(value)
     if stored:
-        return [kind, *stored, *_keyed(thing)]
+        return [kind, *stored, *_keyed(value)]
     try:
-        reduced = thing.__reduce_ex__(4)
+        reduced = value.__reduce_ex__(4)
     except Exception:  # a lock, a connection, a generator
-        return [kind, ("", Leaf(_ADDRESS.sub("", repr(thing))))]
+        return [kind, ("", Leaf(_ADDRESS.sub("", repr(value))))]
     return [kind, (" kept", reduced)]
 
 

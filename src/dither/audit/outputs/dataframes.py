@@ -17,31 +17,31 @@ import numpy as np
 Child = tuple[str, Any]
 
 
-def columns_of(thing: Any) -> list[Child] | None:
+def columns_of(value: Any) -> list[Child] | None:
     """The parts of an index, a Series or a table of pandas, polars, Arrow or dither; None for anything else."""
-    if isinstance(thing, type):
+    if isinstance(value, type):
         return None
-    if hasattr(thing, "to_flat_index") and hasattr(thing, "names"):
-        more: list[Child] = [(" frequency", str(getattr(thing, "freq", None)))]
-        values = thing.tolist() if getattr(thing, "nlevels", 1) > 1 else _values(thing)
-        return [(" names", list(thing.names)), (" dtype", str(thing.dtype)), *more, ("", values)]
-    if hasattr(thing, "iloc") and hasattr(thing, "attrs"):
-        shared: list[Child] = [(" index", thing.index), (" attributes", thing.attrs)]
-        if thing.ndim == 1:
-            return [(" name", thing.name), (" dtype", str(thing.dtype)), *shared, ("", _values(thing))]
-        parts = [(f"{{{position}}}", _column(thing.iloc[:, position])) for position in range(thing.shape[1])]
-        return [(" columns", thing.columns), (" length", len(thing)), *shared, *parts]
-    if hasattr(thing, "get_columns") and hasattr(thing, "schema"):  # a polars frame
-        parts = [(f"{{{position}}}", column.to_list()) for position, column in enumerate(thing.get_columns())]
-        return [(" schema", [(name, str(kind)) for name, kind in thing.schema.items()]), *parts]
-    if hasattr(thing, "to_list") and hasattr(thing, "to_arrow") and hasattr(thing, "dtype"):  # a polars Series
-        return [(" name", thing.name), (" dtype", str(thing.dtype)), ("", thing.to_list())]
-    if hasattr(thing, "to_pylist"):
-        if hasattr(thing, "schema"):
-            schema = thing.schema.to_string(show_schema_metadata=True, truncate_metadata=False)
-            parts = [(f"{{{position}}}", column.to_pylist()) for position, column in enumerate(thing.columns)]
-            return [(" schema", schema), (" length", thing.num_rows), *parts]
-        return [(" dtype", str(thing.type)), ("", thing.to_pylist())]
+    if hasattr(value, "to_flat_index") and hasattr(value, "names"):
+        extra: list[Child] = [(" frequency", str(getattr(value, "freq", None)))]
+        values = value.tolist() if getattr(value, "nlevels", 1) > 1 else _values(value)
+        return [(" names", list(value.names)), (" dtype", str(value.dtype)), *extra, ("", values)]
+    if hasattr(value, "iloc") and hasattr(value, "attrs"):
+        shared: list[Child] = [(" index", value.index), (" attributes", value.attrs)]
+        if value.ndim == 1:
+            return [(" name", value.name), (" dtype", str(value.dtype)), *shared, ("", _values(value))]
+        parts = [(f"{{{position}}}", _column(value.iloc[:, position])) for position in range(value.shape[1])]
+        return [(" columns", value.columns), (" length", len(value)), *shared, *parts]
+    if hasattr(value, "get_columns") and hasattr(value, "schema"):  # a polars frame
+        parts = [(f"{{{position}}}", column.to_list()) for position, column in enumerate(value.get_columns())]
+        return [(" schema", [(name, str(kind)) for name, kind in value.schema.items()]), *parts]
+    if hasattr(value, "to_list") and hasattr(value, "to_arrow") and hasattr(value, "dtype"):  # a polars Series
+        return [(" name", value.name), (" dtype", str(value.dtype)), ("", value.to_list())]
+    if hasattr(value, "to_pylist"):
+        if hasattr(value, "schema"):
+            schema = value.schema.to_string(show_schema_metadata=True, truncate_metadata=False)
+            parts = [(f"{{{position}}}", column.to_pylist()) for position, column in enumerate(value.columns)]
+            return [(" schema", schema), (" length", value.num_rows), *parts]
+        return [(" dtype", str(value.type)), ("", value.to_pylist())]
     return None
 
 
@@ -57,12 +57,12 @@ def _values(series: Any) -> Any:
     return series.to_numpy() if isinstance(series.dtype, np.dtype) else series.tolist()
 
 
-def keyed_rows(thing: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
+def keyed_rows(instance: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
     """The number of rows, the presence of every key (as Ellipsis), and every number under the key of its row.
 
     The key of a row consists of its values that are neither numbers nor missing; rows with equal keys are numbered.
     """
-    table = _rows(thing)
+    table = _rows(instance)
     if table is None:
         return
     names, rows = table
@@ -83,21 +83,21 @@ def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, (numbers.Real, Decimal))
 
 
-def _rows(thing: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
-    if hasattr(thing, "itertuples"):
-        index = [name if name is not None else "index" for name in map(str, thing.index.names)]
-        plain = type(thing.index).__name__ == "RangeIndex"
-        names = [*([] if plain else index), *map(str, thing.columns)]
-        return names, (_flat(row, plain) for row in thing.itertuples(index=not plain, name=None))
-    if hasattr(thing, "iter_rows"):
-        return list(thing.columns), thing.iter_rows()
-    if hasattr(thing, "to_pylist") and hasattr(thing, "schema"):
-        return thing.column_names, zip(*(column.to_pylist() for column in thing.columns), strict=True)
-    if type(thing).__name__ == "Answer" and hasattr(thing, "dicts"):
-        return thing.columns, iter(thing.rows)
-    if isinstance(thing, (list, tuple)) and thing and all(isinstance(row, Mapping) for row in thing):
-        columns = list(dict.fromkeys(str(key) for row in thing for key in row))
-        return columns, ([row.get(key, "missing") for key in columns] for row in thing)
+def _rows(value: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
+    if hasattr(value, "itertuples"):
+        index = [name if name is not None else "index" for name in map(str, value.index.names)]
+        plain = type(value.index).__name__ == "RangeIndex"
+        names = [*([] if plain else index), *map(str, value.columns)]
+        return names, (_flat(row, plain) for row in value.itertuples(index=not plain, name=None))
+    if hasattr(value, "iter_rows"):
+        return list(value.columns), value.iter_rows()
+    if hasattr(value, "to_pylist") and hasattr(value, "schema"):
+        return value.column_names, zip(*(column.to_pylist() for column in value.columns), strict=True)
+    if type(value).__name__ == "Answer" and hasattr(value, "dicts"):
+        return value.columns, iter(value.rows)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(row, Mapping) for row in value):
+        columns = list(dict.fromkeys(str(key) for row in value for key in row))
+        return columns, ([row.get(key, "missing") for key in columns] for row in value)
     return None
 
 

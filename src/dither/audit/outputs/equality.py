@@ -45,8 +45,8 @@ def _difference(one: Any, other: Any, where: str, seen: Seen) -> str | None:
         return f"{location} (in its type)"
     seen[pair] = one, other  # kept alive, so that their ids are not reused
     if isinstance(one, memoryview):
-        shown = [(view.format, view.shape, view.strides, view.readonly, view.tobytes()) for view in (one, other)]
-        return None if shown[0] == shown[1] else location
+        layouts = [(view.format, view.shape, view.strides, view.readonly, view.tobytes()) for view in (one, other)]
+        return None if layouts[0] == layouts[1] else location
     if isinstance(one, (int, str, bytes, bytearray, type)):
         result = None if one == other else location
     elif isinstance(one, float):
@@ -123,37 +123,37 @@ def _objects(one: Any, other: Any, where: str, seen: Seen) -> str | None:
     return location if equality is not object.__eq__ or _difference(*reduced, "", seen) is not None else None
 
 
-def _pandas(thing: Any) -> dict[str, Any]:
+def _pandas(value: Any) -> dict[str, Any]:
     """The content of a Series, a frame or an index, by position, since labels may be duplicated."""
-    if hasattr(thing, "to_flat_index"):
-        return {"names": [*thing.names], "dtype": str(thing.dtype), "values": thing.tolist()}
-    if not (hasattr(thing, "iloc") and hasattr(thing, "attrs")):
+    if hasattr(value, "to_flat_index"):
+        return {"names": [*value.names], "dtype": str(value.dtype), "values": value.tolist()}
+    if not (hasattr(value, "iloc") and hasattr(value, "attrs")):
         return {}
-    result = {"index": thing.index, "attrs": thing.attrs}
-    if thing.ndim == 1:
-        return {"name": thing.name, "dtype": thing.dtype, "values": thing.tolist(), **result}
-    return {"columns": thing.columns, "values": [thing.iloc[:, i] for i in range(thing.shape[1])], **result}
+    result = {"index": value.index, "attrs": value.attrs}
+    if value.ndim == 1:
+        return {"name": value.name, "dtype": value.dtype, "values": value.tolist(), **result}
+    return {"columns": value.columns, "values": [value.iloc[:, i] for i in range(value.shape[1])], **result}
 
 
-def _arrow(thing: Any) -> dict[str, Any]:
+def _arrow(value: Any) -> dict[str, Any]:
     """The columns of an answer, a polars frame or an Arrow table."""
-    if isinstance(thing, type):
+    if isinstance(value, type):
         return {}
-    if hasattr(thing, "to_arrow"):
-        shown = {name: getattr(thing, name, None) for name in ("name", "notes")}
-        return {**shown, "dtype": str(getattr(thing, "dtype", "")), "columns": thing.to_arrow()}
-    if hasattr(thing, "to_pylist") and hasattr(thing, "schema"):
-        return {"schema": str(thing.schema), "rows": thing.to_pylist()}
+    if hasattr(value, "to_arrow"):
+        details = {name: getattr(value, name, None) for name in ("name", "notes")}
+        return {**details, "dtype": str(getattr(value, "dtype", "")), "columns": value.to_arrow()}
+    if hasattr(value, "to_pylist") and hasattr(value, "schema"):
+        return {"schema": str(value.schema), "rows": value.to_pylist()}
     return {}
 
 
-def _function(thing: Any) -> dict[str, Any]:
+def _function(value: Any) -> dict[str, Any]:
     """The code, defaults and closure of a function, or the target of a bound method."""
-    if isinstance(thing, MethodType):
-        return {"__func__": thing.__func__, "__self__": thing.__self__}
-    if isinstance(thing, FunctionType):
-        return {name: getattr(thing, name) for name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__")}
-    return {"cell_contents": thing.cell_contents} if isinstance(thing, CellType) and thing != CellType() else {}
+    if isinstance(value, MethodType):
+        return {"__func__": value.__func__, "__self__": value.__self__}
+    if isinstance(value, FunctionType):
+        return {name: getattr(value, name) for name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__")}
+    return {"cell_contents": value.cell_contents} if isinstance(value, CellType) and value != CellType() else {}
 
 
 def _attributes(one: Any, other: Any, where: str, seen: Seen) -> str | None:
@@ -166,27 +166,28 @@ def _named(first: dict[str, Any], second: dict[str, Any], where: str, seen: Seen
     return _first_difference(((first[name], second[name], f"{where}.{name}".lstrip(".")) for name in first), seen)
 
 
-def attributes(thing: Any) -> dict[str, Any]:
+def attributes(instance: Any) -> dict[str, Any]:
     """Everything stored in an object: its slots and its ``__dict__``, without cached properties."""
-    if isinstance(thing, type):
+    if isinstance(instance, type):
         return {}
     result: dict[str, Any] = {}
-    if isinstance(thing, BaseException):  # which a traceback shows
-        result = {name: getattr(thing, name) for name in ("args", "__cause__", "__context__", "__suppress_context__")}
-    for base in type(thing).__mro__:
+    if isinstance(instance, BaseException):  # which a traceback shows
+        names = ("args", "__cause__", "__context__", "__suppress_context__")
+        result = {name: getattr(instance, name) for name in names}
+    for base in type(instance).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            mangled = (
+            mangled_name = (
                 f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
             )
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, mangled):
-                result[mangled] = getattr(thing, mangled)
-    result |= getattr(thing, "__dict__", {})
+            if name not in ("__dict__", "__weakref__") and hasattr(instance, mangled_name):
+                result[mangled_name] = getattr(instance, mangled_name)
+    result |= getattr(instance, "__dict__", {})
     # whether a cached property was computed says nothing about the value of an object
     return {
         name: value
         for name, value in result.items()
-        if not isinstance(getattr(type(thing), name, None), cached_property)
+        if not isinstance(getattr(type(instance), name, None), cached_property)
     }
 
 

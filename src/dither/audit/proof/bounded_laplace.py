@@ -87,11 +87,11 @@ def bounded_laplace(mechanism: BoundedLaplace) -> Evidence:
     if not mechanism.scale > 0:
         return no_noise("any answers that differ")
     lower, upper = exactly(mechanism.lower), exactly(mechanism.upper)
-    part = min(arguments.sensitivity(mechanism.sensitivity), upper - lower)
+    sensitivity = min(arguments.sensitivity(mechanism.sensitivity), upper - lower)
     scale, step = Fraction(mechanism.scale), Fraction(mechanism.lattice_step)
-    real = TruncatedLaplace(lower, upper, lower, part, scale, step).evidence()
+    real = TruncatedLaplace(lower, upper, lower, sensitivity, scale, step).evidence()
     first, last = math.ceil(lower), math.floor(upper)
-    shift = min(math.floor(part), last - first)
+    shift = min(math.floor(sensitivity), last - first)
     if shift < 1:
         return real
     half = Fraction(1, 2)

@@ -174,13 +174,13 @@ def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
 
 def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None) -> Evidence:
     """The comparisons and, for numeric sessions, up to ``limit`` answers, each with independent noise."""
-    part = arguments.sensitivity(mechanism.sensitivity) if sensitivity is None else sensitivity
+    exact_sensitivity = arguments.sensitivity(mechanism.sensitivity) if sensitivity is None else sensitivity
     comparisons = above_threshold(
-        part, mechanism.threshold_scale, mechanism.scale, mechanism.limit, monotone=mechanism.monotone
+        exact_sensitivity, mechanism.threshold_scale, mechanism.scale, mechanism.limit, monotone=mechanism.monotone
     )
     if mechanism.answer is None:
         return comparisons
-    answers = compose_repeated(additive_noise(mechanism.answer, (part,)), mechanism.limit)
+    answers = compose_repeated(additive_noise(mechanism.answer, (exact_sensitivity,)), mechanism.limit)
     method = comparisons.method + ", plus the noisy answers"
     return compose(comparisons, answers, pair=comparisons.pair, method=method)
 

@@ -131,13 +131,13 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
                 "measure it with dither.audit.measure",
             )
         )
-    where = _altered(mechanism, label)
-    if where is not None:
+    location = _altered(mechanism, label)
+    if location is not None:
         raise NotPrivate(
             message(
                 "mechanism",
                 f"a {kind.__name__} as its constructor builds it",
-                f"another value in {where}",
+                f"another value in {location}",
                 "build it anew and leave its attributes alone",
             )
         )
@@ -155,46 +155,48 @@ def _altered(mechanism: Any, name: str) -> str | None:
 def _rebuilt(mechanism: Any) -> Any:
     kind = type(mechanism)
     if kind in (SparseVectorSession, ReusableHoldout):
-        given = mechanism.constructor_arguments()
-        if kind is SparseVectorSession and [type(given[name]) for name in ("mechanism", "threshold")] != [
+        keywords = mechanism.constructor_arguments()
+        if kind is SparseVectorSession and [type(keywords[name]) for name in ("mechanism", "threshold")] != [
             SparseVector,
             fractions.Fraction,
         ]:
             raise TypeError
-        return kind(**given)
+        return kind(**keywords)
     return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 
 
-def _differing(built: Any, given: Any, name: str) -> str | None:
-    kind = type(given)
-    if type(built) is not kind:
+def _differing(expected: Any, actual: Any, name: str) -> str | None:
+    kind = type(actual)
+    if type(expected) is not kind:
         return name
     if kind in _PLAIN:
-        return None if built is given or (built == given and repr(built) == repr(given)) else name
+        return None if expected is actual or (expected == actual and repr(expected) == repr(actual)) else name
     if kind in (tuple, list):
-        if len(built) != len(given):
+        if len(expected) != len(actual):
             return name
         return _first_difference(
-            (_differing(b, g, f"{name}[{i}]") for i, (b, g) in enumerate(zip(built, given, strict=True)))
+            (_differing(b, g, f"{name}[{i}]") for i, (b, g) in enumerate(zip(expected, actual, strict=True)))
         )
     if kind is dict:
-        return _differing([*built.items()], [*given.items()], name)
+        return _differing([*expected.items()], [*actual.items()], name)
     if issubclass(kind, np.generic) and kind.__module__ == "numpy":
-        return None if built.tobytes() == given.tobytes() else name
+        return None if expected.tobytes() == actual.tobytes() else name
     if kind is np.ndarray:
         # arrays of data; objects in them are compared by identity
-        same_shape = built.dtype == given.dtype and built.shape == given.shape
-        return None if same_shape and built.tobytes() == given.tobytes() else name
+        same_shape = expected.dtype == actual.dtype and expected.shape == actual.shape
+        return None if same_shape and expected.tobytes() == actual.tobytes() else name
     if kind is Variate:
-        return _first_difference([_differing(built.law, given.law, f"{name}.law"), _stale_variate(given.uniform, name)])
+        return _first_difference(
+            [_differing(expected.law, actual.law, f"{name}.law"), _stale_variate(actual.uniform, name)]
+        )
     if kind is SystemSource:
-        return name if _is_insecure(given) else None
+        return name if _is_insecure(actual) else None
     if kind is _LOCK:
-        return name if given.locked() else None
-    if not _is_defined_by_dither(kind) or not hasattr(given, "__dict__"):
-        return None if built is given and _is_defined_by_dither(kind) else name
-    where = _altered(given, name) if dataclasses.is_dataclass(kind) else None
-    return _attributes(built, given, name) if where is None else where
+        return name if actual.locked() else None
+    if not _is_defined_by_dither(kind) or not hasattr(actual, "__dict__"):
+        return None if expected is actual and _is_defined_by_dither(kind) else name
+    location = _altered(actual, name) if dataclasses.is_dataclass(kind) else None
+    return _attributes(expected, actual, name) if location is None else location
 
 
 def _stale_variate(uniform: Any, name: str) -> str | None:
@@ -207,19 +209,19 @@ def _stale_variate(uniform: Any, name: str) -> str | None:
     return None if is_fresh else f"{name}.uniform"
 
 
-def _attributes(built: Any, given: Any, name: str) -> str | None:
-    expected, state = dict(vars(built)), vars(given)
+def _attributes(rebuilt: Any, actual: Any, name: str) -> str | None:
+    expected, state = dict(vars(rebuilt)), vars(actual)
     for key in state:  # cached properties are recomputed
-        if key not in expected and isinstance(getattr(type(built), key, None), functools.cached_property):
-            expected[key] = getattr(built, key)
+        if key not in expected and isinstance(getattr(type(rebuilt), key, None), functools.cached_property):
+            expected[key] = getattr(rebuilt, key)
     for key in expected.keys() ^ state.keys():
-        if not isinstance(getattr(type(built), key, None), functools.cached_property):
+        if not isinstance(getattr(type(rebuilt), key, None), functools.cached_property):
             return f"{name}.{key}"
     return _first_difference(_differing(expected[key], state[key], f"{name}.{key}") for key in state)
 
 
 def _first_difference(result: Any) -> str | None:
-    return next((where for where in result if where is not None), None)
+    return next((location for location in result if location is not None), None)
 
 
 __all__ = ["require_genuine"]

@@ -102,9 +102,9 @@ def reference_modules() -> Mapping[str, Namespace]:
             continue
         result[name] = _executed(name)
         for value in result[name].values():
-            home = value.__name__ if isinstance(value, ModuleType) else _home(value)
-            if isinstance(home, str) and home.startswith("dither."):
-                waiting.append(home)
+            module = value.__name__ if isinstance(value, ModuleType) else _home(value)
+            if isinstance(module, str) and module.startswith("dither."):
+                waiting.append(module)
         parent = name.rpartition(".")[0]  # names are imported from packages, too
         if parent not in _NOT_IMPORTED_FROM:
             waiting.append(parent)
@@ -142,14 +142,14 @@ def _module_changes(name: str) -> Iterator[str]:
     for key in sorted((expected.keys() | actual.keys()) - _IMPORT_SYSTEM):
         if key not in expected and not key.isidentifier():  # no code can refer to it; pytest leaves such names
             continue
-        full, value = f"{name}.{key}", actual.get(key)
+        qualified, value = f"{name}.{key}", actual.get(key)
         if isinstance(value, ModuleType) and sys.modules.get(value.__name__) is not value:
-            yield full
+            yield qualified
         elif key in expected and key in actual:
-            if full not in _COUNTERS:
-                yield from _changes(expected[key], actual[key], full, (expected, actual), compared)
-        elif key in expected or value is not sys.modules.get(full):  # submodules are attributes of their package
-            yield full
+            if qualified not in _COUNTERS:
+                yield from _changes(expected[key], actual[key], qualified, (expected, actual), compared)
+        elif key in expected or value is not sys.modules.get(qualified):  # submodules are attributes of their package
+            yield qualified
 
 
 def _changes(
@@ -247,8 +247,8 @@ def _function_changes(
             yield f"{name}.__globals__"
     elif expected.__globals__ is not actual.__globals__:  # a namespace of its own, as namedtuple creates
         one, other = (
-            {key: value for key, value in thing.__globals__.items() if key not in _IMPORT_SYSTEM}
-            for thing in (expected, actual)
+            {key: value for key, value in instance.__globals__.items() if key not in _IMPORT_SYSTEM}
+            for instance in (expected, actual)
         )
         yield from _changes(one, other, f"{name}.__globals__", spaces, compared)
     for part in ("__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
@@ -290,16 +290,16 @@ def _is_cached_constant(function: Any) -> bool:
     )
 
 
-def _attributes(thing: Any) -> dict[str, Any]:
+def _attributes(instance: Any) -> dict[str, Any]:
     """Everything stored in the slots and the ``__dict__`` of an instance, bypassing its class."""
     result: dict[str, Any] = {}
-    for base in type.__getattribute__(type(thing), "__mro__"):
+    for base in type.__getattribute__(type(instance), "__mro__"):
         for name, member in vars(base).items():
             if isinstance(member, MemberDescriptorType) and name not in _DOCUMENTATION:
                 with suppress(AttributeError):  # an unset slot
-                    result[name] = member.__get__(thing)
+                    result[name] = member.__get__(instance)
     with suppress(AttributeError, TypeError):
-        actual = object.__getattribute__(thing, "__dict__")
+        actual = object.__getattribute__(instance, "__dict__")
         result |= {name: value for name, value in actual.items() if name not in _DOCUMENTATION}
     return result
 
@@ -340,7 +340,7 @@ def _library_names() -> frozenset[tuple[str, str]]:
         names = {*_names(loader.get_code(name))}
         modules = [v for v in namespace.values() if isinstance(v, ModuleType) and not v.__name__.startswith("dither")]
         for module in (*modules, builtins):
-            result |= {(module.__name__, used) for used in names & vars(module).keys()}
+            result |= {(module.__name__, used_name) for used_name in names & vars(module).keys()}
     return frozenset(result)
 
 

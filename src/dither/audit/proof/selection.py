@@ -196,7 +196,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     return Fraction(1) if result >= 0 else exp_interval(Fraction(math.ceil(result * one), one), 2048)[1]
 
 
-def randomized_response(truth: Interval, categories: int) -> Evidence:
+def randomized_response(truth_probability: Interval, categories: int) -> Evidence:
     """A report of one of k categories that is true with probability ``truth`` and otherwise uniform over the others.
 
     All pairs of categories are alike: one report is likelier by a factor p / r, one by its inverse, and the others are
@@ -206,9 +206,9 @@ def randomized_response(truth: Interval, categories: int) -> Evidence:
     (Fraction(1, 2), Fraction(1, 2))
     """
     others = categories - 1
-    if truth[1] >= 1 or truth[0] <= 0:
+    if truth_probability[1] >= 1 or truth_probability[0] <= 0:
         return no_noise("any two categories")
-    p, r = truth, ((1 - truth[1]) / others, (1 - truth[0]) / others)
+    p, r = truth_probability, ((1 - truth_probability[1]) / others, (1 - truth_probability[0]) / others)
     if p[0] + p[1] < r[0] + r[1]:
         p, r = r, p
     odds = p[0] / r[1], p[1] / r[0]

@@ -158,7 +158,7 @@ def _integer_laplace_curve(shift: int, scale: float, epsilon: Fraction) -> Inter
     return best_threshold_event(event_at_loss, epsilon, max_loss=shift / b)
 
 
-def normal_shift(shift: Interval, law: Normal, grain: Fraction = Fraction(0), coordinates: int = 1) -> Evidence:
+def normal_shift(shift: Interval, law: Normal, rounding: Fraction = Fraction(0), coordinates: int = 1) -> Evidence:
     """Normal noise of standard deviation 1 and an answer that moves by ``shift``, which is itself enclosed.
 
     The privacy loss ``shift^2/2 - shift z`` is unbounded; it is normal with mean rho = shift^2/2 and variance 2 rho,
@@ -173,8 +173,8 @@ def normal_shift(shift: Interval, law: Normal, grain: Fraction = Fraction(0), co
     0.126937
     """
     low, high = shift
-    margin = grain / 2 if coordinates > 1 else Fraction(0)
-    rho = max(low - grain, Fraction(0)) ** 2 / 2, high**2 / 2
+    margin = rounding / 2 if coordinates > 1 else Fraction(0)
+    rho = max(low - rounding, Fraction(0)) ** 2 / 2, high**2 / 2
     return Evidence(None, partial(_normal_curve, low, high, law, margin), _LARGEST_SHIFT, _METHOD, rho)
 
 

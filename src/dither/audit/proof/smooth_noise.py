@@ -54,8 +54,8 @@ def _light_tailed_curve(
     law: Law, kind: str, s: Fraction, beta: Fraction, shifted: Evidence, epsilon: Fraction
 ) -> Interval:
     """delta(epsilon) for Laplace and normal noise; ``shifted`` is the evidence for equal scales."""
-    wide = s * Fraction(math.floor(exp_interval(beta)[0] * (1 << 100)), 1 << 100)
-    low = max(shifted.at(epsilon)[0], _outside(law, kind, wide, s, epsilon))
+    wider_scale = s * Fraction(math.floor(exp_interval(beta)[0] * (1 << 100)), 1 << 100)
+    low = max(shifted.at(epsilon)[0], _outside(law, kind, wider_scale, s, epsilon))
     upper = laplace_smooth_delta if kind == "laplace" else gaussian_smooth_delta
     high = Fraction(upper(epsilon, s, beta))
     if high == 1 and epsilon < 600:
@@ -68,13 +68,13 @@ def _light_tailed_curve(
     return low, high
 
 
-def _outside(law: Law, kind: str, wide: Fraction, s: Fraction, epsilon: Fraction) -> Fraction:
+def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: Fraction) -> Fraction:
     """P - e^epsilon Q on the complement of an interval, for P of scale ``wide`` around 0 and Q of scale s around 1.
 
     The ends, where the loss is near epsilon, are computed in floats: any ends give a lower bound.
     """
-    u, v, target = float(wide), float(s), float(epsilon)
-    if epsilon > 600 or not wide > s:
+    u, v, target = float(wider_scale), float(s), float(epsilon)
+    if epsilon > 600 or not wider_scale > s:
         return Fraction(0)
     if kind == "laplace":
         t, gap = v * (target + math.log(u / v)), 1 - v / u
@@ -84,7 +84,7 @@ def _outside(law: Law, kind: str, wide: Fraction, s: Fraction, epsilon: Fraction
         root = math.sqrt(max(1 - gap * t, 0.0))
         ends = ((1 - root) / gap, (1 + root) / gap)
     first, last = Fraction(ends[0]), Fraction(ends[1])
-    p = cdf(law, first / wide, _BITS)[0] + cdf(law, -last / wide, _BITS)[0]
+    p = cdf(law, first / wider_scale, _BITS)[0] + cdf(law, -last / wider_scale, _BITS)[0]
     q = cdf(law, (first - 1) / s, _BITS)[1] + cdf(law, (1 - last) / s, _BITS)[1]
     return p - exp_interval(epsilon, _BITS)[1] * q
 
@@ -97,7 +97,7 @@ def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fr
     """
     power = 1 if kind == "laplace" else 2
     gap = -math.expm1(-power * float(beta)) / power
-    wide, growth, result = exp_interval(beta), exp_interval(epsilon)[0], Fraction(0)
+    stretch, growth, result = exp_interval(beta), exp_interval(epsilon)[0], Fraction(0)
     for sign in (1, -1):
         level = (float(epsilon) + sign * float(beta)) * sign / gap
         if level <= 0:
@@ -105,9 +105,9 @@ def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fr
         end = Fraction(level ** (1 / power))
         first, last = end * (1 - _MARGIN), end * (1 + _MARGIN)
         if sign == 1:  # the wider distribution is observed, outside of an interval
-            result = max(result, _tail(law, first / wide[1])[1] - growth * _tail(law, last)[0])
+            result = max(result, _tail(law, first / stretch[1])[1] - growth * _tail(law, last)[0])
         else:
-            result = max(result, 1 - _tail(law, last)[0] - growth * (1 - _tail(law, first / wide[1])[1]))
+            result = max(result, 1 - _tail(law, last)[0] - growth * (1 - _tail(law, first / stretch[1])[1]))
     return result
 
 

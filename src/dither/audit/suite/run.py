@@ -153,12 +153,12 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))
     mechanism = subject.mechanism() if isinstance(subject.mechanism, partial) else subject.mechanism
-    certificate, refused = None, False
+    certificate, is_refused = None, False
     if mechanism is not None:
         try:
             certificate = certify(mechanism)
         except NotPrivate:  # the object is not what its class and parameters say
-            refused = True
+            is_refused = True
     replayed = measured = None
     if subject.replayed:
         replayed = replay(lambda x: subject.draw(x, 1), subject.x, subject.x_neighbor, claim=subject.claim)
@@ -169,7 +169,7 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
         )
     refuted = any(
         (
-            refused,
+            is_refused,
             replayed is not None and not replayed.passed,
             measured is not None and measured.refuted,
             certificate is not None and not certificate.holds,

@@ -181,16 +181,16 @@ def _selections() -> Iterator[Subject]:
         "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
         repeated_runs(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
     )  # fmt: skip
-    along = ContinuousExponential(1, 1, bounds=(0.0, 1.0))
+    mechanism = ContinuousExponential(1, 1, bounds=(0.0, 1.0))
     left, right = [(0.0, 0.5, [1.0]), (0.5, 1.0, [0.0])], [(0.0, 0.5, [0.0]), (0.5, 1.0, [1.0])]
     yield Subject(
         "exponential mechanism, an interval",
         "mechanism",
-        along.guarantee,
+        mechanism.guarantee,
         left,
         right,
-        repeated_runs(along.release),
-        along,
+        repeated_runs(mechanism.release),
+        mechanism,
     )
 
 
@@ -299,10 +299,10 @@ def _tables() -> Iterator[Subject]:
     ):
 
         def draw(x: Any, keys: Any = keys, question: str = question) -> Any:
-            stated = None if keys is None else {"town": keys}
+            public_keys = None if keys is None else {"town": keys}
             budget = ApproxDP(2, 1e-4)
             with open_table(
-                x, unit="who", bounds={"amount": (0, 10)}, keys=stated, budget=budget, max_groups=2
+                x, unit="who", bounds={"amount": (0, 10)}, keys=public_keys, budget=budget, max_groups=2
             ) as table:
                 query = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
                 return query.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
@@ -319,7 +319,7 @@ def _learning() -> Iterator[Subject]:
 
     X = np.column_stack([np.linspace(0, 1, 40), np.tile([0.0, 1.0], 20)])
     y = (X[:, 0] > 0.5).astype(np.float64)
-    extreme, fewer = np.append(X[:-1], [[0.0, 1.0]], axis=0), X[:-1]
+    extreme, removed = np.append(X[:-1], [[0.0, 1.0]], axis=0), X[:-1]
     options: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1)}
     labels: dict[str, Any] = {**options, "label_bounds": (0, 1)}
     classes: dict[str, Any] = {**options, "classes": [0, 1]}
@@ -333,7 +333,7 @@ def _learning() -> Iterator[Subject]:
         ("principal components", learn.PCA(1, **options), ("components_", "mean_")),
         ("standard scaler", learn.StandardScaler(**options), ("mean_", "scale_")),
     ):
-        for relation_name, other, relation in (("add or remove", fewer, AddRemove), ("replace", extreme, ReplaceOne)):
+        for relation_name, other, relation in (("add or remove", removed, AddRemove), ("replace", extreme, ReplaceOne)):
 
             def draw(
                 data: Any, model: Any = model, attributes: Any = attributes, relation: Neighbors = relation

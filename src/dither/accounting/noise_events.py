@@ -17,7 +17,7 @@ from dither.errors import InvalidArgument, message
 from dither.exact import decimal, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
 
-_MOST_ATOMS = 1 << 14
+_MAX_ATOMS = 1 << 14
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -89,7 +89,7 @@ class DiscreteLaplaceNoise(Event):
     def pair(self) -> Pair:
         """Losses ``(D - 2k) / scale``, k = 0 to D; for D above 16384 that of its pure loss."""
         size, t = self.sensitivity, math.exp(-1 / float(self.scale))
-        if size > _MOST_ATOMS:
+        if size > _MAX_ATOMS:
             return response_pair(self.pure_epsilon, 2)
         powers = np.exp(-np.arange(size, -1, -1) / float(self.scale)) / (1 + t)
         powers[1:-1] *= -math.expm1(-1 / float(self.scale))

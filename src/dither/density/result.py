@@ -48,8 +48,9 @@ class Density(ComparedByValue):
             raise InvalidArgument(
                 message(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
             )
-        total = np.cumsum(self.weights)
-        return self.edges[0], np.concatenate([[0.0], total / total[-1]])  # exactly 1 after the last bin with weight
+        cumulative = np.cumsum(self.weights)
+        # divided by the last, so that it is exactly 1 after the last bin with weight
+        return self.edges[0], np.concatenate([[0.0], cumulative / cumulative[-1]])
 
     def cdf(self, t: Any) -> Any:
         """The probability of a value at most t.
@@ -58,8 +59,8 @@ class Density(ComparedByValue):
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).cdf([0.0, 1.0])
         array([0., 1.])
         """
-        edges, total = self._line("cdf")
-        result = np.interp(np.asarray(t, dtype=np.float64), edges, total, left=0.0, right=1.0)
+        edges, cumulative = self._line("cdf")
+        result = np.interp(np.asarray(t, dtype=np.float64), edges, cumulative, left=0.0, right=1.0)
         return float(result) if np.ndim(t) == 0 else result
 
     def quantile(self, q: Any) -> Any:
@@ -69,14 +70,14 @@ class Density(ComparedByValue):
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).quantile(1.0) <= 1.0
         True
         """
-        edges, total = self._line("quantile")
-        wanted = np.asarray(q, dtype=np.float64)
-        if not np.all((wanted >= 0) & (wanted <= 1)):
+        edges, cumulative = self._line("quantile")
+        probabilities = np.asarray(q, dtype=np.float64)
+        if not np.all((probabilities >= 0) & (probabilities <= 1)):
             raise InvalidArgument(message("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median"))
-        right = np.clip(np.searchsorted(total, wanted, side="left"), 1, total.size - 1)
-        rise = total[right] - total[right - 1]
-        inside = np.where(rise > 0, (wanted - total[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
-        result = edges[right - 1] + inside * (edges[right] - edges[right - 1])
+        right = np.clip(np.searchsorted(cumulative, probabilities, side="left"), 1, cumulative.size - 1)
+        rise = cumulative[right] - cumulative[right - 1]
+        fraction = np.where(rise > 0, (probabilities - cumulative[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
+        result = edges[right - 1] + fraction * (edges[right] - edges[right - 1])
         return float(result) if np.ndim(q) == 0 else result
 
     def density(self) -> Floats:
@@ -101,8 +102,9 @@ class Density(ComparedByValue):
         (3,)
         """
         size, resolved = arguments.whole(count, "count", 0), resolve(source)
-        total = np.cumsum(self.weights.ravel())
-        chosen = np.searchsorted(total, _unit(size, resolved) * total[-1], side="right").clip(max=total.size - 1)
+        cumulative = np.cumsum(self.weights.ravel())
+        chosen = np.searchsorted(cumulative, _unit(size, resolved) * cumulative[-1], side="right")
+        chosen = chosen.clip(max=cumulative.size - 1)
         columns = []
         for edges, cell in zip(self.edges, np.unravel_index(chosen, self.weights.shape), strict=True):
             places = edges[cell] + _unit(size, resolved) * (edges[cell + 1] - edges[cell])
@@ -141,9 +143,9 @@ def on_simplex(values: Floats) -> Floats:
     array([0.7, 0.3, 0. ])
     """
     values = values - values.max()  # 1 less than the largest is less, however large that is
-    falling = np.sort(values.ravel())[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, falling.size + 1)
-    kept = int(np.flatnonzero(falling > excess)[-1])
-    result: Floats = np.maximum(values - excess[kept], 0.0)
+    descending = np.sort(values.ravel())[::-1]
+    excess = (np.cumsum(descending) - 1) / np.arange(1, descending.size + 1)
+    last_positive = int(np.flatnonzero(descending > excess)[-1])
+    result: Floats = np.maximum(values - excess[last_positive], 0.0)
     result /= result.sum()
     return result

@@ -22,6 +22,7 @@ from throwaway import Server
 
 from dither.tables.card.model import Card
 from dither.tables.engines import Engine, connect
+from tables import glass
 
 pytest.register_assert_rewrite("support_engines")
 
@@ -31,6 +32,27 @@ _COLUMNS = {
 }  # fmt: skip
 
 Load = Callable[..., Engine]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Spark come first: where workers steal tests from the end of each other's lists, one Java serves all."""
+    items.sort(key=lambda item: not _needs_spark(item))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return (
+        "spark" in getattr(item, "fixturenames", ())
+        or (call is not None and any(isinstance(value, str) and value == "spark" for value in call.params.values()))
+        or getattr(getattr(item, "cls", None), "kind", None) == "spark"
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _engines_are_closed() -> Iterator[None]:
+    yield
+    glass.close_engines()
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +86,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "768m")
+        # few rows and many statements: the second compiler of Java would work for longer than they run
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

@@ -20,9 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ledger" / "survive"))
 
 from throwaway import Server
 
+import dither as dp
 from dither.tables.card.model import Card
 from dither.tables.engines import Engine, connect
 from tables import glass
+from tables.visits import card
 
 pytest.register_assert_rewrite("support_engines")
 
@@ -135,3 +137,10 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Load]:
     yield load
     for item in opened:
         item.close()
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Iterator[dp.Table]:
+    """The table of ``tables.visits``, open."""
+    with dp.open(card(tmp_path)) as table:
+        yield table

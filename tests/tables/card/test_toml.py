@@ -14,7 +14,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument, InvalidData
@@ -397,11 +397,12 @@ def test_drafts_that_are_refused() -> None:
         draft("nothing.parquet")
 
 
+@settings(max_examples=25)
 @given(
     st.lists(
         st.text(min_size=1, max_size=12).filter(lambda n: "\0" not in n and n.isprintable() and n.strip()),
         min_size=1,
-        max_size=4,
+        max_size=16,
     )
 )
 def test_odd_names_survive(names: list[str]) -> None:

@@ -160,7 +160,7 @@ def test_questions_to_change_are_questions():
         assert parse(item, CARD).aggregates
 
 
-@settings(max_examples=1500)
+@settings(max_examples=750)
 @given(st.data())
 def test_questions_with_a_word_changed(data):
     words = data.draw(st.sampled_from(WHOLE)).split(" ")

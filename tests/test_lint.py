@@ -42,7 +42,7 @@ TESTED_BY = {
     "learn/test_naive_bayes.py": "groups",
     "ledger/test_accounts.py": "opening report",
     "ledger/test_chain.py": "verify",
-    "ledger/test_charging.py": "incidents ledger",
+    "ledger/test_charging.py": "ledger",
     "ledger/test_store.py": "schema",
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "report/test_report.py": "audit chart page sheet text words",

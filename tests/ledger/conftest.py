@@ -51,3 +51,18 @@ def ledger(place: str, secret: bytes) -> Iterator[dp.ledger.Ledger]:
     """A new ledger."""
     with dp.ledger.open(place, secret=secret) as result:
         yield result
+
+
+@pytest.fixture
+def written(ledger: dp.ledger.Ledger) -> dp.ledger.Ledger:
+    """A ledger with every kind of entry and account."""
+    ledger.create(
+        "visits", limit=dp.ApproxDP(5, 1e-6), each_analyst=dp.ApproxDP(4, 1e-6), each_person=dp.ApproxDP(3, 1e-6)
+    )
+    for i, cost in enumerate((dp.PureDP(0.5), dp.ApproxDP(0.25, 1e-7), dp.PureDP(1))):
+        column = ["ann", "bob", "eve"][: i + 1]
+        ledger.release("visits", cost, lambda _, i=i: i, key=f"{i}", analyst="ann", people=column)
+    ledger.change_limit("visits", dp.ApproxDP(6, 1e-6), signed_by="board", reason="vote")
+    ledger.charge("visits", dp.PureDP(0.5), analyst="bob", people=["ann"])
+    assert ledger.verify().entries == 11
+    return ledger

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,21 +76,6 @@ def raw(place: str) -> Iterator[Raw]:
     result = Raw(place)
     yield result
     result.close()
-
-
-@pytest.fixture
-def written(ledger: Ledger) -> Ledger:
-    """A ledger with every kind of entry and account."""
-    ledger.create(
-        "visits", limit=dp.ApproxDP(5, 1e-6), each_analyst=dp.ApproxDP(4, 1e-6), each_person=dp.ApproxDP(3, 1e-6)
-    )
-    for i, cost in enumerate((dp.PureDP(0.5), dp.ApproxDP(0.25, 1e-7), dp.PureDP(1))):
-        column = ["ann", "bob", "eve"][: i + 1]
-        ledger.release("visits", cost, lambda _, i=i: i, key=f"{i}", analyst="ann", people=column)
-    ledger.change_limit("visits", dp.ApproxDP(6, 1e-6), signed_by="board", reason="vote")
-    ledger.charge("visits", dp.PureDP(0.5), analyst="bob", people=["ann"])
-    assert ledger.verify().entries == 11
-    return ledger
 
 
 def other(value: Any) -> Any:
@@ -381,51 +365,6 @@ def test_history_cannot_be_changed_by_mistake(written: Ledger, raw: Raw) -> None
     assert not refused(written)
 
 
-def test_receipts(ledger: Ledger, place: str, secret: bytes, tmp_path: Any) -> None:
-    empty = ledger.head
-    assert empty.seq == 0
-    ledger.expect(empty)
-    ledger.create("visits", limit=dp.PureDP(1))
-    receipts = [ledger.head, ledger.charge("visits", dp.PureDP(0.1)).receipt]
-    for receipt in [empty, *receipts]:
-        assert Receipt.read(str(receipt)) == receipt
-        ledger.expect(receipt)
-        ledger.verify(receipt)
-        dp.ledger.open(place, secret=secret, receipt=receipt).close()
-    with dp.ledger.open(tmp_path / "other.sqlite") as older:
-        older.create("visits", limit=dp.PureDP(1))
-        wrong = [
-            *receipts,
-            Receipt(99, "0" * 64),
-            Receipt(-1, "0" * 64),
-            Receipt(10**30, "0" * 64),
-            Receipt(0, "1" * 64),
-        ]
-        for receipt in wrong:
-            with refuses(dp.LedgerError, "receipt"):
-                older.expect(receipt)
-            with refuses(dp.LedgerError, "receipt"):
-                older.verify(receipt)
-            with refuses(dp.LedgerError, "receipt"):
-                dp.ledger.open(tmp_path / "other.sqlite", receipt=receipt)
-    for text in (
-        "",
-        ":",
-        "1:",
-        "1:" + "g" * 64,
-        "-1:" + "0" * 64,
-        "²:" + "0" * 64,
-        "9" * 5000 + ":" + "0" * 64,
-        5,
-        None,
-    ):
-        with refuses(dp.InvalidArgument, "receipt"):
-            Receipt.read(text)  # type: ignore[arg-type]
-    for thing in ("1:" + "0" * 64, 5, b""):
-        with refuses(dp.WrongType, "receipt"):
-            ledger.expect(thing)  # type: ignore[arg-type]
-
-
 def test_a_broken_end_is_found_at_once(
     written: Ledger, raw: Raw, place: str, secret: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -438,46 +377,3 @@ def test_a_broken_end_is_found_at_once(
             raw.run(statement)
             with refuses(dp.LedgerError, "entry 1"):
                 dp.ledger.open(place, secret=secret)
-
-
-def test_entries_and_pages(written: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(written.history())
-    monkeypatch.setattr(chain, "_PAGE", 3)
-    assert list(written.history()) == whole == list(written.history("visits"))
-    assert list(written.history("deaths")) == []
-    assert [entry.seq for entry in whole] == list(range(1, 12))
-    assert all(isinstance(json.dumps(entry.body), str) for entry in whole)
-    assert written.verify() == dp.ledger.Verified(11, whole[-1].receipt, True)
-
-
-def test_history_is_read_a_little_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first entry is there after one page, whatever comes after it, and no more than a page is held at a time."""
-    monkeypatch.setattr(chain, "_PAGE", 5)
-    ledger.create("visits", limit=dp.PureDP(1))
-    for i in range(30):
-        ledger.charge("visits", dp.PureDP(0.01), key=f"{i}")
-    real, read = Store.rows, []
-
-    def counted(self: Store, *arguments: Any) -> list[Any]:
-        result = real(self, *arguments)
-        read.append(len(result))
-        return result
-
-    monkeypatch.setattr(Store, "rows", counted)
-    entries = ledger.history()
-    assert next(entries).seq == 1
-    assert read == [5]
-    ledger.charge("visits", dp.PureDP(0.01), key="meanwhile")  # who reads slowly holds nobody up
-    read.clear()
-    assert [entry.seq for entry in entries] == list(range(2, 33))
-    assert max(read) == 5
-
-
-def test_a_clock_that_goes_backwards_harms_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter(["2030", "1999", "1999", "0001"])
-    monkeypatch.setattr(chain, "now", lambda: next(times))
-    ledger.create("visits", limit=dp.PureDP(1))
-    for i in range(3):
-        ledger.charge("visits", dp.PureDP(0.1), key=f"{i}")
-    assert [entry.at for entry in ledger.history()] == ["2030", "1999", "1999", "0001"]
-    assert ledger.verify().entries == 4

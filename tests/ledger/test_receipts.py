@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
+import dither as dp
 from dither.errors import DitherError, LedgerError
 from dither.ledger import Receipt, receipts
 from support import refuses
@@ -59,3 +61,49 @@ def test_a_place_where_none_can_be_kept_is_refused(tmp_path):
             receipts.check_writable(place)
     with refuses(LedgerError):
         receipts.read(tmp_path)
+
+
+@pytest.mark.slow
+def test_receipts(ledger: dp.ledger.Ledger, place: str, secret: bytes, tmp_path: Any) -> None:
+    empty = ledger.head
+    assert empty.seq == 0
+    ledger.expect(empty)
+    ledger.create("visits", limit=dp.PureDP(1))
+    receipts = [ledger.head, ledger.charge("visits", dp.PureDP(0.1)).receipt]
+    for receipt in [empty, *receipts]:
+        assert Receipt.read(str(receipt)) == receipt
+        ledger.expect(receipt)
+        ledger.verify(receipt)
+        dp.ledger.open(place, secret=secret, receipt=receipt).close()
+    with dp.ledger.open(tmp_path / "other.sqlite") as older:
+        older.create("visits", limit=dp.PureDP(1))
+        wrong = [
+            *receipts,
+            Receipt(99, "0" * 64),
+            Receipt(-1, "0" * 64),
+            Receipt(10**30, "0" * 64),
+            Receipt(0, "1" * 64),
+        ]
+        for receipt in wrong:
+            with refuses(dp.LedgerError, "receipt"):
+                older.expect(receipt)
+            with refuses(dp.LedgerError, "receipt"):
+                older.verify(receipt)
+            with refuses(dp.LedgerError, "receipt"):
+                dp.ledger.open(tmp_path / "other.sqlite", receipt=receipt)
+    for text in (
+        "",
+        ":",
+        "1:",
+        "1:" + "g" * 64,
+        "-1:" + "0" * 64,
+        "²:" + "0" * 64,
+        "9" * 5000 + ":" + "0" * 64,
+        5,
+        None,
+    ):
+        with refuses(dp.InvalidArgument, "receipt"):
+            Receipt.read(text)  # type: ignore[arg-type]
+    for thing in ("1:" + "0" * 64, 5, b""):
+        with refuses(dp.WrongType, "receipt"):
+            ledger.expect(thing)  # type: ignore[arg-type]

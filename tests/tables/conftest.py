@@ -20,8 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "ledger" / "survive"))
 
 from throwaway import Server
 
+import dither as dp
 from dither.tables.card.model import Card
 from dither.tables.engines import Engine, connect
+from tables import glass
+from tables.visits import card
 
 pytest.register_assert_rewrite("support_engines")
 
@@ -31,6 +34,27 @@ _COLUMNS = {
 }  # fmt: skip
 
 Load = Callable[..., Engine]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Spark come first: where workers steal tests from the end of each other's lists, one Java serves all."""
+    items.sort(key=lambda item: not _needs_spark(item))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return (
+        "spark" in getattr(item, "fixturenames", ())
+        or (call is not None and any(isinstance(value, str) and value == "spark" for value in call.params.values()))
+        or getattr(getattr(item, "cls", None), "kind", None) == "spark"
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _engines_are_closed() -> Iterator[None]:
+    yield
+    glass.close_engines()
 
 
 @pytest.fixture(scope="session")
@@ -111,3 +135,10 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Load]:
     yield load
     for item in opened:
         item.close()
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Iterator[dp.Table]:
+    """The table of ``tables.visits``, open."""
+    with dp.open(card(tmp_path)) as table:
+        yield table

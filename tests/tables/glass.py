@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +14,8 @@ import pyarrow as pa
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile.queries import DialectSql
-from dither.tables.engines import connect
+from dither.tables.compile.statements import StatementContext
+from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.plan import KeySelection, Plan
 
@@ -75,20 +76,55 @@ def glass(place: float | None = None) -> Iterator[Glass]:
         yield seen
 
 
+_OPEN: dict[str, Engine] = {}
+"""An engine for each card, opened once: to open one takes longer than to ask it a question about a few rows."""
+
+
+def close_engines() -> None:
+    """Close every engine that :func:`bounded_tables` opened."""
+    while _OPEN:
+        _OPEN.popitem()[1].close()
+
+
+@contextmanager
+def _engine_of(plan: Plan, rows: pa.Table) -> Iterator[Engine]:
+    """DuckDB with these rows. The engine of a card without public tables stays open, and is given other rows."""
+    if plan.card.public:
+        with connect(rows, plan.card) as engine:
+            yield engine
+        return
+    name = repr((plan.card, rows.schema))
+    if name not in _OPEN:
+        _OPEN[name] = connect(rows, plan.card)
+    engine = _OPEN[name]
+    engine.stage(engine._raw().name, rows)  # in place of the rows that it had
+    yield engine
+
+
 def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = None) -> Glass:
     """A plan run on DuckDB without noise; keys that are not public are all shown."""
+    return next(bounded_tables(plan, [rows], secret, place))
+
+
+def bounded_tables(
+    plan: Plan, tables: Iterable[pa.Table], secret: int = 7, place: float | None = None
+) -> Iterator[Glass]:
+    """As :func:`bounded`, for one table after another; the statements are built once."""
     if plan.selection is not None:
         plan = replace(plan, selection=KeySelection(-(1 << 60), plan.selection.delta))
-    with connect(rows, plan.card) as engine, glass(place) as seen:
+    context: StatementContext | None = None
+    for rows in tables:
+        with _engine_of(plan, rows) as engine, glass(place) as seen:
+            if context is None or plan.card.public:
+                named = {"": engine.table} | {join.table: engine.public(join.table) for join in plan.query.joins}
+                context = plan.frame(DialectSql("duckdb"), named, secret)
 
-        def run(sql: Any) -> list[tuple[Any, ...]]:
-            return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
+            def run(sql: Any, engine: Engine = engine) -> list[tuple[Any, ...]]:
+                return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
 
-        tables = {"": engine.table}
-        tables |= {join.table: engine.public(join.table) for join in plan.query.joins}
-        seen.answer = answering.answer(plan, plan.frame(DialectSql("duckdb"), tables, secret), run)
-        seen.keys = seen.answer.keys
-    return seen
+            seen.answer = answering.answer(plan, context, run)
+            seen.keys = seen.answer.keys
+        yield seen
 
 
 def _totals(seen: Glass) -> list[tuple[Any, Any]]:

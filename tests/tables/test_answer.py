@@ -11,12 +11,12 @@ import matplotlib as mpl
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 import dither as dp
 from dither.errors import DitherError
 from dither.ledger.answers import decode, encode
 from dither.tables.answer import Answer
+from support import refuses
 
 mpl.use("Agg")
 
@@ -75,7 +75,7 @@ def test_json_and_csv_say_the_same(tmp_path):
     assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[0] == ANSWER.to_csv().splitlines()[0]
     assert pq.read_table(tmp_path / "a.parquet").to_pylist() == ANSWER.to_arrow().to_pylist()
     ANSWER.write(tmp_path / "odd.name", "csv")
-    with pytest.raises(DitherError, match="json, csv or parquet"):
+    with refuses(DitherError, "json, csv or parquet"):
         ANSWER.write(tmp_path / "a.xlsx")
 
 
@@ -92,7 +92,8 @@ def test_columns_by_name():
     assert ANSWER["n"] == [-12, 7, 1 << 60]
     assert ANSWER.error("mean") == [0.1, None, 0.3]
     assert ANSWER.error("town") == [None] * 3
-    with pytest.raises(DitherError, match="column"):
+    assert len(ANSWER) == 3
+    with refuses(DitherError, "column"):
         ANSWER["nosuch"]
 
 
@@ -108,9 +109,9 @@ def test_a_plot_has_bars_and_errors():
     assert len(axes.patches) == 3
     assert ANSWER.plot("mean", axes=axes) is axes
     for name in ("town", "nosuch", "hist"):
-        with pytest.raises(DitherError, match="column"):
+        with refuses(DitherError, "column"):
             ANSWER.plot(name)
-    with pytest.raises(DitherError, match="column"):
+    with refuses(DitherError, "column"):
         Answer(("k",), ("text",), (("a",),), {}, "ε = 1").plot()
     mpl.pyplot.close("all")
 

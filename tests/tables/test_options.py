@@ -16,6 +16,7 @@ from dither.cli import app
 from dither.errors import InvalidArgument, WrongType
 from dither.homes import defining_module
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
+from support import refuses
 
 NAMES = [item.name for item in fields(ReleaseOptions)]
 
@@ -92,13 +93,13 @@ def test_options_as_an_object_and_as_keywords_are_the_same(question, method):
 
 
 def test_an_object_and_keywords_together_are_refused():
-    with pytest.raises(InvalidArgument, match="options=, or keyword arguments, got both"):
+    with refuses(InvalidArgument, "options=, or keyword arguments, got both"):
         release_options(0.5, ReleaseOptions(epsilon=0.5), {})
-    with pytest.raises(WrongType, match="a ReleaseOptions, got dict"):
+    with refuses(WrongType, "a ReleaseOptions, got dict"):
         release_options(None, {"epsilon": 1}, {})  # type: ignore[arg-type]  # that it is refused is what is tried
 
 
 def test_a_key_that_looks_like_one_of_a_question_is_refused():
-    with pytest.raises(InvalidArgument, match="a name of your choice"):
+    with refuses(InvalidArgument, "a name of your choice"):
         ReleaseOptions(epsilon=1, key="0" * 63 + "f")
     assert ReleaseOptions(epsilon=1, key="0" * 63).key == "0" * 63

@@ -17,7 +17,8 @@ import dither as dp
 
 pytestmark = pytest.mark.slow
 
-KILLS = 200
+KILLS = 100
+"""A fault that shows in a twentieth of the moments is missed once in 170 runs (0.95 ** 100), on each store."""
 
 
 def created(place: str) -> None:

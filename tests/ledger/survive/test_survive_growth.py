@@ -20,8 +20,9 @@ from dither.ledger.units import LOSS_UNIT
 
 pytestmark = pytest.mark.slow
 
-SMALL, LARGE = 10**3, 10**6
-SERVED = 10**5
+SMALL, LARGE = 10**3, 10**5
+"""A statement that reads the whole history takes a hundred times as many steps for the large one; allowed are three."""
+SERVED = 10**4
 COST = LOSS_UNIT // 10**7
 
 
@@ -85,7 +86,7 @@ def steps(place: str, work: Callable[[dp.ledger.Ledger], Any]) -> int:
 
 
 @pytest.mark.slow
-def test_a_million_entries_on_sqlite(tmp_path: Path) -> None:
+def test_a_hundred_thousand_entries_on_sqlite(tmp_path: Path) -> None:
     small, large = str(tmp_path / "small.sqlite"), str(tmp_path / "large.sqlite")
     grown(small, SMALL)
     grown(large, LARGE)

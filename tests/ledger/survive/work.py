@@ -130,12 +130,12 @@ def charge(place: str, times: int, costs: list[str], number: int, people: bool =
         return charged(ledger, "visits", costs[number % len(costs)], times, **rest)
 
 
-def first_use(place: str, given: bool, number: int) -> Any:
+def first_use(place: str, given: bool, share: str, number: int) -> Any:
     """Open a ledger that is not there yet, and its accounts, and pay a share."""
     wait()
     with dp.ledger.open(place, secret=SECRET if given else None) as ledger:
         ledger.ensure("visits", limit=dp.PureDP(1), each_person=dp.PureDP(1))
-        return [charged(ledger, "visits", "1/32", 1, people=[number])[0] == [True], ledger.created]
+        return [charged(ledger, "visits", share, 1, people=[number])[0] == [True], ledger.created]
 
 
 def same_key(place: str, number: int) -> Any:

@@ -12,6 +12,7 @@ from dither.tables.builder import steps as b
 from dither.tables.builder.steps import agg, among, case, col, desc, group_by, join, query, shaped, where
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
+from support import refuses
 from tables.questions import CARD, op, text
 
 TERMS = [
@@ -135,7 +136,7 @@ def test_public_keys():
 def test_a_histogram_is_shown_as_it_is():
     plan = query(CARD, {"h": b.histogram("age", [0, 50, 100])}, columns={"bars": "h"})
     assert plan.shape.columns == {"bars": Column("h")}
-    with pytest.raises(InvalidArgument, match="a histogram"):
+    with refuses(InvalidArgument, "a histogram"):
         query(CARD, {"h": b.histogram("age", [0, 50, 100])}, having="h > 5")
 
 
@@ -223,5 +224,5 @@ def test_too_deep():
     deep = col("age")
     for _ in range(5000):
         deep = deep + 1
-    with pytest.raises(InvalidArgument, match="at most 100"):
+    with refuses(InvalidArgument, "at most 100"):
         query(CARD, {"s": b.sum_(deep)})

@@ -17,6 +17,7 @@ from dither.errors import InvalidData
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.engines import connect, files, malformed_lines
 from dither.tables.engines.files import CsvFormat, CsvTable
+from support import refuses
 
 FORMAT = CsvFormat(("id", "name", "n"))
 CARD = Card("t", "…", {"id": ColumnCard("text"), "name": ColumnCard("text"), "n": ColumnCard("text")})
@@ -112,7 +113,7 @@ def test_a_hostile_cell_is_read_as_it_is_or_the_file_is_refused_when_opened(tmp_
     path.write_bytes(file_with(cell))
     wrong = list(malformed_lines(str(path)))
     if wrong:
-        with pytest.raises(InvalidData, match="a record on each line") as caught:
+        with refuses(InvalidData, "a record on each line") as caught:
             connect(str(path), CARD)
         assert caught.value.__cause__ is caught.value.__context__ is None
     else:
@@ -131,7 +132,7 @@ def test_a_file_that_becomes_hostile_after_it_was_opened(tmp_path: Path) -> None
             rows = engine.run("SELECT * FROM dither_rows").to_pylist()  # total without the scan, too
             assert others(rows) == EXPECTED
         path.write_bytes(file_with(b'"'))
-        with pytest.raises(InvalidData, match="a record on each line"):
+        with refuses(InvalidData, "a record on each line"):
             engine.check()  # which every release calls before it charges
         path.write_bytes(file_with(b"fine"))
         engine.check()
@@ -159,7 +160,7 @@ def test_a_scan_is_remembered_for_large_files_until_they_change(
     assert len(scans) == 2
     path.write_bytes(file_with(b'"'))
     for _ in range(2):  # a refusal is not remembered as a success
-        with pytest.raises(InvalidData):
+        with refuses(InvalidData):
             connect(str(path), CARD)
 
 
@@ -185,7 +186,7 @@ def test_a_file_that_changes_while_it_is_scanned_is_refused(tmp_path: Path, monk
         return result
 
     monkeypatch.setattr(files, "malformed", replaced)
-    with pytest.raises(InvalidData, match="stay as they are"):
+    with refuses(InvalidData, "stay as they are"):
         connect(str(path), CARD)
 
 
@@ -202,7 +203,7 @@ def test_blank_lines_are_nobodys_except_in_one_column(tmp_path: Path) -> None:
 def test_a_header_is_one_line_too(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(header + b"1,2,3\n")
-    with pytest.raises(InvalidData):
+    with refuses(InvalidData):
         connect(str(path))
 
 

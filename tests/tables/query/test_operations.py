@@ -24,6 +24,7 @@ from dither.tables.query.operations import FUNCTIONS, OPERATIONS, SPECIAL_FUNCTI
 from dither.tables.query.tree import Call, Column, Literal, walk
 from dither.tables.query.typecheck import typed
 from dither.tables.sql.expressions import syntax
+from support import refuses
 
 # pyspark reads every answer from a socket that it leaves to the collector
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -91,9 +92,9 @@ def test_types_are_checked(row):
 def test_the_number_of_arguments_is_checked(row):
     wrong = {row.least - 1} | ({row.most + 1} if row.most is not None else set())
     for count in wrong:
-        with pytest.raises(InvalidArgument, match="arguments"):
+        with refuses(InvalidArgument, "arguments"):
             check_arity(Call(row.name, (Column("x"),) * count))
-        with pytest.raises(DitherError):
+        with refuses(DitherError):
             expressions.compile(Call(row.name, (Column("x"),) * count), expressions.lookup(CARD, {}))
 
 
@@ -156,7 +157,7 @@ def test_rounding_down_and_up():
     find = expressions.lookup(CARD, {})
     assert expressions.compile(syntax("FLOOR(x * 4)"), find).interval == (-8.0, 8.0)
     assert expressions.compile(syntax("FLOOR(x * 4)"), find).type == "integer"
-    with pytest.raises(InvalidArgument, match="2\\^53"):
+    with refuses(InvalidArgument, "2^53"):
         expressions.compile(Call("floor", (Call("*", (Column("x"), Literal(1e16))),)), find)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dither.errors import InvalidArgument
 from dither.tables.compile.expressions import bounded
 from dither.tables.query.ranges import LEAST, MOST, Range
+from support import refuses
 
 numbers = st.floats(-1e40, 1e40, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-40)
 
@@ -74,14 +75,14 @@ def test_a_long_sum_of_grid_values_is_as_exact_as_one_of_them():
 
 @pytest.mark.parametrize("bounds", [(0, 10**400), (0.5, 1e308), (-1e308, 1e308), (0, 5e-324), (10**30, 10**30 + 1)])
 def test_bounds_that_no_double_can_bear_are_refused(bounds):
-    with pytest.raises(InvalidArgument, match="bounds"):
+    with refuses(InvalidArgument, "bounds"):
         bounded(*bounds)
 
 
 def test_what_could_overflow_or_vanish_is_refused():
     for known in (Range.constant(MOST) + Range.constant(MOST), Range.constant(1e-150) * Range.constant(1e-150)):
-        with pytest.raises(InvalidArgument, match="1e-250 and 1e150"):
+        with refuses(InvalidArgument, "1e-250 and 1e150"):
             known.checked()
     assert (Range.constant(1e-150) * Range.constant(1e-99)).checked().least >= LEAST
-    with pytest.raises(InvalidArgument, match="larger ones"):
+    with refuses(InvalidArgument, "larger ones"):
         Range.whole(0, 10**400)

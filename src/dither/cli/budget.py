@@ -157,13 +157,18 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
         return
     if where.dataset is None:
         raise InvalidArgument(message("--dataset", "the dataset to change", "none", "pass --dataset NAME"))
+    limit = None if change.limit is None else _limit(change.limit)
     if change.signed_by is None or change.reason is None:
         raise InvalidArgument(
-            message("--signed-by", "who is responsible and why", "not both", "pass --signed-by NAME --reason WHY")
+            message(
+                "--signed-by",
+                "who signs the change and for what reason",
+                "one of the two at most",
+                "pass --signed-by NAME --reason WHY",
+            )
         )
     if change.analyst is not None and change.each_person:
         raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
-    limit = None if change.limit is None else _limit(change.limit)
     if where.card is not None and where.path is not None:
         check_receipt(where.path, where.card)
     with _open(where, receipt, read_only=False) as ledger:
@@ -260,7 +265,7 @@ def _limit(text: str) -> Guarantee:
 
 def _not_a_limit() -> InvalidArgument:
     return InvalidArgument(
-        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "something else", "pass --set epsilon=2")
+        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
     )
 
 
@@ -288,7 +293,7 @@ def _accounts(result: list[Account]) -> None:
                 "every analyst" if account.kind == "analyst" and not account.name else str(account),
                 "none" if account.limit is None else str(account.limit),
                 "private" if private else str(account.spent or "nothing"),
-                "private" if private else "no limit" if share is None else str(account.left or "nothing"),
+                account.left_text,
                 "" if share is None or private else f"{share:.1%}",
             )
         )

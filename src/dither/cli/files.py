@@ -124,7 +124,8 @@ class Outputs:
             raise _unwritable(option)
         what = self._what_it_is(target, about)
         if what:
-            raise _refused(option, "a file that may be written", what, "choose another name; --force does not help")
+            fix = f"pass another name with {option}; --force does not help"
+            raise _refused(option, "a file that may be written", what, fix)
         if about is not None and not stat.S_ISREG(about.st_mode):
             raise _refused(option, "a file", "a folder or a device", "choose another name")
         if about is not None and not self._force:
@@ -214,7 +215,10 @@ def _refused(option: str, expected: str, got: str, fix: str) -> InvalidArgument:
 
 def _unwritable(option: str) -> InvalidArgument:
     return _refused(
-        option, "a file in a folder that exists and can be written", "another", "make the folder, or choose another"
+        option,
+        "a file in a folder that exists and can be written",
+        "one elsewhere",
+        "make the folder first",
     )
 
 

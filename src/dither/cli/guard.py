@@ -43,6 +43,11 @@ _CALLS = {
         "reopen it: dither budget CARD --reopen --signed-by NAME --reason WHY"
     ),
     "create it with dither.ledger.open(place)": "correct its name, or ask a first question with dither query",
+    "create it with ledger.create(name, limit=…)": (
+        "correct the name; dither budget LEDGER lists the datasets; the first question to a table adds it"
+    ),
+    "pass limit=PureDP(1)": "state a budget in the card: [budget], and below it epsilon = 1",
+    "pass str(receipt)": "pass the text that dither budget prints after the word receipt",
 }
 
 

@@ -12,7 +12,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
 from dither.ledger.answers import canonical
 from dither.ledger.store import Store
-from dither.ledger.units import DELTA_UNIT, MOST, Amount, Filter, Limit, Price, Unit, cost, guarantee_of
+from dither.ledger.units import DELTA_UNIT, MOST, Amount, Filter, Limit, Price, Unit, cost, guarantee_of, rounded_down
 
 Kind = Literal["dataset", "analyst", "people"]
 _KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
@@ -80,6 +80,15 @@ class Account:
         return None if min(rest.loss, rest.delta) < 0 else guarantee_of(rest, self.unit)
 
     @property
+    def left_text(self) -> str:
+        """What may still be charged, as text. It is rounded toward zero, so that what is printed can be spent."""
+        if self.kind == "people":
+            return "private"
+        if self.room is None:
+            return "no limit"
+        return "nothing" if self.left is None else str(rounded_down(self.left))
+
+    @property
     def share(self) -> float | None:
         """The part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
         if self.room is None or self.kind == "people":
@@ -107,7 +116,7 @@ class Account:
             raise BudgetExceeded(
                 message(
                     "cost",
-                    f"at most what {self} has left, {'nothing' if self.left is None else self.left}",
+                    f"at most what {self} has left, {self.left_text}",
                     str(price),
                     "ask for less, or have the limit raised and signed off",
                 )

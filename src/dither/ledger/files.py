@@ -59,7 +59,11 @@ def check(path: Path) -> None:
         raise _refused("a file", "a folder", "name a file in it")
     with path.open("rb") as file:  # SQLite itself takes short files for empty databases
         if file.read(len(_HEADER)) != _HEADER:
-            raise _refused("a ledger, or no file yet", "a file that is none, or was cut off", "restore it from a copy")
+            raise _refused(
+                "a ledger, or no file yet",
+                "a file that is not a ledger, or was cut off",
+                "check its name, or restore the ledger from a copy",
+            )
         if os.fstat(file.fileno()).st_nlink > 1:
             raise _refused("a file with one name", "one with several (hard links)", "remove the other names")
     if _is_mount(path):

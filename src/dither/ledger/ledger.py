@@ -281,7 +281,7 @@ class Ledger:
         key pays again; nothing was released before it was recorded.
         """
         if not callable(compute):
-            raise WrongType(message("compute", "a function", type(compute).__name__, "pass lambda: …"))
+            raise WrongType(message("compute", "a function", type(compute).__name__, "pass a function"))
         refuse_inside()  # before anything is charged
         paid = self.charge(
             dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents

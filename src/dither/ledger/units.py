@@ -19,6 +19,7 @@ chosen after seeing the answers to those before, *if the pending charge is part 
 
 from __future__ import annotations
 
+import decimal
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -213,6 +214,23 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     return PureDP(epsilon) if epsilon else None
 
 
+def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
+    """The guarantee with its numbers rounded toward zero to so many significant digits.
+
+    Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
+    more than there is; rounded down first, the printed number can be spent.
+
+    >>> print(PureDP(Fraction(2, 3)), rounded_down(PureDP(Fraction(2, 3))))
+    ε = 0.666667 ε = 0.666666
+    """
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_DOWN)
+    quotients = (
+        context.divide(decimal.Decimal(number.numerator), decimal.Decimal(number.denominator))
+        for number in guarantee.exact
+    )
+    return type(guarantee)(*map(Fraction, quotients))
+
+
 __all__ = [
     "Amount",
     "Filter",
@@ -224,4 +242,5 @@ __all__ = [
     "cost",
     "exact_cost",
     "guarantee_of",
+    "rounded_down",
 ]

@@ -170,10 +170,10 @@ class TableAccounts:
         accounts = {account.kind: account for account in self._charged_accounts(analyst)}
         dataset, people, of_analyst = accounts["dataset"], accounts.get("people"), accounts.get("analyst")
         if dataset.room is not None:
-            whole = str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
+            whole = dataset.left_text + ("" if ledger else " (no ledger yet)")
         else:
             whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
-        return whole if of_analyst is None else f"you {of_analyst.left or 'nothing'}; the table {whole}"
+        return whole if of_analyst is None else f"you {of_analyst.left_text}; the table {whole}"
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
         """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""

@@ -42,9 +42,18 @@ class Scope(Stateful):
         """What the dataset, or the analyst, may still spend."""
         return self._ledger.left(self._dataset, self._analyst)
 
-    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
         """Charge for one release, compute it, record it."""
         _refuse_seeded(private)
+        if not recordable and self._key is not None:
+            raise InvalidArgument(
+                message(
+                    "key",
+                    "a scope without a key, for a session that answers later",
+                    "a scope with one, which would have to record the session",
+                    "leave key out",
+                )
+            )
         with self._lock:
             self._count += 1
             key = None if self._key is None else f"{self._key}/{self._count}"
@@ -72,7 +81,7 @@ class Allowance(Stateful):
         self._price, self._lock = price, threading.Lock()
         self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
 
-    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
         """Take one release from what is left, and compute it."""
         _refuse_seeded(private)
         price = Price.of(what)

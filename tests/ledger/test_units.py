@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.ledger.accounts import Account, opened
-from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MOST, Amount, Limit, Price, cost, guarantee_of
+from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MAX_AMOUNT, Amount, Limit, Price, cost, guarantee_of
 from support import refuses
 
 LOSSES = st.one_of(st.floats(1e-20, 10), st.fractions(Fraction(1, 10**20), 10), st.integers(1, 10))
@@ -143,7 +143,7 @@ def test_the_advanced_filter_needs_a_delta(kind: dp.Guarantee) -> None:
 
 
 def test_limits_have_a_range() -> None:
-    assert Limit.of(dp.PureDP(4611)).amount.loss <= MOST
+    assert Limit.of(dp.PureDP(4611)).amount.loss <= MAX_AMOUNT
     for beyond in (dp.PureDP(4612), dp.PureDP(1e-16), dp.PureDP(1e6), dp.ZCDP(1e12)):
         with refuses(dp.InvalidArgument, "limit"):
             Limit.of(beyond)
@@ -160,7 +160,7 @@ def test_a_guarantee_is_one_of_three() -> None:
         Limit.of(dp.PureDP(1 + Fraction(1, 10**5000)))
 
 
-@given(st.integers(0, MOST), st.integers(0, DELTA_UNIT - 1), st.sampled_from(["epsilon", "rho"]))
+@given(st.integers(0, MAX_AMOUNT), st.integers(0, DELTA_UNIT - 1), st.sampled_from(["epsilon", "rho"]))
 def test_what_an_amount_promises(loss: int, delta: int, unit: str) -> None:
     result = guarantee_of(Amount(loss, delta), unit)  # type: ignore[arg-type]
     if loss == 0 and (delta == 0 or unit == "rho"):

@@ -187,13 +187,13 @@ def test_each_row_a_person_is_said():
 
 
 def test_long_answers_are_cut_and_say_so():
-    many = pages.MOST_ROWS + 7
+    many = pages.MAX_ROWS + 7
     answer = simple(
         columns=("k", "n"), types=("integer", "integer"), rows=tuple((i, i) for i in range(many)),
         errors={"n": (1.0,) * many},
     )  # fmt: skip
     page = report.html(answer)
-    assert page.count('<th scope="row">') == pages.MOST_ROWS + 1
+    assert page.count('<th scope="row">') == pages.MAX_ROWS + 1
     assert "7 more are in the answer" in page
 
 

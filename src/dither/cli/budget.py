@@ -271,7 +271,7 @@ def _not_a_limit() -> InvalidArgument:
 
 def _incidents(accounts: list[Account], where: Place) -> None:
     """Say which datasets had errors while rows were read, and which are closed for it."""
-    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT
+    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT_MAX
     for account in accounts:
         if account.kind == "dataset" and account.incidents >= most:
             named = where.path or f"{where.ledger} --dataset {account.owner}"

@@ -27,7 +27,7 @@ LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
 _KEY = re.compile(rb"\s*[0-9a-fA-F]{64}\s*")
 _CARD = re.compile(rb"^\s*(source\s*=|\[\s*columns)", re.MULTILINE)
-_MOST_CARDS, _LONGEST_CARD = 200, 1 << 20
+_MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
 def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
@@ -153,7 +153,7 @@ class Outputs:
 def _of_cards_beside(target: Path) -> set[Path]:
     """What the cards in the folder of a file are about."""
     result: set[Path] = set()
-    for path in sorted(target.absolute().parent.glob("*.toml"))[:_MOST_CARDS]:
+    for path in sorted(target.absolute().parent.glob("*.toml"))[:_MAX_CARDS]:
         card = _card_in(path)
         if card is not None:
             result |= of_card(path, card)
@@ -164,7 +164,7 @@ def _card_in(path: Path) -> Card | None:
     if path.suffix.lower() != ".toml":
         return None
     try:
-        return toml.read(path) if path.stat().st_size <= _LONGEST_CARD else None
+        return toml.read(path) if path.stat().st_size <= _MAX_CARD_BYTES else None
     except (DitherError, OSError):
         return None
 
@@ -172,7 +172,7 @@ def _card_in(path: Path) -> Card | None:
 def _mentions_columns(path: Path) -> bool:
     """Whether a file is a card, also one with mistakes in it."""
     try:
-        return _CARD.search(path.read_bytes()[:_LONGEST_CARD]) is not None
+        return _CARD.search(path.read_bytes()[:_MAX_CARD_BYTES]) is not None
     except OSError:
         return True
 

@@ -12,11 +12,22 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
 from dither.ledger.answers import canonical
 from dither.ledger.store import Store
-from dither.ledger.units import DELTA_UNIT, MOST, Amount, Filter, Limit, Price, Unit, cost, guarantee_of, rounded_down
+from dither.ledger.units import (
+    DELTA_UNIT,
+    MAX_AMOUNT,
+    Amount,
+    Filter,
+    Limit,
+    Price,
+    Unit,
+    cost,
+    guarantee_of,
+    rounded_down,
+)
 
 Kind = Literal["dataset", "analyst", "people"]
 _KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
-_FULL = Amount(MOST, DELTA_UNIT - 1)  # what an account without a limit counts up to
+_FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit counts up to
 
 
 @dataclass(frozen=True)

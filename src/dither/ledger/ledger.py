@@ -23,8 +23,8 @@ from dither.ledger.store import Store
 from dither.ledger.units import Filter, Price
 from dither.ledger.verify import verify
 
-_LONGEST = 200
-_SHOWN = 10_000
+_MAX_NAME = 200
+_MAX_SHOWN_REQUEST = 10_000
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Ledger:
         recorded_as: tuple[str, Any] | None = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT,
+        max_incidents: int = _incidents.DEFAULT_MAX,
     ) -> Charge:
         """Pay for one release, durably, before it is computed.
 
@@ -172,7 +172,8 @@ class Ledger:
             After this many incidents the dataset is closed (:class:`dither.DatasetClosed`) until :meth:`reopen`.
         """
         name, price = _name(dataset, "dataset"), Price.of(cost)
-        guarantee, most = price.guarantee, _incidents.check_most(max_incidents)
+        guarantee = price.guarantee
+        _incidents.check_max_incidents(max_incidents)
         who = None if analyst is None else _name(analyst, "analyst")
         named = os.urandom(16).hex() if key is None else _name(key, "key")
         asked = _canonical(request)
@@ -180,20 +181,20 @@ class Ledger:
         old_key, old_request = recorded_as or (None, None)
         digests = [digest, *(charging.digest(name, price, who, _canonical(old_request))[1:] if old_key else ())]
         self._reached("asked")
-        result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
+        result = charging.find_recorded(self._store, name, named, guarantee, digests) if key is not None else None
         if result is None and old_key:
-            result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
+            result = charging.find_recorded(self._store, name, old_key, guarantee, digests, lenient=True)
         if result is not None:
             return result
         contributors, unread = None, False
         if people is not None:
-            population = charging.check(self._store, name, price, who, most, people=True)
+            population = charging.check(self._store, name, price, who, max_incidents, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
-            result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
+            result = charging.find_recorded(self._store, name, named, guarantee, digests) if key is not None else None
             if result is None:
-                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                result = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)
+                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
+                result = charging.pay(self._store, name, named, price, who, contributors, body, max_incidents, unread)
                 if unread:
                     _incidents.record(self._store, result)
         self._reached("charged")
@@ -247,12 +248,12 @@ class Ledger:
                 message("answer", "bytes of JSON", "others", "pass what dither.ledger.answers.encode gives")
             ) from None
         with self._store.transaction():
-            asked = chain.ask(self._store, charge.receipt)
+            charge_entry = chain.select_entry(self._store, charge.receipt)
             rows = self._store.run(schema.ANSWER, {"dataset": charge.dataset, "key": charge.key}).fetchall()
-            chain.check_charge(asked, charge)
+            chain.check_charge(charge_entry, charge)
             if rows:
-                earlier = chain.checked(self._store, rows[0][0])
-                receipt, answer = earlier.receipt, chain.held(earlier.answer, earlier.seq)
+                recorded = chain.checked(self._store, rows[0][0])
+                receipt, answer = recorded.receipt, chain.as_bytes(recorded.answer, recorded.seq)
             else:
                 seq = charge.receipt.seq
                 receipt = chain.append(
@@ -271,7 +272,7 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT,
+        max_incidents: int = _incidents.DEFAULT_MAX,
     ) -> Released:
         """Charge, compute, record the answer, and only then release it.
 
@@ -302,7 +303,7 @@ class Ledger:
         running the same block again returns the same answers, uncharged.
         """
         _name(dataset, "dataset")
-        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _LONGEST - 20)).opened()
+        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _MAX_NAME - 20)).opened()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -310,7 +311,7 @@ class Ledger:
     def head(self) -> Receipt:
         """The last entry. Keep it: opened against it, an older copy of this ledger is refused."""
         with self._store.snapshot():
-            seq, digest = chain.head(self._store)
+            seq, digest = chain.last_entry(self._store)
         return Receipt(seq, digest.hex())
 
     def expect(self, receipt: Receipt) -> None:
@@ -390,12 +391,12 @@ class Ledger:
         """A release has come so far; tests stop it here."""
 
 
-def _name(value: object, name: str, longest: int = _LONGEST) -> str:
+def _name(value: object, name: str, max_length: int = _MAX_NAME) -> str:
     if not isinstance(value, str):
         raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
-    if not 0 < len(value) <= longest or "\0" in value or not value.isprintable():
+    if not 0 < len(value) <= max_length or "\0" in value or not value.isprintable():
         raise InvalidArgument(
-            message(name, f"1 to {longest} printable characters", f"{len(value)} of them", f"choose another {name}")
+            message(name, f"1 to {max_length} printable characters", f"{len(value)} of them", f"choose another {name}")
         )
     return value
 

@@ -32,8 +32,8 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 LOSS_UNIT = 10**15
 DELTA_UNIT = 10**18
-MOST = 1 << 62
-_LONGEST = 9966  # bits, 3000 digits
+MAX_AMOUNT = 1 << 62
+_MAX_BITS = 9966  # bits, 3000 digits
 
 Unit = Literal["epsilon", "rho"]
 Filter = Literal["sum", "advanced"]
@@ -98,7 +98,7 @@ class Limit:
         unit: Unit = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
         epsilon, delta = _parts(guarantee)
         amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
-        if not amount.loss + amount.delta > 0 or amount.loss > MOST:
+        if not amount.loss + amount.delta > 0 or amount.loss > MAX_AMOUNT:
             raise InvalidArgument(
                 message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
             )
@@ -113,7 +113,7 @@ def check_guarantee(value: object, name: str) -> Guarantee:
                 name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
             )
         )
-    if max(number.denominator.bit_length() for number in value.exact) > _LONGEST:
+    if max(number.denominator.bit_length() for number in value.exact) > _MAX_BITS:
         raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
     return value
 
@@ -132,9 +132,9 @@ def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
 def _advanced(guarantee: ApproxDP) -> Amount:
     epsilon, delta = _parts(guarantee)
     half = delta / 2
-    most = min(int(epsilon * LOSS_UNIT), MOST)
+    largest = min(int(epsilon * LOSS_UNIT), MAX_AMOUNT)
     rho = bisect_integers(
-        lambda units: ZCDP(Fraction(units, LOSS_UNIT)).epsilon_at(half) <= epsilon, most, 0, significant_bits=40
+        lambda units: ZCDP(Fraction(units, LOSS_UNIT)).epsilon_at(half) <= epsilon, largest, 0, significant_bits=40
     ).holds
     return Amount(rho, int(half * DELTA_UNIT))
 

@@ -19,7 +19,7 @@ from dither.randomness import Exponential, Source, Variate, mark, resolve
 from dither.stateful import Stateful
 
 _LAPLACE = Exponential(symmetric=True)
-_MOST = 10**15
+_MAX_LIMIT = 10**15
 _FAR = Fraction(2) ** 1000
 
 
@@ -67,8 +67,8 @@ class SparseVector:
         for name, flag in (("numeric", self.numeric), ("monotone", self.monotone)):
             if not isinstance(flag, bool):
                 raise WrongType(message(name, "True or False", type(flag).__name__, "leave it out if unsure"))
-        if c > _MOST:
-            raise InvalidArgument(message("limit", f"at most {_MOST}", "more", "ask for fewer answers"))
+        if c > _MAX_LIMIT:
+            raise InvalidArgument(message("limit", f"at most {_MAX_LIMIT}", "more", "ask for fewer answers"))
         for_answers = total / 3 if self.numeric else Fraction(0)
         weight = Fraction(float(c if self.monotone else 2 * c) ** (2 / 3))
         first = (total - for_answers) / (1 + weight)

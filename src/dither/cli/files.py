@@ -1,4 +1,4 @@
-"""Every file that a command writes: whether it may be written is decided here, before anything else happens.
+"""The output files of commands: whether a file may be written is decided here, before anything else happens.
 
 * What exists stays, unless ``--force`` says otherwise.
 * A source, a card, a ledger, its key and a receipt stay even then. They are known by the card that is asked about, by
@@ -178,7 +178,7 @@ def _mentions_columns(path: Path) -> bool:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, by whatever links; or would be."""
+    """Whether two paths lead to the same file, or would if it existed."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
     except (OSError, ValueError):

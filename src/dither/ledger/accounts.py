@@ -1,4 +1,4 @@
-"""Accounts: whose budget, how much of it, and how much is left."""
+"""Accounts: the budget of a dataset, of an analyst or of each person; its limit, and what is spent and left."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Account:
 
     @property
     def limit(self) -> Guarantee | None:
-        """The promise as it was stated."""
+        """The limit as it was stated."""
         return promised(self.terms)
 
     @property
     def filter(self) -> Filter:
-        """How the promise is kept; see :mod:`dither.ledger.units`."""
+        """How the limit is enforced; see :mod:`dither.ledger.units`."""
         result: Filter = self.terms["filter"]
         return result
 
@@ -109,12 +109,12 @@ class Account:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What it is found by."""
+        """Owner, kind and name, which identify the account."""
         return self.owner, self.kind, self.name
 
     @property
     def where(self) -> dict[str, object]:
-        """The same, for a statement."""
+        """Owner, kind and name as the parameters of a statement."""
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
     def charged(self, price: Price) -> Amount:
@@ -194,7 +194,7 @@ def opened(
 
 
 def add(store: Store, account: Account) -> None:
-    """Write down a new account, in the transaction that is under way."""
+    """Insert a new account, in the transaction that is under way."""
     store.run(
         schema.OPEN,
         {
@@ -216,13 +216,13 @@ def add(store: Store, account: Account) -> None:
 
 
 def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
-    """An account, if there is one."""
+    """The account, or None."""
     rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
     return read(rows[0]) if rows else None
 
 
 def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
-    """An account that has to be there."""
+    """The account; an unknown one is refused."""
     result = find(store, owner, kind, name)
     if result is None:
         raise unknown(kind)
@@ -230,7 +230,7 @@ def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> A
 
 
 def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
-    """Open accounts and say so in the history, in the transaction that is under way."""
+    """Open accounts and append that to the history, in the transaction that is under way."""
     for account in new:
         add(store, account)
     opened_accounts = [
@@ -253,7 +253,7 @@ _UNKNOWN = {
 
 
 def unknown(kind: Kind) -> InvalidArgument:
-    """There is no such account."""
+    """The error for an account that does not exist."""
     what, fix = _UNKNOWN[kind]
     return InvalidArgument(message(what, f"a {what} with an account in this ledger", "one without", fix))
 

@@ -1,4 +1,4 @@
-"""Who has spent what, for life: charge, then compute, then record, then release."""
+"""The ledger itself: every release is charged, then computed, then recorded, and only then returned."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts."""
+    """The result of :meth:`Ledger.verify`: how many entries were checked, the last one, and whether people's accounts
+    were checked as well."""
 
     entries: int
     head: Receipt
@@ -69,7 +70,7 @@ class Ledger:
 
     @property
     def created(self) -> bool:
-        """Whether opening it made it: there was no ledger before."""
+        """Whether opening this ledger created it."""
         return self._store.created
 
     # -- accounts ---------------------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ class Ledger:
         return result
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
-        """Whom a release touches; and whether a function failed to say so, which must not be told from its error."""
+        """The people a release concerns, and whether reading them failed. Its error may hold data, and is dropped."""
         try:
             return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
@@ -368,11 +369,11 @@ class Ledger:
             return Verified(*verify(self._store), people=True)
 
     def _recheck(self) -> None:
-        """SQLite's journal is missing, which is how to undo a write that was interrupted: see whether one was."""
+        """Verify the ledger because SQLite's journal is missing, without which an interrupted write is not undone."""
         verify(self._store)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection to the database."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -388,7 +389,7 @@ class Ledger:
         return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
 
     def _reached(self, step: str) -> None:
-        """A release has come so far; tests stop it here."""
+        """Called after each step of a release; tests override it to interrupt the release there."""
 
 
 def _name(value: object, name: str, max_length: int = _MAX_NAME) -> str:

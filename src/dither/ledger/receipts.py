@@ -1,4 +1,4 @@
-"""A file that keeps the last receipt, apart from the ledger: on another disk it finds a ledger that went back.
+"""A file with the last receipt of a ledger. Kept on another disk, it detects that an older copy was restored.
 
 The file holds one line, what a receipt prints as. It is replaced as a whole, and only by a later receipt.
 """

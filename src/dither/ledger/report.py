@@ -1,4 +1,4 @@
-"""What a ledger shows: its history as JSON or CSV, and a plot of spending.
+"""Export of a ledger: its history as JSON or CSV, and a plot of what an account has spent.
 
 Nothing in it depends on who the people are, how many there are, or what they have left.
 """
@@ -91,7 +91,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 @contextmanager
 def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """A file that appears whole, or not at all."""
+    """A file that is replaced atomically: written elsewhere first, and renamed when it is complete."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")

@@ -1,7 +1,7 @@
-"""What pays for the releases inside a block: each is charged, or drawn from what was charged already.
+"""Spenders: a :class:`Scope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier charge.
 
-One block pays. A block inside of another (a scope in a scope, or in a computation of ``ledger.release``, or that in a
-scope) would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
+Spenders do not nest. A scope inside of another, or inside of a computation of ``ledger.release``, or that inside of a
+scope, would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Allowance(Stateful):
         return compute()
 
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
-        """What is left in a unit after one release."""
+        """The remaining allowance in a unit after one release."""
         try:
             epsilon, delta = exact_cost(price, unit)
         except NotPrivate:  # it has no cost in this unit
@@ -109,7 +109,7 @@ class Allowance(Stateful):
 
 
 def refuse_inside() -> None:
-    """Refuse to pay where another block pays already."""
+    """Refuse to start charging where another block charges already."""
     if current_spender() is not None:
         raise InvalidArgument(
             message(
@@ -123,7 +123,7 @@ def refuse_inside() -> None:
 
 @contextmanager
 def paying(spender: Spender) -> Iterator[None]:
-    """Every release inside is paid by this one."""
+    """Every release inside is charged by this spender."""
     refuse_inside()
     with charging_to(spender):
         yield

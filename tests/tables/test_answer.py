@@ -15,7 +15,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError
-from dither.ledger.answers import decode, encode
+from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
 
 mpl.use("Agg")

@@ -179,7 +179,7 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
             echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
             _remind(where, limit, change)
-        if change.reopen and not ledger.incidents(where.dataset):
+        if change.reopen and not ledger.incident_count(where.dataset):
             echo(f"{where.dataset} is open; nothing was changed")
         elif change.reopen:
             ledger.reopen(where.dataset, **signed)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import (
     DELTA_UNIT,

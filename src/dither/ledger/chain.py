@@ -18,7 +18,7 @@ from typing import Any
 
 from dither.errors import InvalidArgument, LedgerError, WrongType, message
 from dither.ledger import schema
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 
 START = bytes(32)

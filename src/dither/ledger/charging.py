@@ -14,8 +14,8 @@ from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Receipt
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
 
@@ -87,7 +87,7 @@ def check(store: Store, dataset: str, price: Price, analyst: str | None, max_inc
     for account in paying:
         account.charged(price)
     if people:
-        check_life(accounts.known(store, paying[0].population, "people"), price)
+        check_person_limit(accounts.known(store, paying[0].population, "people"), price)
     return paying[0].population
 
 
@@ -105,7 +105,7 @@ def _check_people(population: str, named: bool) -> None:
         )
 
 
-def check_life(account: Account, price: Price) -> Amount:
+def check_person_limit(account: Account, price: Price) -> Amount:
     """What a release costs each person; refused if nobody could ever pay it, which everybody may know."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
@@ -188,7 +188,7 @@ def _people_pay(
     key, population = store.secret.people, account.owner
     if account.sealed:
         _check_seal(store, key, account)
-    amount = check_life(account, price)
+    amount = check_person_limit(account, price)
     assert account.room is not None
     admitted = people.charge(store, population, contributors.who, amount, account.room)
     total = (

@@ -15,9 +15,9 @@ from dither.ledger import accounts, chain, charging, opening, report, schema
 from dither.ledger import incidents as _incidents
 from dither.ledger import people as _people
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical, decode, encode
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
+from dither.ledger.recorded import canonical, decode, encode
 from dither.ledger.scope import Allowance, Scope, paying, refuse_inside
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Price
@@ -212,14 +212,14 @@ class Ledger:
                 raise
             return None, True
 
-    def incident(self, charge: Charge) -> Receipt:
+    def record_incident(self, charge: Charge) -> Receipt:
         """Record that an error occurred while the rows of a charge were read; once for each charge."""
         if not isinstance(charge, Charge):
             raise WrongType(message("charge", "a charge", type(charge).__name__, "pass what charge() returned"))
         with self._store.transaction():
             return _incidents.record(self._store, charge)
 
-    def incidents(self, dataset: str) -> int:
+    def incident_count(self, dataset: str) -> int:
         """The number of incidents of a dataset since it was last reopened."""
         with self._store.snapshot():
             return accounts.known(self._store, _name(dataset, "dataset")).incidents
@@ -246,7 +246,7 @@ class Ledger:
             value = decode(answer)
         except LedgerError:
             raise InvalidArgument(
-                message("answer", "bytes of JSON", "others", "pass what dither.ledger.answers.encode gives")
+                message("answer", "bytes of JSON", "others", "pass what dither.ledger.recorded.encode gives")
             ) from None
         with self._store.transaction():
             charge_entry = chain.select_entry(self._store, charge.receipt)

@@ -18,8 +18,8 @@ from typing import IO, Any
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.extras import need
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry
+from dither.ledger.recorded import canonical
 from dither.ledger.units import LOSS_UNIT
 
 COLUMNS = ("seq", "at", "kind", "dataset", "key", "answers", "account", "loss", "delta", "details", "hash")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dither.budget_hooks import Spender, charging_to, current_spender
 from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
 from dither.guarantees import ZCDP, Guarantee
-from dither.ledger.answers import encode
 from dither.ledger.charging import Charge
+from dither.ledger.recorded import encode
 from dither.ledger.units import Price, Unit, exact_cost
 from dither.stateful import Stateful
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from dither.errors import LedgerError, message
 from dither.ledger import accounts, chain, people, schema
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry, Receipt
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Limit
 

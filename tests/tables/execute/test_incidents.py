@@ -92,7 +92,7 @@ def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypa
             table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
         assert holds_nothing(caught.value)
         assert entries(table) == {"open": 1, "charge": 1, "incident": 1}
-        assert table.ledger.incidents("visits") == 1
+        assert table.ledger.incident_count("visits") == 1
         assert table.ledger.verify().entries == 3
     log = tmp_path / "ledger.sqlite.incidents.log"
     assert SECRET in log.read_text()

@@ -7,7 +7,7 @@ from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
 from dither.ledger.accounts import opened
-from dither.ledger.charging import check_life
+from dither.ledger.charging import check_person_limit
 from dither.ledger.incidents import check_open
 from dither.ledger.units import Amount, Price, cost, guarantee_of
 from dither.tables.card.model import Card
@@ -181,7 +181,7 @@ class TableAccounts:
         try:
             for account in self._charged_accounts(analyst):
                 if account.kind == "people":
-                    check_life(account, price)
+                    check_person_limit(account, price)
                     continue
                 check_open(account, self.card.max_incidents)
                 account.charged(price)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from dataclasses import fields
 
 import pytest
@@ -57,7 +55,5 @@ def test_the_help_shows_no_type_beside_a_flag(command: str) -> None:
     assert "bool" not in shown.output
 
 
-def test_version_as_an_option_and_as_a_module() -> None:
+def test_version_as_an_option() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"{dp.__version__}\n"
-    done = subprocess.run([sys.executable, "-m", "dither", "--version"], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{dp.__version__}\n", "")

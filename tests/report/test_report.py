@@ -269,7 +269,7 @@ def test_words_round_the_promise_up():
     assert words.factor("ε = 0") == "1.00"
     assert words.factor("ε = 300") is None
     assert "nearly as likely" in words.guaranteed(simple(cost="ρ = 0.1 (zCDP)"), False)[0]
-    assert "chance of at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
+    assert "probability at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
     assert text.shown(True) == "True"
 
 

@@ -141,7 +141,7 @@ def test_neither_a_log_nor_a_ledger_that_fails_changes_what_is_said(tmp_path, mo
     nowhere = str(tmp_path / "no folder" / "log") if broken == "log" else None
     with dp.open(card(tmp_path, incident_log=nowhere)) as table:
         if broken == "ledger":
-            monkeypatch.setattr(table.ledger, "incident", lambda _: 1 / 0)
+            monkeypatch.setattr(table.ledger, "record_incident", lambda _: 1 / 0)
         fails(table, monkeypatch, duckdb.ConversionException(SECRET))
         with pytest.raises(DataIncident) as caught:
             table.sql(COUNT).release(1)

@@ -40,7 +40,7 @@ TESTED_BY = {
     "mechanisms/test_contract.py": "noise releasing",
     "learn/test_inputs.py": "classes",
     "learn/test_naive_bayes.py": "groups",
-    "ledger/test_accounts.py": "opening report",
+    "ledger/test_accounts.py": "opening",
     "ledger/test_chain.py": "verify",
     "ledger/test_charging.py": "ledger",
     "ledger/test_store.py": "schema",

@@ -31,7 +31,7 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
         fix = (
             f"pass a larger {name}, for example {name}=1"
             if exact <= 0
-            else "such a loss protects nobody; pass 10 or less"
+            else "such an epsilon protects nobody; pass 10 or less"
         )
         raise InvalidArgument(message(name, "a number above 0 and at most 1e+06", value, fix))
     if exact < MIN_EPSILON:

@@ -1,8 +1,10 @@
 """How a release reports its cost to whoever charges for it, without knowing them.
 
 A mechanism marks what it releases with :func:`spends`. Without a budget in force that does nothing. Inside ``with
-ledger.scope(...)`` the spender gets the mechanism and the computation, charges, and only then computes. A release made
-of other releases is charged once: dither calls its parts through :func:`covered`, since its guarantee covers them. The
+ledger.scope(...)`` wrong arguments are refused first (:mod:`dither.rehearsal`); then the spender gets the mechanism and
+the computation, charges, and only then computes. A release made of other releases is charged once: dither calls its
+parts through :func:`covered`, since its guarantee covers them. A session that answers later is paid for where it is
+constructed, however that is done (:func:`starts_session`). The
 spender stays in force all the while, so that a release by code of the user's which runs inside (an iterator that yields
 the data, a function, an object's ``__float__``) is charged like any other.
 
@@ -26,6 +28,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.randomness import is_secure
+from dither.rehearsal import rehearse
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,8 +37,12 @@ R = TypeVar("R")
 class Spender(Protocol):
     """Charges for the release of ``what``, then computes it."""
 
-    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
-        """Charge what ``what.guarantee`` says, then return ``compute()``."""
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
+        """Charge what ``what.guarantee`` says, then return ``compute()``.
+
+        ``private`` says that the noise comes from the operating system; ``recordable``, that the result is a value
+        which a ledger can record, and not a session.
+        """
 
 
 class Observer(Protocol):
@@ -73,6 +80,11 @@ def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
     return _put_in_force((_IN_FORCE.get() or (None, None))[0], observer)
 
 
+def current_observer() -> Observer | None:
+    """The observer that will see the next release; None outside of any block."""
+    return (_IN_FORCE.get() or (None, None))[1]
+
+
 @dataclass(frozen=True)
 class Request:
     """A release by a function: its name, and what its arguments say it costs."""
@@ -91,6 +103,16 @@ def observed(method: Callable[P, R]) -> Callable[P, R]:
     return _reported(method, _owner, paid=False)
 
 
+def starts_session(cost: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a method that starts a session: its argument ``cost`` (an object with a guarantee, or a guarantee) says
+    what all answers of the session cost together.
+
+    Mark the constructor itself, so that there is no session which was not paid for. A method that constructs one and
+    is marked as well calls the class through :func:`covered`.
+    """
+    return partial(_reported, what=lambda given: given[cost], paid=True, recordable=False)
+
+
 def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that releases: what it costs is its ``epsilon`` and, where given, its ``delta``."""
 
@@ -103,15 +125,26 @@ def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """A release that is a part of another, whose guarantee covers it: a observer sees it, and nobody is charged.
+    """A release that is a part of another, whose guarantee covers it: an observer sees it, and nobody is charged.
 
-    Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it.
+    Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it. Of a
+    class it is the construction, which nobody observes: its starter is.
     """
+    if isinstance(release, type):
+        return cast("Callable[P, R]", partial(_construct, release))
     function = getattr(release, "__func__", release)
     part: Callable[P, R] | None = getattr(function, "covered_part", None)
     if part is None:  # not marked: what it releases is charged
         return release
     return part if function is release else partial(part, getattr(release, "__self__"))  # noqa: B009 a bound method
+
+
+def _construct(kind: type[R], *args: Any, **kwargs: Any) -> R:
+    """An object whose constructor is not charged for."""
+    constructed: R = kind.__new__(kind)
+    constructor = vars(kind)["__init__"]
+    getattr(constructor, "__wrapped__", constructor)(constructed, *args, **kwargs)
+    return constructed
 
 
 def _owner(given: Mapping[str, Any]) -> Any:
@@ -127,10 +160,15 @@ class _Marked(Protocol[P, R]):
         """Release."""
 
 
-def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool) -> Callable[P, R]:
+def _reported(
+    function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool, recordable: bool = True
+) -> Callable[P, R]:
     """The function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is to be
     paid for, and to an observer, if there is one."""
     signature = inspect.signature(function)
+    rehearsed = function.__module__.startswith("dither.") and {"compute", "loss", "pieces", "score"}.isdisjoint(
+        signature.parameters
+    )
 
     def part(*args: P.args, **kwargs: P.kwargs) -> R:
         in_force = _IN_FORCE.get()
@@ -152,7 +190,15 @@ def _reported(function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any]
         if isinstance(releasing, Request):  # an object may say another number when it is read again
             exact = dict(zip(("epsilon", "delta"), releasing.guarantee.exact, strict=False))
             bound.arguments.update({name: exact[name] for name in exact if bound.arguments.get(name) is not None})
-        answer: R = in_force[0].spend(releasing, lambda: part(*bound.args, **bound.kwargs), private=is_secure(source))
+        if rehearsed:
+            with observed_by(None):
+                rehearse(function, bound.arguments)
+        answer: R = in_force[0].spend(
+            releasing,
+            lambda: part(*bound.args, **bound.kwargs),
+            private=is_secure(source),
+            **({} if recordable else {"recordable": False}),
+        )
         return answer
 
     marked = cast("_Marked[P, R]", released)

@@ -127,12 +127,12 @@ class LedgerError(DitherError):
 
 
 def message(name: str, expected: str, got: object, fix: str) -> str:
-    """One sentence a reader can act on.
+    """What was expected, what was got, and how to mend it, as text that a reader can act on.
 
     >>> message("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
     'delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.'
     """
-    return f"{name}: expected {expected}, got {shown(got)}. Fix: {fix}."
+    return f"{name}: expected {expected}, got {shown(got).rstrip('.')}. Fix: {fix.rstrip('.')}."
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Which process this is, told apart from its parent and from later ones of the same number."""
+"""An identifier of the current process that differs from its parent's and is never reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects whose state is part of the promise they make: they exist once.
+"""Objects whose privacy guarantee depends on their state, and which therefore must not be duplicated.
 
 A session that may answer a limited number of times is private because it counts. A copy of it counts by itself, and so
 does the same object in a forked process: together they answer more often than was paid for. :class:`Stateful` objects
@@ -26,21 +26,22 @@ class Stateful:
     """
 
     _home: tuple[int, int]
+    """The process that constructed it."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Remember the process that made it."""
+        """Construct it, and remember the process that did."""
         one = super().__new__(cls)
         object.__setattr__(one, "_home", process())
         return one
 
     def __getattribute__(self, name: str) -> Any:
-        """Any attribute, in the process that made it."""
+        """An attribute; refused in another process than the one that constructed the object."""
         if not name.startswith("__") and object.__getattribute__(self, "_home") != process():
             raise _refusal(type(self), "a forked copy of it")
         return object.__getattribute__(self, name)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Neither ``copy`` nor ``pickle``."""
+        """Refuse ``copy`` and ``pickle``, which both call this."""
         raise _refusal(type(self), "a copy or a pickle of it")
 
 

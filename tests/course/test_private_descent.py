@@ -146,7 +146,7 @@ def test_only_what_was_asked_for_comes_out_and_is_charged_once():
     spent = []
 
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             spent.append(what.guarantee)
             return compute()
 

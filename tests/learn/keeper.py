@@ -10,7 +10,7 @@ def charged(fit):
     spent = []
 
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             spent.append((what.guarantee, private))
             return compute()
 

@@ -195,7 +195,7 @@ def test_a_ledger_scope_is_charged_once():
     created, spent = NoisyDescent(**PLAIN), []
 
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             spent.append((what.guarantee, private))
             return compute()
 

@@ -119,7 +119,7 @@ def test_a_ledger_is_charged_once():
 
 def test_nothing_is_charged_for_what_is_refused():
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             raise AssertionError("charged")
 
     with charging_to(Keeper()):

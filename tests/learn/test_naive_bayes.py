@@ -176,7 +176,7 @@ def test_parameters_are_refused(changed, error):
 )
 def test_data_are_refused_before_anything_is_charged(X, y):
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             raise AssertionError("charged")
 
     with charging_to(Keeper()), pytest.raises(ValueError) as refused:

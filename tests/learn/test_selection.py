@@ -205,7 +205,7 @@ def test_a_ledger_is_charged_once_and_first(tmp_path):
             return super().predict(X)
 
     class Keeper:
-        def spend(self, what, compute, *, private):
+        def spend(self, what, compute, *, private, recordable=True):
             asked.append(what.guarantee)
             return compute()
 

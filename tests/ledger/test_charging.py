@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.budget_hooks import spends
-from dither.ledger.answers import encode
+from dither.ledger.recorded import encode
 from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
 from support import refuses

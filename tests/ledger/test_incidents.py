@@ -38,7 +38,7 @@ def test_people_who_cannot_be_read_are_an_incident_that_is_paid_for(ledger: Ledg
         said.add(str(error.value))
     assert said == {str(dp.DataIncident())}
     assert ledger.left("visits") == ledger.left("visits", "ann") == dp.PureDP(4.25)
-    assert ledger.incidents("visits") == 3
+    assert ledger.incident_count("visits") == 3
     with refuses(dp.DatasetClosed):
         ledger.release("visits", COST, never, analyst="ann", people=["ann"])
     assert ledger.left("visits") == dp.PureDP(4.25)
@@ -53,10 +53,10 @@ def test_a_dataset_is_closed_after_incidents_until_it_is_reopened(ledger: Ledger
         ledger.create(name, limit=dp.PureDP(5))
     ledger.release("visits", COST, lambda: 1, key="june")
     paid = [ledger.charge("visits", COST) for _ in range(3)]
-    assert ledger.incidents("visits") == 0
-    receipts = [ledger.incident(one) for one in paid]
-    assert receipts == [ledger.incident(one) for one in paid], "one for each charge"
-    assert (ledger.incidents("visits"), ledger.incidents("deaths")) == (3, 0)
+    assert ledger.incident_count("visits") == 0
+    receipts = [ledger.record_incident(one) for one in paid]
+    assert receipts == [ledger.record_incident(one) for one in paid], "one for each charge"
+    assert (ledger.incident_count("visits"), ledger.incident_count("deaths")) == (3, 0)
     head = ledger.head
     for attempt in (ledger.charge, lambda *a, **k: ledger.release(*a, never, **k)):
         with refuses(dp.DatasetClosed, "reopen"):
@@ -72,11 +72,11 @@ def test_a_dataset_is_closed_after_incidents_until_it_is_reopened(ledger: Ledger
     with refuses(dp.WrongType, "max_incidents"):
         ledger.charge("visits", COST, max_incidents=True)
     ledger.reopen("visits", signed_by="steward", reason="the file was mended")
-    assert ledger.incidents("visits") == 0
+    assert ledger.incident_count("visits") == 0
     last = list(ledger.history("visits"))[-1]
     assert (last.kind, last.body["incidents"], last.body["signed_by"]) == ("reopen", 3, "steward")
-    ledger.incident(ledger.charge("visits", COST))
-    assert ledger.incidents("visits") == 1
+    ledger.record_incident(ledger.charge("visits", COST))
+    assert ledger.incident_count("visits") == 1
     assert ledger.verify()
 
 
@@ -85,7 +85,7 @@ def test_an_incident_belongs_to_a_charge_made_here(ledger: Ledger, tmp_path: Any
     with dp.ledger.open(tmp_path / "other.sqlite") as other:
         other.create("visits", limit=dp.PureDP(1))
         with refuses(dp.LedgerError):
-            ledger.incident(other.charge("visits", COST))
+            ledger.record_incident(other.charge("visits", COST))
     with refuses(dp.WrongType, "charge"):
-        ledger.incident(ledger.head)  # type: ignore[arg-type]
-    assert ledger.incidents("visits") == 0
+        ledger.record_incident(ledger.head)  # type: ignore[arg-type]
+    assert ledger.incident_count("visits") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import dither as dp
 from dither.budget_hooks import covered, spends
+from dither.learn.budget import GaussianBudget
+from dither.mechanisms import SparseVectorSession
 from dither.randomness import SeededSource, SystemSource, drawn_from
 from support import refuses
 
@@ -244,4 +247,41 @@ def test_a_new_thread_starts_without_a_scope(ledger: Ledger) -> None:
         thread = threading.Thread(target=Stand(99).release)
         thread.start()
         thread.join(60)
+    assert ledger.left("visits") == dp.PureDP(1)
+
+
+def _session_by_hand(mechanism: dp.SparseVector) -> Any:
+    return SparseVectorSession(mechanism, Fraction(0), SystemSource())
+
+
+def _holdout(mechanism: dp.SparseVector) -> Any:
+    return dp.ReusableHoldout([1.0], [1.0], bounds=(0, 1), epsilon=mechanism.epsilon, threshold=0, limit=1)
+
+
+SESSIONS = {
+    "start": lambda mechanism: mechanism.start(0),
+    "constructor": _session_by_hand,
+    "ReusableHoldout": _holdout,
+    "GaussianBudget": lambda mechanism: GaussianBudget(mechanism.guarantee),
+}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_is_charged_where_it_is_constructed(ledger: Ledger, name: str) -> None:
+    """However it is constructed: what it answers later is charged to nobody."""
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits"):
+        SESSIONS[name](dp.SparseVector(1, 0.25))
+    assert ledger.left("visits") == dp.PureDP(0.75)
+    with ledger.scope("visits"), refuses(dp.BudgetExceeded):
+        SESSIONS[name](dp.SparseVector(1, 0.8))
+    assert ledger.left("visits") == dp.PureDP(0.75)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_in_a_scope_with_a_key_is_refused_uncharged(ledger: Ledger, name: str) -> None:
+    """The scope would have to record the session, to return it when the block is run again."""
+    ledger.create("visits", limit=dp.PureDP(1))
+    with ledger.scope("visits", key="june"), refuses(dp.InvalidArgument, "key", "session"):
+        SESSIONS[name](dp.SparseVector(1, 0.25))
     assert ledger.left("visits") == dp.PureDP(1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath as mp
@@ -10,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MOST, Amount, Limit, cost, guarantee_of
+from dither.ledger.accounts import Account, opened
+from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MAX_AMOUNT, Amount, Limit, Price, cost, guarantee_of
 from support import refuses
 
 LOSSES = st.one_of(st.floats(1e-20, 10), st.fractions(Fraction(1, 10**20), 10), st.integers(1, 10))
@@ -139,7 +143,7 @@ def test_the_advanced_filter_needs_a_delta(kind: dp.Guarantee) -> None:
 
 
 def test_limits_have_a_range() -> None:
-    assert Limit.of(dp.PureDP(4611)).amount.loss <= MOST
+    assert Limit.of(dp.PureDP(4611)).amount.loss <= MAX_AMOUNT
     for beyond in (dp.PureDP(4612), dp.PureDP(1e-16), dp.PureDP(1e6), dp.ZCDP(1e12)):
         with refuses(dp.InvalidArgument, "limit"):
             Limit.of(beyond)
@@ -156,7 +160,7 @@ def test_a_guarantee_is_one_of_three() -> None:
         Limit.of(dp.PureDP(1 + Fraction(1, 10**5000)))
 
 
-@given(st.integers(0, MOST), st.integers(0, DELTA_UNIT - 1), st.sampled_from(["epsilon", "rho"]))
+@given(st.integers(0, MAX_AMOUNT), st.integers(0, DELTA_UNIT - 1), st.sampled_from(["epsilon", "rho"]))
 def test_what_an_amount_promises(loss: int, delta: int, unit: str) -> None:
     result = guarantee_of(Amount(loss, delta), unit)  # type: ignore[arg-type]
     if loss == 0 and (delta == 0 or unit == "rho"):
@@ -164,3 +168,38 @@ def test_what_an_amount_promises(loss: int, delta: int, unit: str) -> None:
     else:
         assert result is not None
         assert cost(result, unit).loss == loss  # type: ignore[arg-type]
+
+
+def charge(account: Account, guarantee: dp.Guarantee) -> Account:
+    return replace(account, used=account.used + account.charged(Price.of(guarantee)))
+
+
+LIMITS = [
+    (dp.PureDP(1), "sum"),
+    (dp.ApproxDP(Fraction(10, 3), 1e-6), "sum"),
+    (dp.ZCDP(0.3), "sum"),
+    (dp.ApproxDP(2, 1e-5), "advanced"),
+]
+
+
+@given(st.sampled_from(LIMITS), st.lists(st.tuples(LOSSES, st.none() | DELTAS), max_size=10))
+def test_what_is_printed_as_left_can_be_spent(limit, charges) -> None:
+    """And it is all that is left, but for less than one part in 100,000."""
+    account = opened(("visits", "dataset", ""), *limit)
+    for epsilon, delta in charges:
+        with suppress(dp.BudgetExceeded):
+            account = charge(account, dp.PureDP(epsilon) if delta is None else dp.ApproxDP(epsilon, delta))
+    if account.left is None:
+        assert account.left_text == "nothing"
+        return
+    printed = [Fraction(number) for number in re.findall(r"[0-9.]+(?:e[-+]?[0-9]+)?", account.left_text)]
+    charge(account, type(account.left)(*printed))
+    for number, exact_number in zip(printed, account.left.exact, strict=True):
+        assert exact_number * (1 - Fraction(1, 10**5)) <= number <= exact_number
+
+
+def test_a_remaining_budget_is_not_printed_rounded_up() -> None:
+    account = charge(opened(("visits", "dataset", ""), dp.PureDP(1), "sum"), dp.PureDP(Fraction(1, 3)))
+    assert account.left_text == "ε = 0.666666"
+    with refuses(dp.BudgetExceeded, "ε = 0.666666,", "ε = 0.666667"):
+        account.charged(Price.of(dp.PureDP(0.666667)))

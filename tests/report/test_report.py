@@ -187,13 +187,13 @@ def test_each_row_a_person_is_said():
 
 
 def test_long_answers_are_cut_and_say_so():
-    many = pages.MOST_ROWS + 7
+    many = pages.MAX_ROWS + 7
     answer = simple(
         columns=("k", "n"), types=("integer", "integer"), rows=tuple((i, i) for i in range(many)),
         errors={"n": (1.0,) * many},
     )  # fmt: skip
     page = report.html(answer)
-    assert page.count('<th scope="row">') == pages.MOST_ROWS + 1
+    assert page.count('<th scope="row">') == pages.MAX_ROWS + 1
     assert "7 more are in the answer" in page
 
 
@@ -269,7 +269,7 @@ def test_words_round_the_promise_up():
     assert words.factor("ε = 0") == "1.00"
     assert words.factor("ε = 300") is None
     assert "nearly as likely" in words.guaranteed(simple(cost="ρ = 0.1 (zCDP)"), False)[0]
-    assert "chance of at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
+    assert "probability at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
     assert text.shown(True) == "True"
 
 

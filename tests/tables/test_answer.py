@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import dither as dp
 from dither.errors import DitherError
-from dither.ledger.answers import decode, encode
+from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
 from support import refuses
 

@@ -42,7 +42,9 @@ def audit_subjects(
     """Audit everything built in, or the known-broken suite; the exit status is 1 if any verdict is not as expected."""
     chosen = [subject for subject in (_known_broken() if broken else subjects()) if _is_selected(subject, only)]
     if not chosen:
-        raise InvalidArgument(message("--only", "part of a subject's name", repr(only), "run dither audit to see them"))
+        raise InvalidArgument(
+            message("--only", "part of a subject's name", repr(only), "leave it out to see all names")
+        )
     with _outputs(out, page, force) as outputs:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(chosen))
@@ -194,7 +196,12 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
     path = Path(file_name)
     if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():
         raise InvalidArgument(
-            message("target", "FILE.py:function, a file that is there", repr(target), "dither audit mine.py:release")
+            message(
+                "target",
+                "FILE.py:FUNCTION, where the file exists",
+                repr(target),
+                "write for example dither audit mine.py:release",
+            )
         )
     module_name = f"audited_{path.stem}"  # the stem alone may be the name of a module that others import
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -157,13 +157,18 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
         return
     if where.dataset is None:
         raise InvalidArgument(message("--dataset", "the dataset to change", "none", "pass --dataset NAME"))
+    limit = None if change.limit is None else _limit(change.limit)
     if change.signed_by is None or change.reason is None:
         raise InvalidArgument(
-            message("--signed-by", "who is responsible and why", "not both", "pass --signed-by NAME --reason WHY")
+            message(
+                "--signed-by",
+                "who signs the change and for what reason",
+                "one of the two at most",
+                "pass --signed-by NAME --reason WHY",
+            )
         )
     if change.analyst is not None and change.each_person:
         raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
-    limit = None if change.limit is None else _limit(change.limit)
     if where.card is not None and where.path is not None:
         check_receipt(where.path, where.card)
     with _open(where, receipt, read_only=False) as ledger:
@@ -174,7 +179,7 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
             echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
             _remind(where, limit, change)
-        if change.reopen and not ledger.incidents(where.dataset):
+        if change.reopen and not ledger.incident_count(where.dataset):
             echo(f"{where.dataset} is open; nothing was changed")
         elif change.reopen:
             ledger.reopen(where.dataset, **signed)
@@ -260,13 +265,13 @@ def _limit(text: str) -> Guarantee:
 
 def _not_a_limit() -> InvalidArgument:
     return InvalidArgument(
-        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "something else", "pass --set epsilon=2")
+        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
     )
 
 
 def _incidents(accounts: list[Account], where: Place) -> None:
     """Say which datasets had errors while rows were read, and which are closed for it."""
-    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT
+    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT_MAX
     for account in accounts:
         if account.kind == "dataset" and account.incidents >= most:
             named = where.path or f"{where.ledger} --dataset {account.owner}"
@@ -288,7 +293,7 @@ def _accounts(result: list[Account]) -> None:
                 "every analyst" if account.kind == "analyst" and not account.name else str(account),
                 "none" if account.limit is None else str(account.limit),
                 "private" if private else str(account.spent or "nothing"),
-                "private" if private else "no limit" if share is None else str(account.left or "nothing"),
+                account.left_text,
                 "" if share is None or private else f"{share:.1%}",
             )
         )

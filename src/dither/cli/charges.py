@@ -1,4 +1,4 @@
-"""What a failed command has charged: what the ledger holds, not what the failure suggests."""
+"""What a failed command has charged, according to the ledger rather than to the error."""
 
 from __future__ import annotations
 

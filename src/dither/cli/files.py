@@ -1,4 +1,4 @@
-"""Every file that a command writes: whether it may be written is decided here, before anything else happens.
+"""The output files of commands: whether a file may be written is decided here, before anything else happens.
 
 * What exists stays, unless ``--force`` says otherwise.
 * A source, a card, a ledger, its key and a receipt stay even then. They are known by the card that is asked about, by
@@ -27,7 +27,7 @@ LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
 _KEY = re.compile(rb"\s*[0-9a-fA-F]{64}\s*")
 _CARD = re.compile(rb"^\s*(source\s*=|\[\s*columns)", re.MULTILINE)
-_MOST_CARDS, _LONGEST_CARD = 200, 1 << 20
+_MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
 def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
@@ -124,7 +124,8 @@ class Outputs:
             raise _unwritable(option)
         what = self._what_it_is(target, about)
         if what:
-            raise _refused(option, "a file that may be written", what, "choose another name; --force does not help")
+            fix = f"pass another name with {option}; --force does not help"
+            raise _refused(option, "a file that may be written", what, fix)
         if about is not None and not stat.S_ISREG(about.st_mode):
             raise _refused(option, "a file", "a folder or a device", "choose another name")
         if about is not None and not self._force:
@@ -152,7 +153,7 @@ class Outputs:
 def _of_cards_beside(target: Path) -> set[Path]:
     """What the cards in the folder of a file are about."""
     result: set[Path] = set()
-    for path in sorted(target.absolute().parent.glob("*.toml"))[:_MOST_CARDS]:
+    for path in sorted(target.absolute().parent.glob("*.toml"))[:_MAX_CARDS]:
         card = _card_in(path)
         if card is not None:
             result |= of_card(path, card)
@@ -163,7 +164,7 @@ def _card_in(path: Path) -> Card | None:
     if path.suffix.lower() != ".toml":
         return None
     try:
-        return toml.read(path) if path.stat().st_size <= _LONGEST_CARD else None
+        return toml.read(path) if path.stat().st_size <= _MAX_CARD_BYTES else None
     except (DitherError, OSError):
         return None
 
@@ -171,13 +172,13 @@ def _card_in(path: Path) -> Card | None:
 def _mentions_columns(path: Path) -> bool:
     """Whether a file is a card, also one with mistakes in it."""
     try:
-        return _CARD.search(path.read_bytes()[:_LONGEST_CARD]) is not None
+        return _CARD.search(path.read_bytes()[:_MAX_CARD_BYTES]) is not None
     except OSError:
         return True
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two names are of one file, by whatever links; or would be."""
+    """Whether two paths lead to the same file, or would if it existed."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -214,7 +215,10 @@ def _refused(option: str, expected: str, got: str, fix: str) -> InvalidArgument:
 
 def _unwritable(option: str) -> InvalidArgument:
     return _refused(
-        option, "a file in a folder that exists and can be written", "another", "make the folder, or choose another"
+        option,
+        "a file in a folder that exists and can be written",
+        "one elsewhere",
+        "make the folder first",
     )
 
 

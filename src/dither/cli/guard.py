@@ -1,4 +1,4 @@
-"""The edge of the command line: whatever happens inside ends as one line and a status, never as a traceback.
+"""Error handling of the command line: every error ends as one line and an exit status, never as a traceback.
 
 ========  ============================================================
 status    meaning
@@ -43,6 +43,11 @@ _CALLS = {
         "reopen it: dither budget CARD --reopen --signed-by NAME --reason WHY"
     ),
     "create it with dither.ledger.open(place)": "correct its name, or ask a first question with dither query",
+    "create it with ledger.create(name, limit=…)": (
+        "correct the name; dither budget LEDGER lists the datasets; the first question to a table adds it"
+    ),
+    "pass limit=PureDP(1)": "state a budget in the card: [budget], and below it epsilon = 1",
+    "pass str(receipt)": "pass the text that dither budget prints after the word receipt",
 }
 
 
@@ -82,7 +87,7 @@ def run(command: Callable[[], object]) -> int:
 
 
 def explained(error: BaseException) -> tuple[str, int]:
-    """A line that says what happened, and the status; no line where there is nothing to say."""
+    """The line to print about an error (empty for none), and the exit status."""
     if isinstance(error, QuestionFailed):
         cause = error.__cause__
         assert cause is not None
@@ -106,7 +111,7 @@ def explained(error: BaseException) -> tuple[str, int]:
 
 
 def interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C is behind it, also where a library has made another error of it."""
+    """Whether Ctrl-C caused the error, also where a library has converted it into another one."""
     return any(
         isinstance(item, (KeyboardInterrupt, typer.Abort))
         or (isinstance(item, RuntimeError) and str(item) == "Query interrupted")  # what DuckDB makes of it
@@ -123,7 +128,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of dither's own code that it went through."""
+    """The innermost line of dither's own code in the traceback."""
     home = Path(dither.__file__).parent
     lines = [
         f"{Path(frame.filename).relative_to(home).as_posix()}:{frame.lineno}"
@@ -139,7 +144,7 @@ def _say(line: str) -> None:
 
 
 def _forget_output() -> None:
-    """Let nothing be written when the interpreter ends, which would fail again."""
+    """Redirect standard output to nowhere, so that flushing it when the interpreter ends does not fail again."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -24,7 +24,7 @@ _HANDLER = "dither.words"
 
 
 def _encodable(error: UnicodeError) -> tuple[str, int]:
-    """What to print for characters that an encoding does not have: a word, a line of a box, or their number."""
+    """The replacement for characters that an encoding does not have: a word, a plus sign for a box, or an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_word, error.object[error.start : error.end])), error.end
@@ -44,7 +44,7 @@ codecs.register_error(_HANDLER, _encodable)
 
 
 def prepare() -> None:
-    """Let whatever is printed from here on, by anybody, be printable in the streams' encodings."""
+    """Make the standard streams replace characters that their encoding does not have, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -81,7 +81,7 @@ def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
 
 
 def is_terminal() -> bool:
-    """Whether somebody looks at a screen, whose lines have an end."""
+    """Whether standard output is a terminal, whose width is limited."""
     return sys.stdout.isatty()
 
 

@@ -12,6 +12,7 @@ from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
+from dither.cli.options import PlanOptions
 from dither.cli.printing import echo, is_terminal
 from dither.errors import InvalidArgument, message
 from dither.tables import draft
@@ -49,23 +50,29 @@ def check(path: str) -> None:
     echo(f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree")
 
 
-def max_groups_option(text: str | None) -> int | Literal["auto"] | None:
+def release_options(plan: PlanOptions) -> ReleaseOptions:
+    """The options of a release from those of the command line, as far as ``query`` and ``explain`` share them."""
+    checked = {"max_groups": _max_groups(plan.max_groups), "noise": _noise(plan.noise)}
+    return ReleaseOptions(**{**vars(plan), **checked})
+
+
+def _max_groups(text: str | None) -> int | Literal["auto"] | None:
     """The option ``--max-groups``: a whole number, or auto."""
     if text is None:
         return None
     if text == "auto":
         return "auto"
     if not _WHOLE.fullmatch(text):
-        raise InvalidArgument(message("--max-groups", "a whole number, or auto", "something else", "pass 3"))
+        raise InvalidArgument(message("--max-groups", "a whole number, or auto", repr(text), "pass --max-groups 3"))
     return int(text)
 
 
-def noise_option(text: str) -> NoiseChoice:
+def _noise(text: str) -> NoiseChoice:
     """The option ``--noise``."""
     for noise in NOISES:
         if text == noise:
             return noise
-    raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(text), "leave it out"))
+    raise InvalidArgument(message("--noise", "best, laplace or gaussian", repr(text), "leave it out for the best"))
 
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
@@ -170,4 +177,4 @@ def _busy() -> Any:
     return Console(stderr=True).status("asking…")
 
 
-__all__ = ["OutputOptions", "check", "explain", "init", "max_groups_option", "noise_option", "query"]
+__all__ = ["OutputOptions", "check", "explain", "init", "query", "release_options"]

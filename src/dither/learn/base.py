@@ -24,7 +24,7 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
-from dither.budget_hooks import current_spender, spends
+from dither.budget_hooks import covered, current_spender, spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
@@ -89,7 +89,7 @@ class PrivateEstimator(BaseEstimator):
         rows = self.read_rows(X, reset=True)
         limits = limits_of(self.bounds, rows.shape[1])
         self._check_columns(rows.shape[1])
-        budget = GaussianBudget(guarantee, neighbors, _words(self.source))
+        budget = covered(GaussianBudget)(guarantee, neighbors, _words(self.source))
         prepared = self._labels(y, len(rows)) if labeled else ()
         charged = current_spender() is not None
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting import Event, GaussianNoise, Pure, Sequential, gaussian_ratio
-from dither.budget_hooks import covered
+from dither.budget_hooks import covered, starts_session
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
 from dither.exact import decimal, exactly, root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
@@ -74,6 +74,7 @@ class GaussianBudget(Stateful):
     (Fraction(1, 2), True)
     """
 
+    @starts_session(cost="guarantee")
     def __init__(self, guarantee: Guarantee, neighbors: Neighbors = AddRemove, source: Source | None = None) -> None:
         if not isinstance(guarantee, (ApproxDP, PureDP)):
             raise WrongType(

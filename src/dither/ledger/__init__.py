@@ -1,4 +1,4 @@
-"""Who has spent what, for life.
+"""A durable ledger of privacy budgets: what each dataset, analyst and person may spend and has spent.
 
 >>> import tempfile, dither as dp
 >>> folder = tempfile.TemporaryDirectory()
@@ -37,7 +37,7 @@ def open(
     create: bool = True,
     read_only: bool = False,
 ) -> Ledger:
-    """Open a ledger, or make one.
+    """Open a ledger, or create one.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def open(
     receipt
         The last receipt the caller has kept: a ledger that does not hold it is refused.
     create
-        Whether to make a ledger where there is none.
+        Whether to create a ledger where there is none.
     read_only
         Whether to read only: nothing is created or written, so that a folder without write permission will do.
 

@@ -1,4 +1,4 @@
-"""Accounts: whose budget, how much of it, and how much is left."""
+"""Accounts: the budget of a dataset, of an analyst or of each person; its limit, and what is spent and left."""
 
 from __future__ import annotations
 
@@ -10,13 +10,24 @@ from typing import Any, Literal
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
-from dither.ledger.units import DELTA_UNIT, MOST, Amount, Filter, Limit, Price, Unit, cost, guarantee_of
+from dither.ledger.units import (
+    DELTA_UNIT,
+    MAX_AMOUNT,
+    Amount,
+    Filter,
+    Limit,
+    Price,
+    Unit,
+    cost,
+    guarantee_of,
+    rounded_down,
+)
 
 Kind = Literal["dataset", "analyst", "people"]
 _KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
-_FULL = Amount(MOST, DELTA_UNIT - 1)  # what an account without a limit counts up to
+_FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit counts up to
 
 
 @dataclass(frozen=True)
@@ -48,12 +59,12 @@ class Account:
 
     @property
     def limit(self) -> Guarantee | None:
-        """The promise as it was stated."""
+        """The limit as it was stated."""
         return promised(self.terms)
 
     @property
     def filter(self) -> Filter:
-        """How the promise is kept; see :mod:`dither.ledger.units`."""
+        """How the limit is enforced; see :mod:`dither.ledger.units`."""
         result: Filter = self.terms["filter"]
         return result
 
@@ -80,6 +91,15 @@ class Account:
         return None if min(rest.loss, rest.delta) < 0 else guarantee_of(rest, self.unit)
 
     @property
+    def left_text(self) -> str:
+        """What may still be charged, as text. It is rounded toward zero, so that what is printed can be spent."""
+        if self.kind == "people":
+            return "private"
+        if self.room is None:
+            return "no limit"
+        return "nothing" if self.left is None else str(rounded_down(self.left))
+
+    @property
     def share(self) -> float | None:
         """The part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
         if self.room is None or self.kind == "people":
@@ -89,12 +109,12 @@ class Account:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What it is found by."""
+        """Owner, kind and name, which identify the account."""
         return self.owner, self.kind, self.name
 
     @property
     def where(self) -> dict[str, object]:
-        """The same, for a statement."""
+        """Owner, kind and name as the parameters of a statement."""
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
     def charged(self, price: Price) -> Amount:
@@ -107,7 +127,7 @@ class Account:
             raise BudgetExceeded(
                 message(
                     "cost",
-                    f"at most what {self} has left, {'nothing' if self.left is None else self.left}",
+                    f"at most what {self} has left, {self.left_text}",
                     str(price),
                     "ask for less, or have the limit raised and signed off",
                 )
@@ -174,7 +194,7 @@ def opened(
 
 
 def add(store: Store, account: Account) -> None:
-    """Write down a new account, in the transaction that is under way."""
+    """Insert a new account, in the transaction that is under way."""
     store.run(
         schema.OPEN,
         {
@@ -196,13 +216,13 @@ def add(store: Store, account: Account) -> None:
 
 
 def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
-    """An account, if there is one."""
+    """The account, or None."""
     rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
     return read(rows[0]) if rows else None
 
 
 def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
-    """An account that has to be there."""
+    """The account; an unknown one is refused."""
     result = find(store, owner, kind, name)
     if result is None:
         raise unknown(kind)
@@ -210,7 +230,7 @@ def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> A
 
 
 def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
-    """Open accounts and say so in the history, in the transaction that is under way."""
+    """Open accounts and append that to the history, in the transaction that is under way."""
     for account in new:
         add(store, account)
     opened_accounts = [
@@ -233,7 +253,7 @@ _UNKNOWN = {
 
 
 def unknown(kind: Kind) -> InvalidArgument:
-    """There is no such account."""
+    """The error for an account that does not exist."""
     what, fix = _UNKNOWN[kind]
     return InvalidArgument(message(what, f"a {what} with an account in this ledger", "one without", fix))
 

@@ -1,9 +1,9 @@
-"""The history: entries in a row, each hashed together with the one before, under the ledger's secret.
+"""The history of a ledger: a hash chain of entries, keyed with the secret of the ledger.
 
-Whoever changes, removes or inserts an entry has to change every later hash as well, which nobody can without the
-secret; and whoever kept one later receipt (a number and a hash) finds out about those who have it, too. Order is that
-of the numbers: clocks are written down and decide nothing, so one that goes backwards, or another host's, harms
-nothing.
+Each entry is hashed together with the hash of the entry before. Whoever changes, removes or inserts an entry would have
+to recompute every later hash, which needs the secret. Somebody who has the secret is found out by a receipt (the number
+and the hash of a later entry) that was kept elsewhere. The numbers of the entries define their order. The time of an
+entry is recorded for the reader only, so a clock that runs backwards, or that of another host, does no harm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from dither.errors import InvalidArgument, LedgerError, WrongType, message
 from dither.ledger import schema
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 
 START = bytes(32)
@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What it says."""
+        """The content of the entry, parsed."""
         try:
             content = json.loads(self.text)
         except ValueError:
@@ -88,7 +88,7 @@ class Entry:
 
     @property
     def receipt(self) -> Receipt:
-        """Its place and hash."""
+        """The receipt of this entry."""
         return Receipt(self.seq, self.hash.hex())
 
 
@@ -98,7 +98,7 @@ def _digest(store: Store, before: bytes, fields: tuple[Any, ...], answer: bytes 
 
 
 def now() -> str:
-    """The time, as written down."""
+    """The current time in the format of the history."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -114,7 +114,7 @@ def append(
     answer: bytes | None = None,
 ) -> Receipt:
     """Add an entry, in the transaction that is under way."""
-    seq, before = last or head(store)
+    seq, before = last or last_entry(store)
     seq, at, text = seq + 1, now(), canonical(body)
     digest = _digest(store, before, (seq, at, kind, dataset, key, charge, text), answer)
     store.run(
@@ -134,14 +134,14 @@ def append(
     return Receipt(seq, digest.hex())
 
 
-def head(store: Store, asked: Any = None) -> tuple[int, bytes]:
-    """Number and hash of the last entry, from ``store.run(schema.LAST)``, asked now or earlier."""
-    row = (asked or store.run(schema.LAST)).fetchone()
-    return (row[0], held(row[1], row[0])) if row else (0, START)
+def last_entry(store: Store) -> tuple[int, bytes]:
+    """Number and hash of the last entry; those of :data:`START` where there is none yet."""
+    row = store.run(schema.LAST).fetchone()
+    return (row[0], as_bytes(row[1], row[0])) if row else (0, START)
 
 
-def held(value: Any, seq: int) -> bytes:
-    """The bytes in a column of an entry; SQLite lets anything be there."""
+def as_bytes(value: Any, seq: int) -> bytes:
+    """The value of a binary column of entry ``seq``, as bytes. SQLite allows any type there, and others are refused."""
     if not isinstance(seq, int) or not isinstance(value, (bytes, memoryview)):
         raise broken(seq, "it cannot be read")
     return bytes(value)
@@ -163,8 +163,8 @@ def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     seq, at, kind, dataset, key, charge, text, answer, digest = row
-    recorded = None if answer is None else held(answer, seq)
-    return Entry(seq, at, kind, dataset, key, charge, text, recorded, held(digest, seq))
+    recorded = None if answer is None else as_bytes(answer, seq)
+    return Entry(seq, at, kind, dataset, key, charge, text, recorded, as_bytes(digest, seq))
 
 
 def check(store: Store, entry: Entry, before: bytes) -> None:
@@ -184,13 +184,13 @@ def checked(store: Store, seq: int) -> Entry:
     if len(rows) < min(seq, 2):
         raise broken(seq, "it, or the one before, is missing")
     result = entry_of(rows[-1])
-    check(store, result, START if seq == 1 else held(rows[0][-1], seq - 1))
+    check(store, result, START if seq == 1 else as_bytes(rows[0][-1], seq - 1))
     return result
 
 
 def check_last(store: Store) -> None:
     """Check the last entry only, which is what opening a ledger affords."""
-    seq, _ = head(store)
+    seq, _ = last_entry(store)
     if seq:
         checked(store, seq)
 
@@ -202,29 +202,34 @@ def check_receipt(store: Store, receipt: Receipt) -> None:
     if receipt == Receipt(0, START.hex()):  # given before the first entry
         return
     with store.snapshot():
-        result = ask(store, receipt)
+        result = select_entry(store, receipt)
         rows = result.fetchall() if result else []
     if not rows or entry_of(rows[0]).receipt != receipt:
-        raise _elsewhere()
+        raise _missing_entry()
 
 
-def ask(store: Store, receipt: Receipt) -> Any:
-    """Ask for the entry a receipt was given for, in the transaction that is under way; None if there cannot be one."""
+def select_entry(store: Store, receipt: Receipt) -> Any:
+    """A cursor over the entry that a receipt was given for, in the transaction that is under way; None where the number
+    of the receipt cannot be that of an entry.
+    """
     possible = isinstance(receipt.seq, int) and 0 < receipt.seq < 1 << 63
     return store.run(schema.ENTRY, {"seq": receipt.seq}) if possible else None
 
 
-def check_charge(asked: Any, charge: Any) -> None:
-    """Refuse a charge that was not made in this ledger: an answer to it would answer something else."""
-    for row in asked.fetchall() if asked else []:
+def check_charge(cursor: Any, charge: Any) -> None:
+    """Refuse a charge that was not made in this ledger: an answer to it would answer something else.
+
+    ``cursor`` is what :func:`select_entry` returned for the receipt of the charge.
+    """
+    for row in cursor.fetchall() if cursor else []:
         result = entry_of(row)
         identity = (result.receipt, result.kind, result.dataset, result.key)
         if identity == (charge.receipt, "charge", charge.dataset, charge.key):
             return
-    raise _elsewhere()
+    raise _missing_entry()
 
 
-def _elsewhere() -> LedgerError:
+def _missing_entry() -> LedgerError:
     return LedgerError(
         message(
             "ledger",

@@ -1,4 +1,4 @@
-"""Paying for a release: every account that it touches is checked and charged, in one transaction."""
+"""Charging for a release: every account that it concerns is checked and updated in one transaction."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Receipt
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
 
@@ -52,14 +52,14 @@ def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple
     return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def earlier(
+def find_recorded(
     store: Store, dataset: str, key: str, paid: Guarantee, requests: list[str], *, lenient: bool = False
 ) -> Charge | None:
-    """The recorded answer under this key, of one of these requests, by their digests. A key of another request is
-    refused, or, with ``lenient``, has no answer.
+    """The answer that was recorded under this key for one of these requests (their digests), or None.
 
-    A charge without an answer gives no right to anything: whoever asks again pays again, and so nobody draws the noise
-    of one charge twice.
+    A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A charge
+    whose answer was never recorded is not reused: whoever asks again is charged again, so that the noise of one charge
+    is never drawn twice.
     """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
@@ -77,22 +77,22 @@ def earlier(
     return Charge(dataset, key, paid, result.receipt, answer=result.answer)
 
 
-def check(store: Store, dataset: str, price: Price, analyst: str | None, most_incidents: int, people: bool) -> str:
-    """Refuse what dataset and analyst cannot pay, and what is not asked rightly, before anybody's key is read; the
-    population. All of it depends on the question alone; the charge itself checks again.
+def check(store: Store, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool) -> str:
+    """Refuse, before the keys of any person are read, a request that is incomplete or that the dataset or the analyst
+    cannot pay; returns the population. All of this depends on the request alone. The charge itself checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
-    incidents.check_open(paying[0], most_incidents)
+    incidents.check_open(paying[0], max_incidents)
     _check_people(paying[0].population, people)
     for account in paying:
         account.charged(price)
     if people:
-        check_life(accounts.known(store, paying[0].population, "people"), price)
+        check_person_limit(accounts.known(store, paying[0].population, "people"), price)
     return paying[0].population
 
 
 def _check_people(population: str, named: bool) -> None:
-    """Who is touched has to be said where people have accounts, and only there."""
+    """The people of a release have to be named where people have accounts, and must not be named elsewhere."""
     if population and not named:
         raise InvalidArgument(
             message("people", "whom this release touches", "nobody", "pass people=, the column of person keys")
@@ -105,7 +105,7 @@ def _check_people(population: str, named: bool) -> None:
         )
 
 
-def check_life(account: Account, price: Price) -> Amount:
+def check_person_limit(account: Account, price: Price) -> Amount:
     """What a release costs each person; refused if nobody could ever pay it, which everybody may know."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
@@ -126,9 +126,10 @@ def pay(
     max_incidents: int,
     unread: bool,
 ) -> Charge:
-    """Check every account with this charge in it, write it down, and charge them, in the transaction under way.
+    """Check every account with this charge included, append the charge to the history, and update the accounts, in the
+    transaction that is under way.
 
-    ``unread``: people could not be read, so that only the dataset and the analyst can be charged.
+    ``unread`` says that the keys of the people could not be read, so that only the dataset and the analyst are charged.
     """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
@@ -136,7 +137,7 @@ def pay(
     amounts = [account.charged(price) for account in paying]
     population = paying[0].population
     _check_people(population, unread or contributors is not None)
-    last = (rows[0][-2], chain.held(rows[0][-1], rows[0][-2]))
+    last = (rows[0][-2], chain.as_bytes(rows[0][-1], rows[0][-2]))
     if fresh is not None:
         receipt = accounts.open_all(store, dataset, [fresh])
         last = (receipt.seq, bytes.fromhex(receipt.hash))
@@ -187,7 +188,7 @@ def _people_pay(
     key, population = store.secret.people, account.owner
     if account.sealed:
         _check_seal(store, key, account)
-    amount = check_life(account, price)
+    amount = check_person_limit(account, price)
     assert account.room is not None
     admitted = people.charge(store, population, contributors.who, amount, account.room)
     total = (

@@ -41,12 +41,12 @@ def journal_file(path: Path) -> Path:
     return path.with_name(path.name + "-journal")
 
 
-def prepared(path: Path, outside: Secret | None, create: bool) -> tuple[Secret, bool]:
+def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bool]:
     """The secret of the ledger at a path, and whether the ledger was made for it just now."""
     try:
-        plan = not os.path.lexists(path) and _make(path, outside, create)
+        created = not os.path.lexists(path) and _make(path, given, create)
         check(path)
-        return outside or _secret.in_file(key_file(path)), plan
+        return given or _secret.read_file(key_file(path)), created
     except (OSError, sqlite3.Error):
         raise _refused("a file that can be opened", "one that cannot", "check its name and its folder") from None
 
@@ -59,7 +59,11 @@ def check(path: Path) -> None:
         raise _refused("a file", "a folder", "name a file in it")
     with path.open("rb") as file:  # SQLite itself takes short files for empty databases
         if file.read(len(_HEADER)) != _HEADER:
-            raise _refused("a ledger, or no file yet", "a file that is none, or was cut off", "restore it from a copy")
+            raise _refused(
+                "a ledger, or no file yet",
+                "a file that is not a ledger, or was cut off",
+                "check its name, or restore the ledger from a copy",
+            )
         if os.fstat(file.fileno()).st_nlink > 1:
             raise _refused("a file with one name", "one with several (hard links)", "remove the other names")
     if _is_mount(path):
@@ -78,7 +82,7 @@ def _is_mount(path: Path) -> bool:
     return os.fsencode(path) in {line.split()[4].decode("unicode_escape").encode("latin-1") for line in lines}
 
 
-def _make(path: Path, outside: Secret | None, create: bool) -> bool:
+def _make(path: Path, given: Secret | None, create: bool) -> bool:
     """Make ledger and key, unless somebody else has meanwhile."""
     key, part = key_file(path), path.with_name(path.name + ".part")
     if not path.parent.is_dir():
@@ -95,13 +99,13 @@ def _make(path: Path, outside: Secret | None, create: bool) -> bool:
         if os.path.lexists(path):
             return False
         if os.path.lexists(key):
-            if outside is not None or not _waits_for(part, _secret.in_file(key)):
+            if given is not None or not _waits_for(part, _secret.read_file(key)):
                 raise _lost()
         else:
             part.unlink(missing_ok=True)
-            fresh = outside or Secret(secrets.token_bytes(32))
+            fresh = given or Secret(secrets.token_bytes(32))
             _write_ledger(part, fresh)
-            if outside is None:
+            if given is None:
                 _write_key(key, fresh)
         os.rename(part, path)
         _sync(path.parent)

@@ -17,11 +17,11 @@ from dither.ledger.store import Store
 if TYPE_CHECKING:
     from dither.ledger.charging import Charge
 
-DEFAULT = 3
+DEFAULT_MAX = 3
 
 
-def check_most(value: object) -> int:
-    """The number of incidents after which a dataset is closed."""
+def check_max_incidents(value: object) -> int:
+    """The number of incidents after which a dataset is closed; anything but a positive whole number is refused."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise WrongType(message("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3"))
     if value < 1:
@@ -29,13 +29,13 @@ def check_most(value: object) -> int:
     return value
 
 
-def check_open(account: Account, most: int) -> None:
+def check_open(account: Account, max_incidents: int) -> None:
     """Refuse a dataset with that many incidents since it was last reopened."""
-    if account.incidents >= most:
+    if account.incidents >= max_incidents:
         raise DatasetClosed(
             message(
                 "dataset",
-                f"fewer than {most} incidents since it was last reopened",
+                f"fewer than {max_incidents} incidents since it was last reopened",
                 f"{account.incidents}, so it takes no questions",
                 "have the steward look into the incidents, and reopen it with ledger.reopen(dataset, "
                 "signed_by=…, reason=…)",
@@ -45,10 +45,10 @@ def check_open(account: Account, most: int) -> None:
 
 def record(store: Store, charge: Charge) -> Receipt:
     """Append an incident of a charge, once, in the transaction that is under way."""
-    chain.check_charge(chain.ask(store, charge.receipt), charge)
-    earlier = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
-    if earlier:
-        return chain.entry_of(earlier[0]).receipt
+    chain.check_charge(chain.select_entry(store, charge.receipt), charge)
+    recorded = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
+    if recorded:
+        return chain.entry_of(recorded[0]).receipt
     account = accounts.known(store, charge.dataset)
     receipt = chain.append(store, "incident", charge.dataset, {}, key=charge.key, charge=charge.receipt.seq)
     _count(store, account, account.incidents + 1)

@@ -1,4 +1,4 @@
-"""Who has spent what, for life: charge, then compute, then record, then release."""
+"""The ledger itself: every release is charged, then computed, then recorded, and only then returned."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dither.ledger import accounts, chain, charging, opening, report, schema
 from dither.ledger import incidents as _incidents
 from dither.ledger import people as _people
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical, decode, encode
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
+from dither.ledger.recorded import canonical, decode, encode
 from dither.ledger.scope import Allowance, Scope, paying, refuse_inside
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Price
 from dither.ledger.verify import verify
 
-_LONGEST = 200
-_SHOWN = 10_000
+_MAX_NAME = 200
+_MAX_SHOWN_REQUEST = 10_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """What :meth:`Ledger.verify` has checked: so many entries, up to this one; and everybody's accounts."""
+    """The result of :meth:`Ledger.verify`: how many entries were checked, the last one, and whether people's accounts
+    were checked as well."""
 
     entries: int
     head: Receipt
@@ -69,7 +70,7 @@ class Ledger:
 
     @property
     def created(self) -> bool:
-        """Whether opening it made it: there was no ledger before."""
+        """Whether opening this ledger created it."""
         return self._store.created
 
     # -- accounts ---------------------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class Ledger:
         recorded_as: Callable[[], tuple[str, Any]] | None = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT,
+        max_incidents: int = _incidents.DEFAULT_MAX,
     ) -> Charge:
         """Pay for one release, durably, before it is computed.
 
@@ -173,7 +174,8 @@ class Ledger:
             After this many incidents the dataset is closed (:class:`dither.DatasetClosed`) until :meth:`reopen`.
         """
         name, price = _name(dataset, "dataset"), Price.of(cost)
-        guarantee, most = price.guarantee, _incidents.check_most(max_incidents)
+        guarantee = price.guarantee
+        _incidents.check_max_incidents(max_incidents)
         who = None if analyst is None else _name(analyst, "analyst")
         named = os.urandom(16).hex() if key is None else _name(key, "key")
         asked = _canonical(request)
@@ -182,24 +184,24 @@ class Ledger:
         self._reached("asked")
         result = None
         if key is not None:
-            result = charging.earlier(self._store, name, named, guarantee, digests, lenient=has_old_key)
+            result = charging.find_recorded(self._store, name, named, guarantee, digests, lenient=has_old_key)
         if result is None and recorded_as is not None:
             old_key, old_request = recorded_as()
             digests.append(charging.digest(name, price, who, _canonical(old_request))[1])
-            result = charging.earlier(self._store, name, named, guarantee, digests)
+            result = charging.find_recorded(self._store, name, named, guarantee, digests)
             if result is None and old_key != named:
-                result = charging.earlier(self._store, name, old_key, guarantee, digests, lenient=True)
+                result = charging.find_recorded(self._store, name, old_key, guarantee, digests, lenient=True)
         if result is not None:
             return result
         contributors, unread = None, False
         if people is not None:
-            population = charging.check(self._store, name, price, who, most, people=True)
+            population = charging.check(self._store, name, price, who, max_incidents, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
-            result = charging.earlier(self._store, name, named, guarantee, digests) if key is not None else None
+            result = charging.find_recorded(self._store, name, named, guarantee, digests) if key is not None else None
             if result is None:
-                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _SHOWN else None}
-                result = charging.pay(self._store, name, named, price, who, contributors, body, most, unread)
+                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
+                result = charging.pay(self._store, name, named, price, who, contributors, body, max_incidents, unread)
                 if unread:
                     _incidents.record(self._store, result)
         self._reached("charged")
@@ -208,7 +210,7 @@ class Ledger:
         return result
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
-        """Whom a release touches; and whether a function failed to say so, which must not be told from its error."""
+        """The people a release concerns, and whether reading them failed. Its error may hold data, and is dropped."""
         try:
             return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
@@ -216,14 +218,14 @@ class Ledger:
                 raise
             return None, True
 
-    def incident(self, charge: Charge) -> Receipt:
+    def record_incident(self, charge: Charge) -> Receipt:
         """Record that an error occurred while the rows of a charge were read; once for each charge."""
         if not isinstance(charge, Charge):
             raise WrongType(message("charge", "a charge", type(charge).__name__, "pass what charge() returned"))
         with self._store.transaction():
             return _incidents.record(self._store, charge)
 
-    def incidents(self, dataset: str) -> int:
+    def incident_count(self, dataset: str) -> int:
         """The number of incidents of a dataset since it was last reopened."""
         with self._store.snapshot():
             return accounts.known(self._store, _name(dataset, "dataset")).incidents
@@ -250,15 +252,15 @@ class Ledger:
             value = decode(answer)
         except LedgerError:
             raise InvalidArgument(
-                message("answer", "bytes of JSON", "others", "pass what dither.ledger.answers.encode gives")
+                message("answer", "bytes of JSON", "others", "pass what dither.ledger.recorded.encode gives")
             ) from None
         with self._store.transaction():
-            asked = chain.ask(self._store, charge.receipt)
+            charge_entry = chain.select_entry(self._store, charge.receipt)
             rows = self._store.run(schema.ANSWER, {"dataset": charge.dataset, "key": charge.key}).fetchall()
-            chain.check_charge(asked, charge)
+            chain.check_charge(charge_entry, charge)
             if rows:
-                earlier = chain.checked(self._store, rows[0][0])
-                receipt, answer = earlier.receipt, chain.held(earlier.answer, earlier.seq)
+                recorded = chain.checked(self._store, rows[0][0])
+                receipt, answer = recorded.receipt, chain.as_bytes(recorded.answer, recorded.seq)
             else:
                 seq = charge.receipt.seq
                 receipt = chain.append(
@@ -277,7 +279,7 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT,
+        max_incidents: int = _incidents.DEFAULT_MAX,
     ) -> Released:
         """Charge, compute, record the answer, and only then release it.
 
@@ -287,7 +289,7 @@ class Ledger:
         key pays again; nothing was released before it was recorded.
         """
         if not callable(compute):
-            raise WrongType(message("compute", "a function", type(compute).__name__, "pass lambda: …"))
+            raise WrongType(message("compute", "a function", type(compute).__name__, "pass a function"))
         refuse_inside()  # before anything is charged
         paid = self.charge(
             dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents
@@ -308,7 +310,7 @@ class Ledger:
         running the same block again returns the same answers, uncharged.
         """
         _name(dataset, "dataset")
-        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _LONGEST - 20)).opened()
+        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _MAX_NAME - 20)).opened()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class Ledger:
     def head(self) -> Receipt:
         """The last entry. Keep it: opened against it, an older copy of this ledger is refused."""
         with self._store.snapshot():
-            seq, digest = chain.head(self._store)
+            seq, digest = chain.last_entry(self._store)
         return Receipt(seq, digest.hex())
 
     def expect(self, receipt: Receipt) -> None:
@@ -373,11 +375,11 @@ class Ledger:
             return Verified(*verify(self._store), people=True)
 
     def _recheck(self) -> None:
-        """SQLite's journal is missing, which is how to undo a write that was interrupted: see whether one was."""
+        """Verify the ledger because SQLite's journal is missing, without which an interrupted write is not undone."""
         verify(self._store)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection to the database."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -393,15 +395,15 @@ class Ledger:
         return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
 
     def _reached(self, step: str) -> None:
-        """A release has come so far; tests stop it here."""
+        """Called after each step of a release; tests override it to interrupt the release there."""
 
 
-def _name(value: object, name: str, longest: int = _LONGEST) -> str:
+def _name(value: object, name: str, max_length: int = _MAX_NAME) -> str:
     if not isinstance(value, str):
         raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
-    if not 0 < len(value) <= longest or "\0" in value or not value.isprintable():
+    if not 0 < len(value) <= max_length or "\0" in value or not value.isprintable():
         raise InvalidArgument(
-            message(name, f"1 to {longest} printable characters", f"{len(value)} of them", f"choose another {name}")
+            message(name, f"1 to {max_length} printable characters", f"{len(value)} of them", f"choose another {name}")
         )
     return value
 

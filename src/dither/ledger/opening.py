@@ -9,8 +9,8 @@ from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, schema
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Receipt
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Limit, Unit, check_filter, check_guarantee
 

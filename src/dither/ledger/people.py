@@ -1,4 +1,4 @@
-"""Who took part: keys of people as keyed hashes, and their accounts for life.
+"""The accounts of people: whom a release concerns, identified by keyed hashes, and what each has spent.
 
 A person's key is a whole number or a text, and its canonical form is bytes: the number's decimal digits, the text's
 UTF-8, exactly as they are. So the number 7 and the text "7" are one person; "07", "7 " and "7\\0" are others, and a

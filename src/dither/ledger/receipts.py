@@ -1,4 +1,4 @@
-"""A file that keeps the last receipt, apart from the ledger: on another disk it finds a ledger that went back.
+"""A file with the last receipt of a ledger. Kept on another disk, it detects that an older copy was restored.
 
 The file holds one line, what a receipt prints as. It is replaced as a whole, and only by a later receipt.
 """
@@ -15,7 +15,7 @@ from dither.ledger.chain import Receipt
 
 __all__ = ["check_writable", "keep", "read"]
 
-_LONGEST = 200
+_MAX_BYTES = 200
 
 
 def read(path: str | os.PathLike[str]) -> Receipt | None:
@@ -31,7 +31,7 @@ def read(path: str | os.PathLike[str]) -> Receipt | None:
     """
     try:
         with open(path, "rb") as file:
-            text = file.read(_LONGEST).decode("ascii", "replace")
+            text = file.read(_MAX_BYTES).decode("ascii", "replace")
     except FileNotFoundError:
         return None
     except OSError:
@@ -41,8 +41,8 @@ def read(path: str | os.PathLike[str]) -> Receipt | None:
 
 def keep(path: str | os.PathLike[str], receipt: Receipt) -> None:
     """Write a receipt, durably and whole, unless the file holds a later one."""
-    held = read(path)
-    if held is not None and held.seq >= receipt.seq:
+    stored = read(path)
+    if stored is not None and stored.seq >= receipt.seq:
         return
     place = Path(path)
     fresh = place.with_name(f"{place.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -1,4 +1,4 @@
-"""What a ledger shows: its history as JSON or CSV, and a plot of spending.
+"""Export of a ledger: its history as JSON or CSV, and a plot of what an account has spent.
 
 Nothing in it depends on who the people are, how many there are, or what they have left.
 """
@@ -11,14 +11,15 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.extras import need
 from dither.ledger.accounts import Account
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry
+from dither.ledger.recorded import canonical
 from dither.ledger.units import LOSS_UNIT
 
 COLUMNS = ("seq", "at", "kind", "dataset", "key", "answers", "account", "loss", "delta", "details", "hash")
@@ -90,7 +91,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 @contextmanager
 def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """A file that appears whole, or not at all."""
+    """A file that is replaced atomically: written elsewhere first, and renamed when it is complete."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
@@ -107,43 +108,43 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         raise
 
 
-def spending(entries: Iterable[Entry], account: Account) -> tuple[list[int], list[str], list[float]]:
-    """Number, time and total of every charge to an account."""
-    numbers: list[int] = []
-    times: list[str] = []
-    totals: list[float] = []
+def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[datetime, float]]:
+    """When the account was opened, with a total of 0, and then every charge to it: its time and the total so far.
+
+    Clocks may go backwards and the order of the entries does not, so no time is before that of an earlier entry.
+    """
+    points: list[tuple[datetime, float]] = []
     total = 0
     for entry in entries:
-        for *place, epsilon, _ in entry.body.get("charged", []) if entry.kind == "charge" else []:
-            if tuple(place) == account.place:
-                total += epsilon
-                numbers.append(entry.seq)
-                times.append(entry.at)
-                totals.append(total / LOSS_UNIT)
-    return numbers, times, totals
+        opened = entry.body["accounts"] if entry.kind == "open" else []
+        charged = entry.body.get("charged", []) if entry.kind == "charge" else []
+        amounts = [0 for new in opened if tuple(new["account"]) == account.place]
+        amounts += [epsilon for *place, epsilon, _ in charged if tuple(place) == account.place]
+        for amount in amounts:
+            total += amount
+            time = datetime.fromisoformat(entry.at)
+            points.append((max(time, points[-1][0]) if points else time, total / LOSS_UNIT))
+    return points
 
 
 def plot(entries: Iterable[Entry], account: Account, axes: Any = None) -> Any:
-    """Spending over time as steps, with the limit; returns the axes."""
+    """Spending over time as steps, with a marker at each charge, and the limit; returns the axes."""
     if account.kind == "people":
         raise InvalidArgument(
             message("account", "a dataset or an analyst", "people, whose spending is private", "plot the dataset")
         )
-    from datetime import datetime
-
     if axes is None:
         axes = need("matplotlib.pyplot", "plot").subplots()[1]
-    _, times, totals = spending(entries, account)
-    # clocks may go backwards; the order of the entries does not
-    shown: list[datetime] = []
-    for at in map(datetime.fromisoformat, times):
-        shown.append(max(at, shown[-1]) if shown else at)
-    axes.step(shown, totals, where="post", label="spent")
+    points = running_totals(entries, account)
+    times, totals = [time for time, _ in points], [total for _, total in points]
+    # a marker is visible also where all charges are of the same moment and the steps have no width
+    axes.step(times, totals, where="post", marker="o", markersize=4, label="spent")
     if account.room is not None:
         axes.axhline(account.room.loss / LOSS_UNIT, linestyle="--", color="gray", label=f"limit: {account.limit}")
-    axes.set_xlabel("time")
+    axes.set_xlabel("time (UTC)")
     axes.set_ylabel({"epsilon": "ε", "rho": "ρ"}[account.unit])
     axes.set_title(str(account))
     axes.set_ylim(bottom=0)
-    axes.legend(loc="lower right")
+    axes.tick_params(axis="x", labelrotation=30)
+    axes.legend(loc="best")
     return axes

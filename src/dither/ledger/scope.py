@@ -1,7 +1,7 @@
-"""What pays for the releases inside a block: each is charged, or drawn from what was charged already.
+"""Spenders: a :class:`Scope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier charge.
 
-One block pays. A block inside of another (a scope in a scope, or in a computation of ``ledger.release``, or that in a
-scope) would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
+Spenders do not nest. A scope inside of another, or inside of a computation of ``ledger.release``, or that inside of a
+scope, would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dither.budget_hooks import Spender, charging_to, current_spender
 from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
 from dither.guarantees import ZCDP, Guarantee
-from dither.ledger.answers import encode
 from dither.ledger.charging import Charge
+from dither.ledger.recorded import encode
 from dither.ledger.units import Price, Unit, exact_cost
 from dither.stateful import Stateful
 
@@ -42,9 +42,18 @@ class Scope(Stateful):
         """What the dataset, or the analyst, may still spend."""
         return self._ledger.left(self._dataset, self._analyst)
 
-    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
         """Charge for one release, compute it, record it."""
         _refuse_seeded(private)
+        if not recordable and self._key is not None:
+            raise InvalidArgument(
+                message(
+                    "key",
+                    "a scope without a key, for a session that answers later",
+                    "a scope with one, which would have to record the session",
+                    "leave key out",
+                )
+            )
         with self._lock:
             self._count += 1
             key = None if self._key is None else f"{self._key}/{self._count}"
@@ -72,7 +81,7 @@ class Allowance(Stateful):
         self._price, self._lock = price, threading.Lock()
         self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
 
-    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool) -> Any:
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
         """Take one release from what is left, and compute it."""
         _refuse_seeded(private)
         price = Price.of(what)
@@ -81,7 +90,7 @@ class Allowance(Stateful):
         return compute()
 
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
-        """What is left in a unit after one release."""
+        """The remaining allowance in a unit after one release."""
         try:
             epsilon, delta = exact_cost(price, unit)
         except NotPrivate:  # it has no cost in this unit
@@ -100,7 +109,7 @@ class Allowance(Stateful):
 
 
 def refuse_inside() -> None:
-    """Refuse to pay where another block pays already."""
+    """Refuse to start charging where another block charges already."""
     if current_spender() is not None:
         raise InvalidArgument(
             message(
@@ -114,7 +123,7 @@ def refuse_inside() -> None:
 
 @contextmanager
 def paying(spender: Spender) -> Iterator[None]:
-    """Every release inside is paid by this one."""
+    """Every release inside is charged by this spender."""
     refuse_inside()
     with charging_to(spender):
         yield

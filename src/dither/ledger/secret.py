@@ -1,10 +1,10 @@
-"""The secret of a ledger, which it has from the beginning.
+"""The secret of a ledger: 32 bytes, chosen when the ledger is created.
 
-Under it the history is chained and the keys of people are hashed: whoever gets hold of the database alone can neither
-rewrite the history nor try out names. A SQLite ledger has it in a file beside it (``budget.sqlite.key``, readable by
-its owner only); a PostgreSQL ledger takes it from the environment variable ``DITHER_LEDGER_KEY`` (64 hexadecimal
-digits) or from ``open(…, secret=…)``. The ledger holds a fingerprint, so that another secret, under which everybody
-would look new, is refused.
+The hash chain of the history and the hashes of people's keys are keyed with it, so somebody who obtains the database
+alone can neither rewrite the history nor look up a name. A SQLite ledger keeps the secret in a file beside it
+(``budget.sqlite.key``, readable by its owner only). A PostgreSQL ledger takes it from the environment variable
+``DITHER_LEDGER_KEY`` (64 hexadecimal digits) or from ``open(…, secret=…)``. The ledger stores a fingerprint of its
+secret: a different secret, with which every person would seem to be new, is refused.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Secret:
 
     @cached_property
     def chain(self) -> bytes:
-        """For the hashes of the history."""
+        """The key of the hash chain of the history."""
         return self._derived(b"history")
 
     @cached_property
     def people(self) -> bytes:
-        """For the hashes and sums of people's accounts."""
+        """The key of the hashes and checksums of people's accounts."""
         return self._derived(b"people")
 
     @cached_property
     def fingerprint(self) -> str:
-        """What the ledger holds of it."""
+        """A hash of the secret that the ledger stores, to recognize it."""
         return hashlib.sha256(b"dither ledger secret" + self.value).hexdigest()[:32]
 
     def _derived(self, use: bytes) -> bytes:
@@ -49,8 +49,8 @@ class Secret:
         return "Secret(…)"
 
 
-def outside(given: bytes | None) -> Secret | None:
-    """The secret that the caller gives, or the environment; None where neither does."""
+def find_given(given: bytes | None) -> Secret | None:
+    """The secret from the caller or from the environment; None where neither gives one."""
     if given is not None:
         if not isinstance(given, bytes):
             raise WrongType(message("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)"))
@@ -62,8 +62,8 @@ def outside(given: bytes | None) -> Secret | None:
     return None
 
 
-def needed() -> InvalidArgument:
-    """A server's ledger has no file beside it."""
+def missing() -> InvalidArgument:
+    """The error for a PostgreSQL ledger, which has no key file, without a secret."""
     return InvalidArgument(
         message(
             "secret",
@@ -74,8 +74,8 @@ def needed() -> InvalidArgument:
     )
 
 
-def in_file(path: Path) -> Secret:
-    """The secret in a file."""
+def read_file(path: Path) -> Secret:
+    """The secret in a key file."""
     try:
         text = path.read_bytes().decode("ascii", "replace")
     except OSError:
@@ -85,8 +85,8 @@ def in_file(path: Path) -> Secret:
     return _read(text, "the file beside the ledger")
 
 
-def other() -> LedgerError:
-    """A secret that is not this ledger's."""
+def mismatch() -> LedgerError:
+    """The error for a secret that is not the one of this ledger."""
     return LedgerError(
         message(
             "ledger",

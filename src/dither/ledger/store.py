@@ -81,7 +81,7 @@ class _Translated:
 
 
 class Store:
-    """The database a ledger lives in, and its secret. ``created`` says that it was made just now."""
+    """The database that holds a ledger, and the secret of the ledger. ``created`` says that it was made just now."""
 
     def __init__(
         self,
@@ -99,16 +99,16 @@ class Store:
         self._built: dict[Callable[[str], Statement], Statement] = {}
         self._connection: Any = None
         self._open_driver: Any = None
-        outside, create = _secret.outside(secret), create and not read_only
+        given, create = _secret.find_given(secret), create and not read_only
         self._journal: str | None = None
         if self.place.get_backend_name() == "sqlite":
             path = Path(str(self.place.database))
-            self.secret, self.created = files.prepared(path, outside, create)
+            self.secret, self.created = files.prepared(path, given, create)
             self.engine, self._journal = _sqlite(self.place, read_only), str(files.journal_file(path))
-        elif outside is None:
-            raise _secret.needed()
+        elif given is None:
+            raise _secret.missing()
         else:
-            self.secret, self.engine = outside, _postgresql(self.place, read_only)
+            self.secret, self.engine = given, _postgresql(self.place, read_only)
         self.dialect = self.engine.dialect.name
         with _REGISTER:
             _STORES.add(self)
@@ -140,7 +140,7 @@ class Store:
                 "keep it with the dither that made it, and start a new one for what is left",
             )
         if about.get("secret") != self.secret.fingerprint:
-            raise _secret.other()
+            raise _secret.mismatch()
         self.check_shape()
 
     def _about(self, connection: sa.Connection) -> dict[str, str] | None:

@@ -19,6 +19,7 @@ chosen after seeing the answers to those before, *if the pending charge is part 
 
 from __future__ import annotations
 
+import decimal
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -31,8 +32,8 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
 LOSS_UNIT = 10**15
 DELTA_UNIT = 10**18
-MOST = 1 << 62
-_LONGEST = 9966  # bits, 3000 digits
+MAX_AMOUNT = 1 << 62
+_MAX_BITS = 9966  # bits, 3000 digits
 
 Unit = Literal["epsilon", "rho"]
 Filter = Literal["sum", "advanced"]
@@ -97,7 +98,7 @@ class Limit:
         unit: Unit = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
         epsilon, delta = _parts(guarantee)
         amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
-        if not amount.loss + amount.delta > 0 or amount.loss > MOST:
+        if not amount.loss + amount.delta > 0 or amount.loss > MAX_AMOUNT:
             raise InvalidArgument(
                 message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
             )
@@ -112,7 +113,7 @@ def check_guarantee(value: object, name: str) -> Guarantee:
                 name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
             )
         )
-    if max(number.denominator.bit_length() for number in value.exact) > _LONGEST:
+    if max(number.denominator.bit_length() for number in value.exact) > _MAX_BITS:
         raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
     return value
 
@@ -131,9 +132,9 @@ def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
 def _advanced(guarantee: ApproxDP) -> Amount:
     epsilon, delta = _parts(guarantee)
     half = delta / 2
-    most = min(int(epsilon * LOSS_UNIT), MOST)
+    largest = min(int(epsilon * LOSS_UNIT), MAX_AMOUNT)
     rho = bisect_integers(
-        lambda units: ZCDP(Fraction(units, LOSS_UNIT)).epsilon_at(half) <= epsilon, most, 0, significant_bits=40
+        lambda units: ZCDP(Fraction(units, LOSS_UNIT)).epsilon_at(half) <= epsilon, largest, 0, significant_bits=40
     ).holds
     return Amount(rho, int(half * DELTA_UNIT))
 
@@ -213,6 +214,23 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
     return PureDP(epsilon) if epsilon else None
 
 
+def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
+    """The guarantee with its numbers rounded toward zero to so many significant digits.
+
+    Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
+    more than there is; rounded down first, the printed number can be spent.
+
+    >>> print(PureDP(Fraction(2, 3)), rounded_down(PureDP(Fraction(2, 3))))
+    ε = 0.666667 ε = 0.666666
+    """
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_DOWN)
+    quotients = (
+        context.divide(decimal.Decimal(number.numerator), decimal.Decimal(number.denominator))
+        for number in guarantee.exact
+    )
+    return type(guarantee)(*map(Fraction, quotients))
+
+
 __all__ = [
     "Amount",
     "Filter",
@@ -224,4 +242,5 @@ __all__ = [
     "cost",
     "exact_cost",
     "guarantee_of",
+    "rounded_down",
 ]

@@ -1,4 +1,4 @@
-"""Whether a ledger is what was written: every entry after the one before, every account the sum of its entries."""
+"""Verification: the hash chain is unbroken, and every account is the sum of the entries that concern it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 from dither.errors import LedgerError, message
 from dither.ledger import accounts, chain, people, schema
-from dither.ledger.answers import canonical
 from dither.ledger.chain import Entry, Receipt
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Limit
 
 
 def verify(store: Store) -> tuple[int, Receipt]:
-    """Walk the whole history once, adding up; then compare. In the transaction that is under way."""
+    """Replay the whole history, then compare the accounts with it; in the transaction that is under way."""
     store.intact()
     ledger = _Replayed()
     before, seq = chain.START, 0
@@ -34,7 +34,7 @@ def verify(store: Store) -> tuple[int, Receipt]:
 
 
 class _Replayed:
-    """Accounts as the history says they are."""
+    """The accounts as computed from the history."""
 
     def __init__(self) -> None:
         self.sums: dict[tuple[str, str, str], list[Any]] = {}
@@ -42,7 +42,7 @@ class _Replayed:
         self.charges: set[int] = set()
 
     def add(self, entry: Entry) -> None:
-        """Follow one entry."""
+        """Apply one entry."""
         body = entry.body
         if entry.kind == "open":
             for opened in body["accounts"]:
@@ -72,7 +72,7 @@ class _Replayed:
             raise chain.broken(entry.seq, "it answers no charge")
 
     def compare(self, result: list[accounts.Account]) -> None:
-        """Refuse accounts that are not what the history adds up to."""
+        """Refuse stored accounts that differ from those computed from the history."""
         stored = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
         plain = all((a.checksum, a.sealed) == (0, 0) for a in result if a.kind != "people")
         if stored != self.sums or not plain:

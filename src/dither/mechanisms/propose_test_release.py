@@ -91,6 +91,7 @@ class ProposeTestRelease:
     @spends
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
         """The noisy value, or None; that it is None is itself private."""
-        noisy = covered(self.test.release)(arguments.whole(distance, "distance", 0), source=source)
-        answer: float = covered(self.answer.release)(value, source=source)
+        steps = arguments.whole(distance, "distance", 0)
+        answer: float = covered(self.answer.release)(value, source=source)  # first, since it checks the value
+        noisy = covered(self.test.release)(steps, source=source)
         return answer if noisy > self.threshold else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Pure
-from dither.budget_hooks import covered, observed, spends
+from dither.budget_hooks import covered, observed, starts_session
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
@@ -19,7 +19,7 @@ from dither.randomness import Exponential, Source, Variate, mark, resolve
 from dither.stateful import Stateful
 
 _LAPLACE = Exponential(symmetric=True)
-_MOST = 10**15
+_MAX_LIMIT = 10**15
 _FAR = Fraction(2) ** 1000
 
 
@@ -67,8 +67,8 @@ class SparseVector:
         for name, flag in (("numeric", self.numeric), ("monotone", self.monotone)):
             if not isinstance(flag, bool):
                 raise WrongType(message(name, "True or False", type(flag).__name__, "leave it out if unsure"))
-        if c > _MOST:
-            raise InvalidArgument(message("limit", f"at most {_MOST}", "more", "ask for fewer answers"))
+        if c > _MAX_LIMIT:
+            raise InvalidArgument(message("limit", f"at most {_MAX_LIMIT}", "more", "ask for fewer answers"))
         for_answers = total / 3 if self.numeric else Fraction(0)
         weight = Fraction(float(c if self.monotone else 2 * c) ** (2 / 3))
         first = (total - for_answers) / (1 + weight)
@@ -88,14 +88,14 @@ class SparseVector:
         """For accountants: the whole session, of which no more is known than that it is epsilon-DP."""
         return Pure(arguments.epsilon(self.epsilon))
 
-    @spends
+    @starts_session(cost="self")
     def start(self, threshold: float, *, source: Source | None = None) -> SparseVectorSession:
         """Begin a session; each costs the guarantee once.
 
         >>> SparseVector(sensitivity=1, epsilon=1).start(threshold=10).asked
         0
         """
-        return SparseVectorSession(self, exactly(threshold, "threshold"), resolve(source))
+        return covered(SparseVectorSession)(self, exactly(threshold, "threshold"), resolve(source))
 
     def error(self, questions: int, confidence: float = 0.95) -> float:
         """An a such that, with this confidence, no answer above threshold + a is called below, and none below
@@ -116,6 +116,8 @@ class SparseVector:
 class SparseVectorSession(Stateful):
     """A running session of :class:`SparseVector`; it cannot be copied, pickled or used by a forked process.
 
+    Started by :meth:`SparseVector.start`. Where a ledger charges for releases, constructing one is what it charges for.
+
     >>> session = SparseVector(sensitivity=1, epsilon=1).start(threshold=1000)
     >>> session.ask(0)
     False
@@ -126,6 +128,7 @@ class SparseVectorSession(Stateful):
     threshold: Fraction
     """The public threshold, without its noise."""
 
+    @starts_session(cost="mechanism")
     def __init__(self, mechanism: SparseVector, threshold: Fraction, source: Source) -> None:
         self.mechanism, self.threshold, self._source = mechanism, threshold, source
         self._noise = Variate(_LAPLACE, source.word(), source)

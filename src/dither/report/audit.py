@@ -109,8 +109,8 @@ def trade_off(row: Row) -> str:
         return f"{_EDGE + (1 - power) * _SIZE:.1f}"
 
     steps = [i / _STEPS for i in range(_STEPS + 1)]
-    high = [(alpha, most_power(alpha, row.epsilon, row.delta)) for alpha in steps]
-    low = [(alpha, 1 - most_power(1 - alpha, row.epsilon, row.delta)) for alpha in steps]
+    high = [(alpha, max_power(alpha, row.epsilon, row.delta)) for alpha in steps]
+    low = [(alpha, 1 - max_power(1 - alpha, row.epsilon, row.delta)) for alpha in steps]
     region = " ".join(f"{x(a)},{y(p)}" for a, p in [*high, *reversed(low)])
     points = "".join(
         f'<circle cx="{x(alpha)}" cy="{y(power)}" r="1.8" fill="{"#b00020" if row.refuted else "#1a1a1a"}"/>'
@@ -133,13 +133,13 @@ def trade_off(row: Row) -> str:
     )
 
 
-def most_power(alpha: float, epsilon: float, delta: float) -> float:
+def max_power(alpha: float, epsilon: float, delta: float) -> float:
     """The largest power of a test of level alpha: ``min(e^epsilon alpha + delta, 1 - e^-epsilon (1 - delta - alpha))``.
 
-    >>> round(most_power(0.05, 1.0, 0.0), 4), most_power(1.0, 1.0, 0.0)
+    >>> round(max_power(0.05, 1.0, 0.0), 4), max_power(1.0, 1.0, 0.0)
     (0.1359, 1.0)
     """
     return min(math.exp(epsilon) * alpha + delta, 1 - math.exp(-epsilon) * (1 - delta - alpha), 1.0)
 
 
-__all__ = ["COLUMNS", "audit_html", "cells", "most_power", "trade_off", "write_audit"]
+__all__ = ["COLUMNS", "audit_html", "cells", "max_power", "trade_off", "write_audit"]

@@ -8,9 +8,9 @@ from dither.errors import InvalidArgument, message
 from dither.report.text import error, escaped, number, shown
 from dither.tables.answer import Answer
 
-MOST_BARS = 60
+MAX_BARS = 60
 _LINE, _LABEL, _WIDTH, _SIDE = 24, 190, 420, 150
-_LONGEST = 26
+_MAX_LABEL = 26
 
 
 def chart(answer: Answer, column: str | None = None) -> str:
@@ -26,8 +26,8 @@ def chart(answer: Answer, column: str | None = None) -> str:
     if name is None or name not in drawable:
         known = ", ".join(drawable) or "none: this answer has no noisy numbers"
         raise InvalidArgument(message("column", f"one of {known}", str(name), "name a noisy column of numbers"))
-    values, widths = answer[name][:MOST_BARS], answer.error(name)[:MOST_BARS]
-    lines = list(zip(labels(answer)[:MOST_BARS], values, widths, strict=True))
+    values, widths = answer[name][:MAX_BARS], answer.error(name)[:MAX_BARS]
+    lines = list(zip(labels(answer)[:MAX_BARS], values, widths, strict=True))
     low, high = _span(values, widths)
     height = _LINE * len(lines) + 34
     label = f"{name}, with its error (95 %), {answer.cost}"
@@ -92,7 +92,7 @@ def _key(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
 
 
 def _span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:

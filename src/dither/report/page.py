@@ -17,9 +17,9 @@ from dither.report.text import error, escaped, shown
 from dither.tables.answer import Answer
 from dither.tables.planning.explain import Explanation
 
-MOST_ROWS = 1000
-MOST_CHARTS = 4
-MOST_ENTRIES = 50
+MAX_ROWS = 1000
+MAX_CHARTS = 4
+MAX_ENTRIES = 50
 
 
 def html(
@@ -59,7 +59,7 @@ def html(
     if question is not None:
         parts.append(f"<h2>The question</h2>\n<pre><code>{_lines(question)}</code></pre>\n")
     parts += ["<h2>The answer</h2>\n", _table(answer)]
-    parts += [f"<figure>\n{chart(answer, name)}</figure>\n" for name in columns(answer)[:MOST_CHARTS] if answer.rows]
+    parts += [f"<figure>\n{chart(answer, name)}</figure>\n" for name in columns(answer)[:MAX_CHARTS] if answer.rows]
     parts.append(_cost(answer, entries))
     if explanation is not None:
         parts.append(_mechanisms(explanation))
@@ -106,7 +106,7 @@ def _table(answer: Answer) -> str:
         head.append(f'<th scope="col"{side}>{escaped(name)}</th>')
         if name in answer.errors:
             head.append('<th scope="col" class="n"><abbr title="error, 95 %">±</abbr></th>')
-    for i, row in enumerate(answer.rows[:MOST_ROWS]):
+    for i, row in enumerate(answer.rows[:MAX_ROWS]):
         cells = []
         for j, (name, value, right) in enumerate(zip(answer.columns, row, numeric, strict=True)):
             cell = "<em>NULL</em>" if value is None else escaped(shown(value))
@@ -118,10 +118,10 @@ def _table(answer: Answer) -> str:
             if name in answer.errors:
                 cells.append(f'<td class="n">{escaped(error(answer.errors[name][i]))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
-    more = len(answer.rows) - MOST_ROWS
+    more = len(answer.rows) - MAX_ROWS
     caption = "Noisy values; ± is how far each may be off, with 95 % confidence."
     if more > 0:
-        caption += f" The first {MOST_ROWS} rows; {more} more are in the answer."
+        caption += f" The first {MAX_ROWS} rows; {more} more are in the answer."
     if not answer.rows:
         caption += " No group has enough people to be shown."
     return (
@@ -196,13 +196,13 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
         row_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
         rows.append(f'<tr><th scope="row">{entry.seq}</th>{row_cells}</tr>\n')
     caption = "Every charge to this dataset, and the sum up to it."
-    if len(rows) > MOST_ENTRIES:
-        caption += f" The last {MOST_ENTRIES} of {len(rows)}."
+    if len(rows) > MAX_ENTRIES:
+        caption += f" The last {MAX_ENTRIES} of {len(rows)}."
     names = ("entry", "time (UTC)", "cost", "spent so far", "")
     head = "".join(f'<th scope="col">{name}</th>' if name else "<td></td>" for name in names)
     return (
         f'<h2>Spent so far</h2>\n<div class="wide">\n<table>\n<caption>{caption}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows[-MOST_ENTRIES:])}</tbody>\n</table>\n</div>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows[-MAX_ENTRIES:])}</tbody>\n</table>\n</div>\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""What every page has: its head and foot, and a way to a file. No script, nothing from elsewhere."""
+"""The parts that all pages share: head, foot, and writing to a file. Pages hold no script and load nothing."""
 
 from __future__ import annotations
 

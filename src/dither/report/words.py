@@ -29,7 +29,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
     whose = "that one row" if rows_are_people else "all the rows of one person"
     times = factor(answer.cost)
     change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
-    exception = ", but for a chance of at most δ" if "δ" in answer.cost else ""
+    exception = ", except with probability at most δ" if "δ" in answer.cost else ""
     result = [
         f"Add or remove {whose}: every conclusion drawn from this page would {change}{exception}. This holds against "
         "anybody, whatever they know already, for the cost stated above.",

@@ -17,9 +17,11 @@ import dither as dp
 from dither import mechanisms
 from dither.audit.proof import integrity, reference
 from dither.audit.proof.certify import certify
+from dither.budget_hooks import charging_to, observed_by
 from dither.errors import NotPrivate
 from dither.homes import defining_module
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
+from support import refuses
 
 from .test_certify import built_in, holdout
 
@@ -386,6 +388,34 @@ def test_another_source_of_noise_is_refused():
     with pytest.raises(NotPrivate):
         certify(dp.SparseVector(1, 1).start(threshold=3, source=own_source))
     assert certify(dp.Laplace(1, 1)).holds
+
+
+class Replaces:
+    """A hook that returns the input of a release instead of its output."""
+
+    def see(self, what, name, given, compute):
+        return given["value"]
+
+    def spend(self, what, compute, *, private, recordable=True):
+        return 0
+
+
+def test_an_observer_or_a_foreign_spender_in_force_is_refused(tmp_path):
+    """Either may replace what a release returns, so that a certificate of the mechanism would say nothing about it."""
+    mechanism = dp.Laplace(1, 1)
+    with observed_by(Replaces()):
+        assert mechanism.release(42) == 42
+        with refuses(NotPrivate, "observer"):
+            certify(mechanism)
+    with charging_to(Replaces()), refuses(NotPrivate, "spender"):
+        certify(mechanism)
+    with dp.ledger.open(tmp_path / "budget.sqlite") as ledger:
+        ledger.create("visits", limit=dp.PureDP(1))
+        with ledger.scope("visits"):
+            session = dp.SparseVector(1, 0.25).start(0)
+            assert certify(mechanism).holds
+            assert certify(session).holds
+        assert ledger.left("visits") == dp.PureDP(0.75), "the auditor's comparisons cost nothing"
 
 
 def test_mechanisms_that_were_used_are_certified():

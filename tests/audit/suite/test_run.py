@@ -18,7 +18,7 @@ from dither.audit.suite.run import examine
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
 from dither.homes import defining_module
-from dither.report.audit import audit_html, most_power, trade_off, write_audit
+from dither.report.audit import audit_html, max_power, trade_off, write_audit
 
 pytestmark = pytest.mark.slow
 
@@ -105,9 +105,9 @@ def test_the_region_is_that_of_the_theorem(epsilon, delta):
     """Against randomized response with a little certainty, which reaches the border."""
     p = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
     q = 1 - delta - p
-    assert most_power(q, epsilon, delta) == pytest.approx(p + delta)
+    assert max_power(q, epsilon, delta) == pytest.approx(p + delta)
     for alpha in (0.0, 0.1, 0.9, 1.0):
-        assert most_power(alpha, epsilon, delta) >= alpha
+        assert max_power(alpha, epsilon, delta) >= alpha
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

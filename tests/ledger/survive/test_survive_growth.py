@@ -14,7 +14,7 @@ from work import opened
 
 import dither as dp
 from dither.ledger import chain, schema
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT
 

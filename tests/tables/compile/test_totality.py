@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.errors import InvalidArgument
-from dither.ledger.answers import decode, encode
+from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions as rows

@@ -93,7 +93,7 @@ def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypa
             table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
         assert holds_nothing(caught.value)
         assert entries(table) == {"open": 1, "charge": 1, "incident": 1}
-        assert table.ledger.incidents("visits") == 1
+        assert table.ledger.incident_count("visits") == 1
         assert table.ledger.verify().entries == 3
     log = tmp_path / "ledger.sqlite.incidents.log"
     assert SECRET in log.read_text()
@@ -142,7 +142,7 @@ def test_neither_a_log_nor_a_ledger_that_fails_changes_what_is_said(tmp_path, mo
     nowhere = str(tmp_path / "no folder" / "log") if broken == "log" else None
     with dp.open(card(tmp_path, incident_log=nowhere)) as table:
         if broken == "ledger":
-            monkeypatch.setattr(table.ledger, "incident", lambda _: 1 / 0)
+            monkeypatch.setattr(table.ledger, "record_incident", lambda _: 1 / 0)
         fails(table, monkeypatch, duckdb.ConversionException(SECRET))
         with refuses(DataIncident) as caught:
             table.sql(COUNT).release(1)

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dp
 from dither.errors import WrongType
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.tables.builder import steps
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.execute.recorded_key import canonical_request, plain, recorded_key

@@ -1,11 +1,12 @@
 """Integrity checks: whether a mechanism is what its class and its constructor arguments say.
 
 A certificate is computed from the attributes of a mechanism, so it applies to the object only if the object behaves as
-its class does on the attributes that the constructor computes. Three checks establish this:
+its class does on the attributes that the constructor computes. Four checks establish this:
 
 * *The code.* Every module behind a certificate is identical to what its file defines
   (:mod:`dither.audit.proof.reference`), whenever it may have been changed.
 * *The source of randomness.* The default source of random words is the operating system.
+* *The hooks.* No observer is in force, and no spender but a ledger's: either could replace what a release returns.
 * *The object.* Its type is exactly a class of this package, and rebuilding it from its own constructor arguments gives
   the same attributes, including all computed and private ones. Subclasses, modified attributes and parameters of
   unknown types are refused.
@@ -42,6 +43,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
+from dither.budget_hooks import charging_to, current_observer, current_spender
 from dither.errors import DitherError, NotPrivate, message
 from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
@@ -86,6 +88,21 @@ def _refuse_another_source() -> None:
         )
 
 
+def _refuse_hooks() -> None:
+    """Refuse where somebody may replace what a release returns: an observer, or a spender that is not a ledger's."""
+    from dither.ledger.scope import Allowance, Scope  # a ledger takes a while to import
+
+    if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
+        raise NotPrivate(
+            message(
+                "mechanism",
+                "releases that nobody observes or replaces",
+                "an observer, or a spender of another package, in force",
+                "certify outside of observed_by and charging_to; a ledger scope may be open",
+            )
+        )
+
+
 def _is_insecure(source: SystemSource) -> bool:
     """Whether the state of a source differs in kind from that of a fresh one: other attributes, or a fixed key."""
     fresh = SystemSource()
@@ -119,6 +136,7 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
     """Refuse an object that differs from what its constructor builds from its own arguments."""
     _refuse_changed_code()
     _refuse_another_source()
+    _refuse_hooks()
     clear_caches()
     kind = type(mechanism)
     label = kind.__name__ if name is None else name
@@ -161,7 +179,8 @@ def _rebuilt(mechanism: Any) -> Any:
             fractions.Fraction,
         ]:
             raise TypeError
-        return kind(**keywords)
+        with charging_to(None):  # a session that nobody asks costs nothing
+            return kind(**keywords)
     return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 
 

@@ -7,7 +7,7 @@ from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
 from dither.ledger.accounts import opened
-from dither.ledger.charging import check_life
+from dither.ledger.charging import check_person_limit
 from dither.ledger.incidents import check_open
 from dither.ledger.units import Amount, Price, cost, guarantee_of
 from dither.tables.card.model import Card
@@ -189,10 +189,10 @@ class TableAccounts:
         accounts = {account.kind: account for account in self._charged_accounts(analyst)}
         dataset, people, of_analyst = accounts["dataset"], accounts.get("people"), accounts.get("analyst")
         if dataset.room is not None:
-            whole = str(dataset.left or "nothing") + ("" if ledger else " (no ledger yet)")
+            whole = dataset.left_text + ("" if ledger else " (no ledger yet)")
         else:
             whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
-        return whole if of_analyst is None else f"you {of_analyst.left or 'nothing'}; the table {whole}"
+        return whole if of_analyst is None else f"you {of_analyst.left_text}; the table {whole}"
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
         """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
@@ -200,7 +200,7 @@ class TableAccounts:
         try:
             for account in self._charged_accounts(analyst):
                 if account.kind == "people":
-                    check_life(account, price)
+                    check_person_limit(account, price)
                     continue
                 check_open(account, self.card.max_incidents)
                 account.charged(price)

@@ -50,7 +50,7 @@ from typing import Any
 
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.ledger.answers import canonical
+from dither.ledger.recorded import canonical
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.plan import Plan

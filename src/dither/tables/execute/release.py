@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither.errors import DataIncident, InvalidArgument, InvalidData, message
 from dither.ledger import Charge, receipts
-from dither.ledger.answers import decode, encode
+from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer
 from dither.tables.compile.queries import DialectSql
@@ -153,7 +153,9 @@ def compute(
         return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
 
     subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
-    return incidents.shielded(answer, table.incident_log, subject, lambda: table.accounts.ledger.incident(charge))
+    return incidents.shielded(
+        answer, table.incident_log, subject, lambda: table.accounts.ledger.record_incident(charge)
+    )
 
 
 def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: StatementContext) -> Answer:

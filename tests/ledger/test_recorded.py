@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import dither as dp
-from dither.ledger.answers import canonical, decode, encode
+from dither.ledger.recorded import canonical, decode, encode
 from support import refuses
 
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=20)

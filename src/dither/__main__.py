@@ -1,0 +1,8 @@
+"""``python -m dither`` runs the command line."""
+
+from __future__ import annotations
+
+from dither.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.certify import certify, certify_unchecked
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 
-EPSILONS = (0.1, 1, 5)
+pytestmark = pytest.mark.usefixtures("code_compared_once")
 
 
 def changed(mechanism, /, **fields):
@@ -123,12 +123,12 @@ def test_extreme_parameters():
         dp.SparseVector(1, 1e6, 10**10, True),
         dp.ProposeTestRelease(1, 100, 1e-300),
     ):
-        start = time.perf_counter()
+        start = time.process_time()
         result = certify(mechanism)
         result.curve(0)
         assert result.holds, result
         assert not result.refuted, result
-        assert time.perf_counter() - start < 4
+        assert time.process_time() - start < 4
 
 
 def half(mechanism):

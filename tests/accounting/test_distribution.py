@@ -40,6 +40,7 @@ from dither.accounting import (
 from dither.accounting import pld as accountant
 from dither.accounting.distribution import Composed, compose
 from dither.accounting.pairs import Pair
+from support import refuses
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +64,7 @@ def test_small_discrete_workloads_against_every_outcome(event: Any, laws: Any, d
     with mp.workdps(40):
         law = composed(laws)
         if delta <= law[None] if None in law else False:
-            with pytest.raises(ValueError, match=r"expected .*got .*Fix:"):
+            with refuses(ValueError):
                 pld.guarantee(event, delta)
             return
         truth = epsilon_of(law, delta)

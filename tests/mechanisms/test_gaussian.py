@@ -10,7 +10,7 @@ from divergence import budget, hockey_stick, hockey_stick_of_densities, number, 
 from scipy import stats
 
 from dither import ZCDP, ApproxDP, Gaussian, NotPrivate
-from support import label, surprise
+from support import label, refuses, surprise
 
 CASES = [(1, 1, 0.01), (2, 1, 1e-3), (3, 3, 0.05), (0.5, 0.3, 1e-2)]
 
@@ -115,7 +115,7 @@ def test_the_classical_formula_is_valid_below_one_and_never_smaller(epsilon: flo
 
 @pytest.mark.parametrize("epsilon", [1, 1.0, 2, 10, 1000])
 def test_the_classical_formula_is_refused_from_one_on(epsilon: float) -> None:
-    with pytest.raises(NotPrivate, match=r"expected .*got .*Fix:"):
+    with refuses(NotPrivate):
         Gaussian(1, epsilon, 1e-5, method="classical")
 
 

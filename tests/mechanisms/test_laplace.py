@@ -8,7 +8,7 @@ import pytest
 from divergence import budget, discrete_laplace, hockey_stick, hockey_stick_of_densities, largest_loss, number
 
 from dither import Laplace, PureDP
-from support import surprise
+from support import refuses, surprise
 
 TINY = mp.mpf(10) ** -12
 CURVE_POINTS = [0, 0.01, 0.3, 0.5, 0.9, 1, 1.5]
@@ -136,5 +136,5 @@ def test_half_the_scale_would_be_caught() -> None:
 
 @pytest.mark.parametrize("epsilon", [-1, float("nan"), "1", None, 1e7])
 def test_the_curve_refuses_nonsense(epsilon: object) -> None:
-    with pytest.raises((ValueError, TypeError), match="Fix:"):
+    with refuses((ValueError, TypeError)):
         Laplace(1, 1).privacy_curve(epsilon)  # type: ignore[arg-type]

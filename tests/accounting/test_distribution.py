@@ -99,7 +99,7 @@ def test_gaussians_are_one_gaussian(delta: float) -> None:
     assert abs(pld.guarantee(GaussianNoise(5), delta).exact[0] - exact) <= exact / 10**9
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("delta", DELTAS[::2])
 @pytest.mark.parametrize(("ratio", "sigma"), [(2, 3), (1, 20), (50, 1), (0.3, 0.5)])
 def test_one_laplace_and_one_gaussian(ratio: float, sigma: float, delta: float) -> None:
     with mp.workdps(40):
@@ -191,7 +191,7 @@ def test_mixed_workloads_against_google(delta: float) -> None:
 )
 def test_private_gradient_descent_against_google(sigma: float, rate: float, steps: int, delta: float) -> None:
     result = pld.guarantee(steps * PoissonSampled(GaussianNoise(sigma), rate), delta).epsilon
-    above = google_epsilon(delta, gaussian=[(sigma, rate, steps)], interval=2e-5 if steps < 50_000 else 1e-4)
+    above = google_epsilon(delta, gaussian=[(sigma, rate, steps)], interval=1e-4)
     assert result == pytest.approx(above, rel=1e-3)
 
 

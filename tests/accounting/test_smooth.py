@@ -147,7 +147,7 @@ def test_the_oracles_agree() -> None:
 @pytest.mark.parametrize("kind", CURVES)
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 50])
 def test_the_worst_pair_by_quadrature(kind: str, epsilon: float) -> None:
-    for delta in DELTAS:
+    for delta in DELTAS[::2]:
         beta, s = smooth_calibration(kind, exact(epsilon), exact(delta))
         with mp.workdps(30):
             wide = mp.exp(mp.mpf(beta.numerator) / beta.denominator) * s.numerator / s.denominator
@@ -239,9 +239,9 @@ def test_the_textbook_gaussian_fails_for_large_epsilon_and_is_refused(epsilon: f
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CURVES, *POWERS])
-@pytest.mark.parametrize("epsilon", [1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.001, 0.1, 3, 10, 50))])
+@pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 3, 10, 50])
 def test_calibration_is_certified_and_no_larger_than_needed(kind: str, epsilon: float) -> None:
-    for delta in [0.1, *DELTAS, 1e-20] if kind in CURVES else [0.0]:
+    for delta in [0.1, 1e-6, 1e-20] if kind in CURVES else [0.0]:
         loss, failure = exact(epsilon), exact(delta)
         beta, s = smooth_calibration(kind, loss, failure)
         assert Fraction(float(beta)) == beta  # what is certified is what is used

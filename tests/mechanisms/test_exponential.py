@@ -153,7 +153,7 @@ def integer_law(score: Any, rate: Fraction, reach: int) -> Any:
 def test_integers_follow_their_law(score: Any, center: int, ceiling: float, slope: float) -> None:
     m, words, reach = Exponential(1, 1), SeededSource(4), 60
     draws = [
-        m.select_integer(score, center=center, ceiling=ceiling, slope=slope, source=words) + reach for _ in range(4000)
+        m.select_integer(score, center=center, ceiling=ceiling, slope=slope, source=words) + reach for _ in range(6000)
     ]
     counts = frequencies([min(max(k, 0), 2 * reach) for k in draws], 2 * reach + 1)
     assert surprise(counts, integer_law(score, m.rate, reach)) > FALSE_ALARM

@@ -217,8 +217,8 @@ def surprise(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
 def integer_edges(scale: float) -> NDArray[np.float64]:
     """Right ends of cells: every integer for small scales, even steps of the scale for large ones."""
     if scale <= 20:
-        reach = math.ceil(12 * scale) + 2
-        return np.arange(-reach, reach + 1, dtype=np.float64)
+        extent = math.ceil(12 * scale) + 2
+        return np.arange(-extent, extent + 1, dtype=np.float64)
     return np.unique(np.rint(scale * np.linspace(-8, 8, 129)))
 
 

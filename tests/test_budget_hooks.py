@@ -18,7 +18,7 @@ from dither.randomness import SeededSource
 X = np.linspace(0.0, 1.0, 51)
 
 
-class Books:
+class RecordedCharges:
     """Writes down what is spent, and whether it was computed after."""
 
     def __init__(self) -> None:
@@ -77,22 +77,22 @@ RELEASES = {
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_is_charged_once_at_its_guarantee(name):
     release, cost = RELEASES[name]
-    books = Books()
-    with charging_to(books):
+    ledger = RecordedCharges()
+    with charging_to(ledger):
         release()
-    assert len(books.costs) == 1
-    assert cost is None or books.costs[0] == cost
-    assert books.private == [True]
+    assert len(ledger.costs) == 1
+    assert cost is None or ledger.costs[0] == cost
+    assert ledger.private == [True]
     release()
-    assert len(books.costs) == 1
+    assert len(ledger.costs) == 1
 
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_seeded_source_is_told(name):
-    books = Books()
-    with charging_to(books):
+    ledger = RecordedCharges()
+    with charging_to(ledger):
         RELEASES[name][0](source=SeededSource(1))
-    assert books.private == [False]
+    assert ledger.private == [False]
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -107,23 +107,23 @@ def test_whoever_refuses_is_asked_before_anything_is_drawn(name):
 
 def test_every_public_mechanism_with_a_release_is_listed():
     named = {name.split(",")[0].split(".")[0] for name in RELEASES}
-    apart = {"ProposeTestRelease", "SampleAndAggregate", "ReusableHoldout", "SmoothNoise"}
+    distance = {"ProposeTestRelease", "SampleAndAggregate", "ReusableHoldout", "SmoothNoise"}
     assert {
         name for name in mechanisms.__all__ if inspect.isclass(getattr(mechanisms, name)) and name in dp.__all__
-    } <= (named | apart)
+    } <= (named | distance)
 
 
 def test_mechanisms_made_of_others_are_charged_once():
-    books = Books()
-    with charging_to(books):
+    ledger = RecordedCharges()
+    with charging_to(ledger):
         dp.SmoothNoise(kind="cauchy", epsilon=1).release(0.5, 0.01, width=1.0)
         dp.ProposeTestRelease(epsilon=1, delta=1e-6, bound=0.1).release(0.5, 100)
-    assert books.costs[0] == dp.PureDP(1)
-    assert len(books.costs) == 2
+    assert ledger.costs[0] == dp.PureDP(1)
+    assert len(ledger.costs) == 2
 
 
 def test_another_thread_keeps_its_own_books_and_a_task_inherits_them():
-    books = Books()
+    ledger = RecordedCharges()
 
     def elsewhere() -> None:
         LAPLACE.release(1)
@@ -131,13 +131,13 @@ def test_another_thread_keeps_its_own_books_and_a_task_inherits_them():
     async def task() -> None:
         LAPLACE.release(1)
 
-    with charging_to(books):
+    with charging_to(ledger):
         worker = threading.Thread(target=elsewhere)
         worker.start()
         worker.join()
-        assert books.costs == []
+        assert ledger.costs == []
         asyncio.run(task())
-    assert books.costs == [dp.PureDP(0.5)]
+    assert ledger.costs == [dp.PureDP(0.5)]
 
 
 INNER = dp.Laplace(sensitivity=1, epsilon=7)
@@ -245,12 +245,12 @@ TAKES_DATA = {
 @pytest.mark.parametrize("kind", ["generator", "mapped", "sequence", "numbers"])
 @pytest.mark.parametrize("name", TAKES_DATA)
 def test_a_release_by_the_data_themselves_is_charged(name, kind):
-    books, calls = Books(), Caller()
-    with charging_to(books), contextlib.suppress(dp.DitherError):
+    ledger, calls = RecordedCharges(), Caller()
+    with charging_to(ledger), contextlib.suppress(dp.DitherError):
         TAKES_DATA[name](getattr(calls, kind)())
-    inner = books.costs.count(INNER.guarantee)
+    inner = ledger.costs.count(INNER.guarantee)
     assert inner == calls.ran or (kind == "mapped" and inner in (0, calls.ran))
-    assert len(books.costs) - inner <= 1
+    assert len(ledger.costs) - inner <= 1
 
 
 TAKES_FUNCTIONS = {
@@ -264,27 +264,27 @@ TAKES_FUNCTIONS = {
 
 @pytest.mark.parametrize("name", TAKES_FUNCTIONS)
 def test_a_release_by_a_function_of_the_users_is_charged(name):
-    books, calls = Books(), Caller()
-    with charging_to(books), contextlib.suppress(dp.DitherError):
+    ledger, calls = RecordedCharges(), Caller()
+    with charging_to(ledger), contextlib.suppress(dp.DitherError):
         TAKES_FUNCTIONS[name](calls.release)
-    assert 0 < calls.ran == books.costs.count(INNER.guarantee)
+    assert 0 < calls.ran == ledger.costs.count(INNER.guarantee)
 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_release_by_a_model_or_a_loss_is_charged(together):
-    books, calls = Books(), Caller()
-    with charging_to(books):
+    ledger, calls = RecordedCharges(), Caller()
+    with charging_to(ledger):
         models = [Model(calls), Model(calls)]
         dp.learn.select_model(models, X[:, None], X, epsilon=1, within=1.0, public=True, together=together)
-    assert 0 < calls.ran == books.costs.count(INNER.guarantee)
-    assert len(books.costs) == calls.ran + 1
+    assert 0 < calls.ran == ledger.costs.count(INNER.guarantee)
+    assert len(ledger.costs) == calls.ran + 1
 
 
 def test_a_mechanism_itself_as_the_function_is_charged():
-    books = Books()
-    with charging_to(books):
+    ledger = RecordedCharges()
+    with charging_to(ledger):
         dp.SampleAndAggregate(INNER.release, 5, (0, 1)).results(X)
-    assert books.costs == [INNER.guarantee] * 5
+    assert ledger.costs == [INNER.guarantee] * 5
 
 
 def test_an_epsilon_is_read_once():
@@ -294,7 +294,7 @@ def test_an_epsilon_is_read_once():
         def __float__(self):
             return next(self.said)
 
-    books = Books()
-    with charging_to(books):
+    ledger = RecordedCharges()
+    with charging_to(ledger):
         answer = dp.stats.mean(X, bounds=(0, 1), epsilon=Changing())
-    assert books.costs == [answer.guarantee] == [dp.PureDP(0.01)]
+    assert ledger.costs == [answer.guarantee] == [dp.PureDP(0.01)]

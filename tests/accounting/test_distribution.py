@@ -231,9 +231,9 @@ def test_the_headline_workload_within_one_percent(delta: float) -> None:
 def test_the_bound_is_valid_away_from_where_it_was_made() -> None:
     with mp.workdps(40):
         law = composed([response(0.5)] * 12)
-        made: Composed = compose([(Pure(0.5).pair, 12)], 0.0, delta=1e-6)
+        built: Composed = compose([(Pure(0.5).pair, 12)], 0.0, delta=1e-6)
         for at in (0, 0.3, 1, 3, 4.5, 5.9):
-            assert delta_of(law, at) <= mp.mpf(made.delta(at))
+            assert delta_of(law, at) <= mp.mpf(built.delta(at))
 
 
 def test_curves_near_the_largest_loss() -> None:

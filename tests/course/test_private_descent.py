@@ -20,9 +20,9 @@ from dither.learn.losses import Loss, Squared
 from support import refuses
 
 
-def theta(h, gammas, a, reach, epsilon):
+def theta(h, gammas, a, sensitivity, epsilon):
     """As the theorem states it, h from 1 on."""
-    return (sum(gammas[: h - 1]) / gammas[h - 1] + 1) * reach / epsilon / a
+    return (sum(gammas[: h - 1]) / gammas[h - 1] + 1) * sensitivity / epsilon / a
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
@@ -85,7 +85,7 @@ def last(descent, y, times):
 def test_gradients_at_different_iterates_use_up_the_two_clips():
     """One record, replaced: without noise before it the last step is Laplace around two points 2C sum gamma apart.
 
-    The loss at a threshold is then close to the epsilon that is claimed, and with a reach of C, the sensitivity at one
+    The privacy loss at a threshold is then close to the epsilon that is claimed. With a sensitivity of C, that at one
     beta, it would be twice as much: the condition that the theorem leaves out is needed.
     """
     descent = TheoremSGD(epsilon=1.0, steps=1, clip=1.0, schedule=Schedule(0.5))

@@ -42,9 +42,9 @@ def test_disagreement_is_paid_for() -> None:
 def test_the_budget_is_that_of_one_numeric_sparse_vector() -> None:
     m = make(limit=3).mechanism
     assert m.answer is not None
-    reach = Fraction(1, 100)
-    spent = reach / Fraction(m.threshold_scale) + 3 * 2 * reach / Fraction(m.scale)
-    spent += 3 * reach / Fraction(m.answer.scale)
+    extent = Fraction(1, 100)
+    spent = extent / Fraction(m.threshold_scale) + 3 * 2 * extent / Fraction(m.scale)
+    spent += 3 * extent / Fraction(m.answer.scale)
     assert Fraction(999, 1000) < spent <= 1
 
 

@@ -80,14 +80,14 @@ def test_a_thousand_candidates(noise: Any) -> None:
         ends = [-mp.inf, *(number(v) for v in values[::-1]), 3, 6, 9, 14, 25, 60]
         exact = [
             mp.quad(
-                lambda z, own=own: (
-                    mp.exp(-abs(z - own))
+                lambda z, item=item: (
+                    mp.exp(-abs(z - item))
                     / 2
-                    * mp.fprod(below(z - number(v)) ** (99 if number(v) == own else 100) for v in values)
+                    * mp.fprod(below(z - number(v)) ** (99 if number(v) == item else 100) for v in values)
                 ),
                 ends,
             )
-            for own in map(number, values[:2])
+            for item in map(number, values[:2])
         ]
     for i, want in enumerate(exact):
         assert abs(result[i] / float(want) - 1) < 1e-11

@@ -75,11 +75,11 @@ def test_half_widths(kind: Any) -> None:
 def test_for_beta() -> None:
     for kind in KINDS:
         best = mechanism(kind)
-        own = SmoothNoise.for_beta(kind, 1, best.delta, best.beta / 2)
-        assert own.beta == best.beta / 2
-        assert own.scale < best.scale
-        assert own.scale / own.beta > best.scale / best.beta
-        assert own.certificate() <= (1e-6 if own.delta else 1)
+        item = SmoothNoise.for_beta(kind, 1, best.delta, best.beta / 2)
+        assert item.beta == best.beta / 2
+        assert item.scale < best.scale
+        assert item.scale / item.beta > best.scale / best.beta
+        assert item.certificate() <= (1e-6 if item.delta else 1)
     for kind, beta in (("laplace", 0.95), ("laplace", 0.5), ("gaussian", 0.5), ("student", 0.4), ("cauchy", 1.0)):
         refusal(lambda kind=kind, beta=beta: SmoothNoise.for_beta(kind, 1, mechanism(kind).delta, beta))
     for beta in (0, -1, math.nan, 1e-40, 1e-13):
@@ -196,8 +196,8 @@ def test_noise_of_the_local_sensitivity_is_caught_on_the_pair() -> None:
     zero = [int(np.sum(rng.laplace(0, 1, 2000) * size == 0)) for size in local]
     assert zero == [2000, 0]  # the event "exactly 0": probabilities 1 and 0, whatever epsilon
     nearly = [max(size, 1e-3) for size in local]
-    reach = [k * size * s for size in nearly for k in (1, 4, 16, 60) for s in (-1, 1)]
-    caught = hockey_stick_of_densities(laplace_density(nearly[0]), laplace_density(nearly[1]), [0, *reach], 1)
+    extent = [k * size * s for size in nearly for k in (1, 4, 16, 60) for s in (-1, 1)]
+    caught = hockey_stick_of_densities(laplace_density(nearly[0]), laplace_density(nearly[1]), [0, *extent], 1)
     assert caught > 0.99
 
 
@@ -208,8 +208,8 @@ def test_noise_of_the_smooth_sensitivity_is_not(kind: Any, density: Any, epsilon
     sizes = [sensitivity.smooth_median(x, (0, TOP), m.beta) for x in (TIED, FREE)]
     assert sizes[0] < sizes[1] <= sizes[0] * math.exp(m.beta)
     scales = [m.scale * size for size in sizes]
-    reach = [k * scales[1] * s for k in (0.5, 1, 2, 4, 8, 16, 40) for s in (-1, 1)]
-    result = hockey_stick_of_densities(density(scales[0]), density(scales[1]), [0, *reach], epsilon)
+    extent = [k * scales[1] * s for k in (0.5, 1, 2, 4, 8, 16, 40) for s in (-1, 1)]
+    result = hockey_stick_of_densities(density(scales[0]), density(scales[1]), [0, *extent], epsilon)
     assert 0 <= result <= delta
     if delta == 1e-3:
         assert result > delta / 100  # the pair does use the budget

@@ -55,10 +55,10 @@ Sampler = Callable[[float, int, Any], Any]
 
 def cumulative(pmf: Callable[[int], Any], edges: np.ndarray) -> np.ndarray:
     """P(K <= edge) from probabilities up to a factor, summed in high precision."""
-    reach = int(edges[-1]) + 3000 if edges[-1] > 1000 else 4 * int(edges[-1]) + 8
-    weights = [pmf(k) for k in range(-reach, reach + 1)]
+    extent = int(edges[-1]) + 3000 if edges[-1] > 1000 else 4 * int(edges[-1]) + 8
+    weights = [pmf(k) for k in range(-extent, extent + 1)]
     total, running, below = mp.fsum(weights), mp.mpf(0), {}
-    for k, weight in zip(range(-reach, reach + 1), weights, strict=True):
+    for k, weight in zip(range(-extent, extent + 1), weights, strict=True):
         running += weight
         below[k] = running
     return np.array([float(below[int(e)] / total) for e in edges])

@@ -89,14 +89,14 @@ def check_safe(page: str) -> Reader:
 
 
 def simple(**more: object) -> Answer:
-    told = {
+    stated = {
         "columns": ("region", "n", "spend"),
         "types": ("text", "integer", "number"),
         "rows": (("north", 41, 1 / 3), ("south", 60, 12.5)),
         "errors": {"n": (6.0, 6.0), "spend": (0.25, None)},
         "cost": "ε = 0.5",
     }
-    return Answer(**(told | more))  # type: ignore[arg-type]
+    return Answer(**(stated | more))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -222,8 +222,8 @@ def test_a_chart_of_each_column_is_xml_within_its_frame():
         assert len(bars) == 2
         for bar in bars:
             assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
-    lengths = [float(b.attrib["width"]) for b in ET.fromstring(report.chart(simple(), "n")).iter() if "rect" in b.tag]
-    assert lengths[0] / lengths[1] == pytest.approx(41 / 60, abs=0.01)
+    sizes = [float(b.attrib["width"]) for b in ET.fromstring(report.chart(simple(), "n")).iter() if "rect" in b.tag]
+    assert sizes[0] / sizes[1] == pytest.approx(41 / 60, abs=0.01)
 
 
 @given(st.lists(st.tuples(st.floats() | st.integers() | st.none(), st.floats(min_value=0) | st.none()), min_size=1))
@@ -277,9 +277,9 @@ def test_words_round_the_promise_up():
 @pytest.fixture
 def card(tmp_path: Path) -> Path:
     (tmp_path / "visits.csv").write_text("who,region\n" + "".join(f"{i},north\n" for i in range(40)))
-    told = 'name = "visits"\nsource = "visits.csv"\nunit = "who"\nledger = "books.sqlite"\nbudget.epsilon = 2\n'
-    told += 'columns.who = "integer"\n[columns.region]\ntype = "text"\nkeys = ["north", "<b>"]\n'
-    (tmp_path / "visits.toml").write_text(told)
+    stated = 'name = "visits"\nsource = "visits.csv"\nunit = "who"\nledger = "books.sqlite"\nbudget.epsilon = 2\n'
+    stated += 'columns.who = "integer"\n[columns.region]\ntype = "text"\nkeys = ["north", "<b>"]\n'
+    (tmp_path / "visits.toml").write_text(stated)
     return tmp_path / "visits.toml"
 
 

@@ -88,7 +88,7 @@ def test_a_release_is_charged_once_at_its_guarantee(name):
 
 
 @pytest.mark.parametrize("name", RELEASES)
-def test_a_seeded_source_is_told(name):
+def test_a_seeded_source_is_reported(name):
     ledger = RecordedCharges()
     with charging_to(ledger):
         RELEASES[name][0](source=SeededSource(1))
@@ -122,7 +122,7 @@ def test_mechanisms_made_of_others_are_charged_once():
     assert len(ledger.costs) == 2
 
 
-def test_another_thread_keeps_its_own_books_and_a_task_inherits_them():
+def test_another_thread_has_its_own_ledger_and_a_task_inherits_it():
     ledger = RecordedCharges()
 
     def elsewhere() -> None:

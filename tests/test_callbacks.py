@@ -81,7 +81,7 @@ def test_one_record_shows_in_no_warning_and_no_error(ask, name, capsys):
 
 
 @pytest.mark.parametrize("ask", [_holdout, _sample, _selected])
-def test_the_keyboard_interrupts_and_tells_nothing(ask):
+def test_a_keyboard_interrupt_reveals_nothing(ask):
     with pytest.raises(KeyboardInterrupt) as caught:
         ask(_raises(KeyboardInterrupt("secret")), ONE_ZERO)
     assert caught.value.args == ()

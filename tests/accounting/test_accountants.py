@@ -157,7 +157,7 @@ def too_small(accountant: Accountant, event: Event, curve: Any, factor: Fraction
 
 @pytest.mark.parametrize(("event", "curve"), CURVES, ids=lambda value: label(value) if isinstance(value, Event) else "")
 @pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=label)
-def test_nobody_is_ever_below_the_exact_curve(accountant: Accountant, event: Event, curve: Any) -> None:
+def test_no_accountant_is_ever_below_the_exact_curve(accountant: Accountant, event: Event, curve: Any) -> None:
     assert not too_small(accountant, event, curve, Fraction(1))
 
 
@@ -166,7 +166,7 @@ def test_an_accountant_that_says_one_percent_less_is_caught(event: Event, curve:
     assert too_small(pld, event, curve, Fraction(99, 100))
 
 
-def test_who_knows_what() -> None:
+def test_accountants_support_the_events_that_they_should() -> None:
     known = {accountant.name: [accountant.supports(leaf) for leaf in LEAVES] for accountant in ACCOUNTANTS}
     assert all(known["basic"])
     assert all(known["advanced"])
@@ -336,7 +336,7 @@ leaves = st.one_of(
 
 @settings(max_examples=12)
 @given(st.lists(st.tuples(leaves, st.integers(1, 30)), min_size=1, max_size=4), st.sampled_from(DELTAS))
-def test_the_best_is_no_worse_than_anybody(parts: Any, delta: float) -> None:
+def test_the_best_is_no_worse_than_any_accountant(parts: Any, delta: float) -> None:
     workload = Sequential(*(event * count for event, count in parts))
     best = best_of(workload, delta)
     answers = dict(best.answers)

@@ -61,7 +61,7 @@ def test_a_number_beyond_floats_is_supported_or_refused(name):
 @pytest.mark.parametrize(
     "event", [10**10 * Pure(1), 10**10 * LaplaceNoise(10), 10**18 * PoissonSampled(Pure(Fraction(1, 10**90)), 1e-90)]
 )
-def test_a_workload_too_large_is_refused_by_name_and_by_all(event):
+def test_a_workload_too_large_is_refused_by_one_and_by_all_accountants(event):
     for find in (lambda: pld.guarantee(event, 1e-6), lambda: best_of(event, 1e-6)):
         works_or_is_refused(find)
 

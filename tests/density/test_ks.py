@@ -198,7 +198,7 @@ def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 10, 1000])
 @pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
-def test_no_data_make_it_hang(n: int, epsilon: float) -> None:
+def test_sampling_ends_soon_for_all_data(n: int, epsilon: float) -> None:
     for cells, k in ((2, 1), (2, 30), (5, 7), (12, 12)):
         for shares in (
             [0.0] * (cells - 1),

@@ -197,7 +197,7 @@ class Replay:
 @each
 @pytest.mark.parametrize("epsilon", [0.5, 1000.0])
 @pytest.mark.parametrize("extra", [100.0, -100.0, 3.0])
-def test_one_person_more_moves_no_sum_by_more_than_its_reach(estimator, epsilon, extra, monkeypatch):
+def test_one_person_more_changes_no_sum_by_more_than_its_sensitivity(estimator, epsilon, extra, monkeypatch):
     """Whatever was answered before: the worst change of all sums, of all steps, in units of what the noise is for."""
     replay = Replay(monkeypatch)
     model = clone(estimator).set_params(epsilon=epsilon)

@@ -68,7 +68,7 @@ def test_sums_are_exact_in_any_order_and_over_blocks():
 
 @settings(deadline=None)
 @given(ROWS, st.sampled_from([1, 2]))
-def test_one_row_moves_a_gram_matrix_by_its_reach_at_most(rows, order):
+def test_one_row_changes_a_gram_matrix_by_its_sensitivity_at_most(rows, order):
     sensitivity = 1 << (2 * sums.GRAM_BITS)
     change = sums.exact_gram(rows, 1.0, order)[0] - sums.exact_gram(rows[1:], 1.0, order)[0]
     loss = Fraction(0)

@@ -36,7 +36,7 @@ PLAIN = {"steps": 10, "step": 1.0, "clip": 1.0, "noise_multiplier": 3.0, "size":
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(1, 4), st.floats(1e-9, 1e9))
-def test_one_record_moves_a_sum_by_no_more_than_the_reach(data, d, k, clip):
+def test_one_record_changes_a_sum_by_no_more_than_the_sensitivity(data, d, k, clip):
     X = data.draw(arrays.arrays(np.float64, (3, d), elements=ANY))
     residuals = data.draw(arrays.arrays(np.float64, (3, k), elements=ANY))
     whole = Factors.of(X).clipped_sum(residuals, clip)
@@ -46,7 +46,7 @@ def test_one_record_moves_a_sum_by_no_more_than_the_reach(data, d, k, clip):
 
 
 @pytest.mark.parametrize("k", [1, 7])
-def test_the_reach_is_reached(k):
+def test_the_sensitivity_is_attained(k):
     """A long gradient along one axis fills it, to a part in 2^15: nothing is given away."""
     total = Factors.of(np.array([[-5.0, 0.0]])).clipped_sum(np.full((1, k), 1e3), 1.0)
     assert (

@@ -65,7 +65,7 @@ def test_scikit_learn_accepts_it_with_real_noise():
     }
 
 
-def test_two_classes_are_told_apart():
+def test_two_classes_are_separated():
     result = model().fit(ROWS, LABELS)
     assert result.score(ROWS, LABELS) > 0.85  # some 0.98
     assert result.coef_.shape == (1, 3)
@@ -75,7 +75,7 @@ def test_two_classes_are_told_apart():
     assert np.array_equal(result.predict(ROWS), (result.decision_function(ROWS) > 0).astype(int))
 
 
-def test_three_classes_with_names_are_told_apart():
+def test_three_named_classes_are_separated():
     names = np.array(["low", "middle", "high"])[np.digitize(ROWS[:, 2], [3, 7])]
     result = model(epsilon=3, classes=["low", "middle", "high"]).fit(ROWS, names)
     assert result.classes_.tolist() == ["high", "low", "middle"]

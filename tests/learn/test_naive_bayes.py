@@ -74,7 +74,7 @@ def test_predictions_are_those_of_the_model_that_it_states():
 
 
 @pytest.mark.parametrize("delta", [1e-5, None])
-def test_classes_are_told_apart(delta):
+def test_classes_are_separated(delta):
     assert model(delta=delta).fit(ROWS, LABELS).score(ROWS, LABELS) > 0.9  # some 0.95
 
 

@@ -177,7 +177,7 @@ def test_clipping_left_out_would_be_seen(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "kept"), [("GaussianNB", "theta_"), ("KMeans", "cluster_centers_"), ("Mean", "mean_")]
 )
-def test_the_pair_that_broke_others_is_not_told_apart(name, kept):
+def test_the_pair_that_broke_other_libraries_is_not_distinguished(name, kept):
     """One record far out, there or not, among a few: 250 fits a side do not refute epsilon = 1."""
     rows, labels = np.full((10, 1), -1.0), np.arange(10) % 2
     more = np.vstack([rows, [[100.0]]]), np.append(labels, 1)
@@ -189,7 +189,7 @@ def test_the_pair_that_broke_others_is_not_told_apart(name, kept):
     assert not result.refuted
 
 
-def test_the_pair_is_told_apart_if_there_is_hardly_any_noise():
+def test_the_pair_is_distinguished_if_there_is_little_noise():
     """The broken twin: the same fit with epsilon = 200 is no 1."""
     rows, labels = np.full((10, 1), -1.0), np.arange(10) % 2
     more = np.vstack([rows, [[100.0]]]), np.append(labels, 1)

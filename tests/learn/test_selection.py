@@ -105,7 +105,7 @@ def test_nearer_is_better_for_numbers():
     assert choice.index == 1
 
 
-def test_an_error_of_a_candidate_is_a_miss_and_tells_nothing():
+def test_an_error_of_a_candidate_is_a_miss_and_reveals_nothing():
     """A row that a candidate fails on moves its score by that row alone."""
     rows = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 9.9]])
     labels = np.array([1.0, 1.0, 1.0])

@@ -50,7 +50,7 @@ WITH_DELTA = {"Gaussian", "Gaussian classical", "MixedNoise", "TopK zcdp", "Prop
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_mechanism_is_refused_when_it_is_made_or_works(name):
+def test_a_mechanism_is_refused_by_its_constructor_or_works(name):
     make, use = MECHANISMS[name]
     built = 0
     for e, d, s in itertools.product(EPSILON, DELTA if name in WITH_DELTA else [1e-6], SENSITIVITY):

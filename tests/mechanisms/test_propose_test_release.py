@@ -36,7 +36,7 @@ def noise(scale: Any) -> Any:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
-def test_chance_is_the_law(epsilon: float, delta: float) -> None:
+def test_the_probability_is_that_of_the_law(epsilon: float, delta: float) -> None:
     m = ProposeTestRelease(1, epsilon, delta)
     for distance in {0, 1, 2, m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 7, 3 * m.threshold}:
         assert m.probability(distance) == pytest.approx(float(answered(m, distance)), rel=1e-9, abs=1e-40)
@@ -84,7 +84,7 @@ def test_the_answers_themselves() -> None:
 
 
 @pytest.mark.slow
-def test_frequencies_follow_the_chance() -> None:
+def test_frequencies_follow_the_probability() -> None:
     m = ProposeTestRelease(1, 1, 1e-3)
     source = SeededSource(6)
     for distance in (m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 3):

@@ -379,7 +379,7 @@ def test_gaussian_acceptance_on_boundary_words(sigma: float, k: int, extra: int)
         assert discrete_gaussian(sigma, 1, ScriptedSource([proposed, first, *rest, *retry]))[0] == expected
 
 
-def test_the_test_statistic_knows_its_own_sample() -> None:
+def test_the_reference_laws_cover_all_cells_and_add_up() -> None:
     """Cells cover everything and probabilities add up, for every reference law."""
     for _, cdf_for in SAMPLERS.values():
         for scale in (*SMALL, *LARGE):

@@ -81,7 +81,7 @@ def test_a_seeded_histogram_is_marked():
     assert "seeded, not private" in repr(result)
 
 
-def test_it_survives_pickling_and_copying_with_all_it_knows(name, relation):
+def test_it_survives_pickling_and_copying_with_all_its_state(name, relation):
     answer = ANSWERS[name](neighbors=relation)
     for other in (pickle.loads(pickle.dumps(answer)), copy.copy(answer), copy.deepcopy(answer)):
         assert type(other) is type(answer)

@@ -102,7 +102,7 @@ def test_an_interval_is_not_wider_than_it_must_be(name, relation):
 
 @pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
 @pytest.mark.parametrize("x", [[], [0], [TOP], [0, TOP], [TOP] * 3])
-def test_an_interval_of_hardly_any_records_still_orders_its_ends(relation, x):
+def test_an_interval_of_very_few_records_has_ordered_ends(relation, x):
     for name, (ask, _, options) in CASES.items():
         if relation is ReplaceOne and (len(x) < 2 and name not in ("count", "sum")):
             continue

@@ -222,7 +222,7 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize("limit", [2000, 12])
-def test_an_output_looks_the_same_whatever_it_is_gathered_with(limit, monkeypatch):
+def test_features_of_an_output_do_not_depend_on_the_other_outputs(limit, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
     monkeypatch.setattr(features, "MAX_COLUMNS", limit)
     monkeypatch.setattr(features, "MAX_CELLS", limit)
@@ -252,7 +252,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_one_odd_run_is_no_difference(name):
+def test_one_unusual_run_is_no_difference(name):
     """Of functions that do not look at the data."""
 
     def odd(_):

@@ -188,7 +188,7 @@ def test_features_are_looked_at_instead():
     assert measure(dp.Laplace(1, 1), 0.0, 1.0, features=lambda outputs: outputs < 0, **options).refuted
 
 
-def test_a_function_that_always_fails_is_told():
+def test_a_function_that_always_fails_is_reported():
     assert "every run raised ZeroDivisionError" in str(measure(lambda _: 1 / 0, 0, 1, trials=100))
 
 

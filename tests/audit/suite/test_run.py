@@ -72,7 +72,7 @@ def test_a_leak_is_refuted_by_replay_alone():
     assert "Leaks" in audit_html(result)
 
 
-def test_processes_agree_and_rows_are_told_in_order():
+def test_processes_agree_and_rows_are_reported_in_order():
     outcome: list[str] = []
     result = audit(EVERY[:4], seconds=0.02, processes=2, on_row=lambda row: outcome.append(row.name))
     assert outcome == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]

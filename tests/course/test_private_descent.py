@@ -70,7 +70,7 @@ def test_a_step_is_never_longer_than_the_clip(gradient, h, clip):
 
 
 class Adverse(Loss):
-    """Its gradient points away from zero, as far as it may: neighbours part as fast as they can."""
+    """Its gradient points away from zero, as far as it may: neighbors part as fast as they can."""
 
     def gradient(self, beta, X, y):
         return np.where(beta + y.sum() * 1e-9 > 0, -1e9, 1e9)

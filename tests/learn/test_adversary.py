@@ -36,8 +36,8 @@ CLASSIFIERS = (learn.LogisticRegression, learn.GaussianNB)
 
 
 class Tape:
-    """The releases of one fit, given again to a fit of its neighbour; ``moved`` is the farthest that the parts of one
-    release are apart, in reaches, squared under l2."""
+    """The releases of one fit, given again to a fit of its neighbor; ``moved`` is the farthest that the parts of one
+    release differ, in units of their sensitivities, squared under l2."""
 
     def __init__(self, monkeypatch):
         self.calls, self.place, self.moved = [], None, Fraction(0)
@@ -53,13 +53,13 @@ class Tape:
             assert asked == [share, aligned]
             assert [sensitivity for _, sensitivity in parts] == [sensitivity for _, sensitivity in before]
             release(budget, parts, share, aligned=aligned)
-            self.moved = max(self.moved, self.apart(budget, parts, before, aligned))
+            self.moved = max(self.moved, self.distance(budget, parts, before, aligned))
             return result
 
         monkeypatch.setattr(GaussianBudget, "release", taped)
 
     @staticmethod
-    def apart(budget, parts, before, aligned):
+    def distance(budget, parts, before, aligned):
         total = Fraction(0)
         for (new, sensitivity), (old, _) in zip(parts, before, strict=True):
             change = [abs(int(one) - int(other)) for one, other in zip(new.ravel(), old.ravel(), strict=True)]
@@ -67,10 +67,10 @@ class Tape:
             total += sum(change) / far if budget.pure else sum(one * one for one in change) / far**2
         return total
 
-    def of(self, make, data, neighbour):
+    def of(self, make, data, neighbor):
         make().fit(*data)
         self.place = 0
-        make().fit(*neighbour)
+        make().fit(*neighbor)
         assert self.place == len(self.calls)
         return self.moved
 
@@ -288,7 +288,7 @@ def test_no_record_makes_a_warning_in_a_descent(loss, size):
 
 
 def test_noise_on_a_coarser_lattice_is_refused():
-    """Before the last step two neighbours get the same noise, and must not be rounded farther apart by it."""
+    """Before the last step two neighbors get the same noise, and must not be rounded farther apart by it."""
     with refuses(dp.InvalidArgument, "epsilon"):
         course.TheoremSGD(epsilon=1e-11, steps=100, clip=1.0)
     assert course.TheoremSGD(epsilon=1e-6, steps=100, clip=1.0).guarantee == dp.PureDP(1e-6)

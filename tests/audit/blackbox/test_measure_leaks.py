@@ -165,7 +165,6 @@ FAINT = {
     "bytes among others",
     "fraction under whole noise",
     "low bit of a huge integer",
-    "one of many keys",
     "parity",
     "parity of many keys",
     "place of the largest",
@@ -176,7 +175,7 @@ FAINT = {
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_leak_is_caught_and_its_repair_is_not_accused(name):
     leaking, mended = LEAKS[name]
-    trials = 800 if name in FAINT else 120 if "far" in name else 250
+    trials = 800 if name in FAINT else 120 if "far" in name else 150 if "table" in name else 250
     assert measure(leaking, 0, 1, claim=1, trials=trials, confidence=SURE).refuted
     assert not measure(mended, 0, 1, claim=1, trials=trials, confidence=SURE).refuted
 

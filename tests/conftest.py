@@ -1,4 +1,5 @@
-"""Make ``tests/support.py`` importable under pytest's importlib mode, and give tests a fast folder and enough time."""
+"""Make ``tests/support.py`` importable under pytest's importlib mode, and give tests a fast folder, enough time and one
+thread each."""
 
 from __future__ import annotations
 
@@ -9,6 +10,10 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+
+# Matrices of the tests are small: threads of the linear algebra only wait for each other, and for other test processes.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from dither.errors import DitherError
 from dither.randomness import SeededSource
 
 FALSE_ALARM = 1e-9
@@ -23,19 +24,31 @@ PRECISION = 700
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Tail = Callable[[Any], Any]
 
+HUGE = 10**5000
+BEYOND_FLOATS: list[int | Fraction] = [
+    HUGE,
+    -HUGE,
+    10**400,
+    Fraction(HUGE, 3),
+    Fraction(1, HUGE),
+    Fraction(1, 10**400),
+    Fraction(10**400),
+]
+
+_MAX_MESSAGE = 3000
 _SHAPE = re.compile(r".+: expected .+, got .*\. Fix: .+\.", re.DOTALL)
 
 
 @contextmanager
 def refuses(
-    kind: type[Exception], *fragments: str, hiding: Iterable[object] = ()
+    kind: type[Exception] | tuple[type[Exception], ...], *fragments: str, hiding: Iterable[object] = ()
 ) -> Iterator[pytest.ExceptionInfo[Exception]]:
     """The block raises an error of ``kind`` that tells the caller what was expected, what was got and how to mend it.
 
     Parameters
     ----------
     kind
-        The class of the error, or one that it inherits from.
+        The class of the error, or one that it inherits from, or several of which it is one.
     fragments
         Plain text, not patterns; each occurs in the message.
     hiding
@@ -52,12 +65,29 @@ def refuses(
     with pytest.raises(kind) as refusal:
         yield refusal
     text = str(refusal.value)
-    assert _SHAPE.fullmatch(text), f"not of the form 'name: expected …, got …. Fix: ….': {text}"
+    assert_explained(refusal.value)
     for fragment in fragments:
         assert fragment in text, f"{fragment!r} is not in the message: {text}"
     for value in hiding:
         for link in _causes(refusal.value):
             assert str(value) not in str(link), f"a private value is in the message: {link}"
+
+
+def assert_explained(error: BaseException) -> None:
+    """The message says what was expected, what was got and how to mend it, at a length that can be read."""
+    text = str(error)
+    assert _SHAPE.fullmatch(text), f"not of the form 'name: expected …, got …. Fix: ….': {text}"
+    assert len(text) < _MAX_MESSAGE, f"too long to read: {text}"
+
+
+def works_or_is_refused(act: Callable[..., object], *values: object) -> bool:
+    """Whether ``act`` accepts the values; if it does not, it raises an error of dither that explains itself."""
+    try:
+        act(*values)
+    except DitherError as refusal:
+        assert_explained(refusal)
+        return False
+    return True
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -187,8 +217,8 @@ def surprise(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
 def integer_edges(scale: float) -> NDArray[np.float64]:
     """Right ends of cells: every integer for small scales, even steps of the scale for large ones."""
     if scale <= 20:
-        reach = math.ceil(12 * scale) + 2
-        return np.arange(-reach, reach + 1, dtype=np.float64)
+        extent = math.ceil(12 * scale) + 2
+        return np.arange(-extent, extent + 1, dtype=np.float64)
     return np.unique(np.rint(scale * np.linspace(-8, 8, 129)))
 
 

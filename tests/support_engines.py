@@ -22,6 +22,7 @@ from sqlglot import exp
 from dither.tables.card.model import Type
 from dither.tables.query import nodes as say
 from dither.tables.query.nodes import column, literal, render
+from support import refuses
 
 TEXTS = [
     "", " ", "a", "a ", " a", "A", "b", "B", "Z", "_", "%", "\\", "a\\_b", "a_b", "axb", "a%b", "it's", '"', "`", "\n",
@@ -215,7 +216,7 @@ class Primitives:
 
         loaded = engine(self.kind, pa.table({"x": pa.array([2**63 - 1]), "t": pa.array(["a secret"])}))
         for failing in (column("x") * column("x"), say.cast(column("t"), "integer")):
-            with pytest.raises(InvalidData, match="withheld") as caught:
+            with refuses(InvalidData, "withheld") as caught:
                 loaded.run(exp.select(exp.alias_(failing, "y")).from_(loaded.table))
             assert "secret" not in str(caught.value)
             assert caught.value.__cause__ is None

@@ -10,49 +10,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import DitherError, arguments
-from support import label
+from support import label, refuses
 
 NOT_NUMBERS = ["1", None, True, 1 + 0j, object(), [1], b"1", math.nan, math.inf, -math.inf, Decimal("nan")]
 
 
-def refuses(check, *args: object) -> None:
-    with pytest.raises((ValueError, TypeError)) as refused:
+def refused(check, *args: object) -> None:
+    with refuses((ValueError, TypeError)) as refusal:
         check(*args)
-    assert isinstance(refused.value, DitherError)
-    text = str(refused.value)
-    assert "expected" in text
-    assert "got" in text
-    assert "Fix:" in text
+    assert isinstance(refusal.value, DitherError)
 
 
 @pytest.mark.parametrize("junk", [0, -1, -0.0, 1e7, 1_000_001, *NOT_NUMBERS], ids=label)
 def test_epsilon_refuses(junk: object) -> None:
-    refuses(arguments.epsilon, junk)
+    refused(arguments.epsilon, junk)
 
 
 @pytest.mark.parametrize("junk", [0, 1, -1, 2, 1.0, 0.0, *NOT_NUMBERS], ids=label)
 def test_delta_refuses(junk: object) -> None:
-    refuses(arguments.delta, junk)
+    refused(arguments.delta, junk)
 
 
 @pytest.mark.parametrize("junk", [0, -1, 1e121, 10**400, -0.0, 5e-324, *NOT_NUMBERS], ids=label)
 def test_sensitivity_refuses(junk: object) -> None:
-    refuses(arguments.sensitivity, junk)
+    refused(arguments.sensitivity, junk)
 
 
 @pytest.mark.parametrize("junk", [0, 1, -1, 95, *NOT_NUMBERS], ids=label)
 def test_confidence_refuses(junk: object) -> None:
-    refuses(arguments.confidence, junk)
+    refused(arguments.confidence, junk)
 
 
 @pytest.mark.parametrize("junk", [0, -1, *NOT_NUMBERS], ids=label)
 def test_positive_refuses(junk: object) -> None:
-    refuses(arguments.positive, junk, "error")
+    refused(arguments.positive, junk, "error")
 
 
 @pytest.mark.parametrize("junk", [0, -1, 1.0, 2.5, "2", None, True, math.nan, [2]], ids=label)
 def test_whole_refuses(junk: object) -> None:
-    refuses(arguments.whole, junk, "categories")
+    refused(arguments.whole, junk, "categories")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_whole_refuses(junk: object) -> None:
     ids=label,
 )
 def test_bounds_refuse(junk: object) -> None:
-    refuses(arguments.bounds, junk)
+    refused(arguments.bounds, junk)
 
 
 def test_a_budget_is_the_decimal_it_prints_as_and_a_sensitivity_the_larger_reading() -> None:
@@ -90,9 +86,9 @@ def test_bounds_keep_integers_exact() -> None:
 
 @pytest.mark.parametrize("check", [arguments.epsilon, arguments.sensitivity])
 def test_numpy_booleans_are_refused_like_booleans(check) -> None:
-    refuses(check, np.True_)
+    refused(check, np.True_)
 
 
 @pytest.mark.parametrize("junk", [10**400, Fraction(10**400, 3)], ids=["int", "fraction"])
 def test_an_error_too_large_for_a_float_is_refused(junk: object) -> None:
-    refuses(arguments.positive, junk, "error")
+    refused(arguments.positive, junk, "error")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dither as dp
+from support import refuses
 
 CLEAN = np.ones(60)
 ONE_ZERO = np.r_[np.ones(59), 0.0]
@@ -80,7 +81,7 @@ def test_one_record_shows_in_no_warning_and_no_error(ask, name, capsys):
 
 
 @pytest.mark.parametrize("ask", [_holdout, _sample, _selected])
-def test_the_keyboard_interrupts_and_tells_nothing(ask):
+def test_a_keyboard_interrupt_reveals_nothing(ask):
     with pytest.raises(KeyboardInterrupt) as caught:
         ask(_raises(KeyboardInterrupt("secret")), ONE_ZERO)
     assert caught.value.args == ()
@@ -89,7 +90,7 @@ def test_the_keyboard_interrupts_and_tells_nothing(ask):
 
 def test_a_prediction_of_all_rows_that_fails_is_refused_without_its_error():
     models = [_Model(_raises(Stop("secret")))]
-    with pytest.raises(dp.InvalidData) as caught:
+    with refuses(dp.InvalidData) as caught:
         dp.learn.select_model(models, ONE_ZERO[:, None], CLEAN, epsilon=1, within=1.0, public=True, together=True)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is caught.value.__cause__ is None
@@ -99,7 +100,7 @@ def test_a_score_that_fails_is_refused_without_its_error():
     def score(k):
         sys.exit("secret")
 
-    with pytest.raises(dp.InvalidData) as caught:
+    with refuses(dp.InvalidData) as caught:
         dp.Exponential(1, 1).select_integer(score, center=0, ceiling=0, slope=1)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is caught.value.__cause__ is None

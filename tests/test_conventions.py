@@ -228,6 +228,8 @@ def test_every_exception_is_about_something_that_is_there():
 def test_contributing_has_the_table():
     text = CONTRIBUTING.read_text(encoding="utf-8")
     table = text[text.index("## Argument conventions") :]
-    told = set(re.findall(r"`(\w+)`", table))
+    documented = set(re.findall(r"`(\w+)`", table))
     words = {"epsilon", "delta", "bounds", "neighbors", "source", "q", "keys", "categories", "classes", "weight"}
-    assert words | {"confidence", "select", "release", "lower", "upper", "n", "nan", "candidates", "scores"} <= told
+    assert (
+        words | {"confidence", "select", "release", "lower", "upper", "n", "nan", "candidates", "scores"} <= documented
+    )

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from dither import ZCDP, ApproxDP, DitherError, Guarantee, PureDP, parallel, sequential
 from dither.accounting import amplify, post_process
-from support import label
+from support import label, refuses
 
 DIGITS = 60
 DELTAS = [1e-300, 1e-40, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.3]
@@ -65,7 +65,7 @@ def test_parallel_takes_the_largest_of_each_number() -> None:
 
 @pytest.mark.parametrize("junk", [(), (1,), ("x", PureDP(1)), (PureDP(1), 0), (None,), ([PureDP(1)],)], ids=label)
 def test_parallel_refuses(junk: tuple[Any, ...]) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"expected .* Fix:") as refused:
+    with refuses((ValueError, TypeError)) as refused:
         parallel(*junk)
     assert isinstance(refused.value, DitherError)
 
@@ -100,7 +100,7 @@ def test_parallel_refuses(junk: tuple[Any, ...]) -> None:
     ],
 )
 def test_nonsense_is_refused(make: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"expected .*got .*Fix:") as refused:
+    with refuses((ValueError, TypeError)) as refused:
         make()
     assert isinstance(refused.value, DitherError)
 
@@ -333,6 +333,6 @@ def test_amplification_is_the_formula_from_above(epsilon: float, rate: float) ->
     ],
 )
 def test_groups_samples_and_sequences_refuse_nonsense(make: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"expected .*got .*Fix:") as refused:
+    with refuses((ValueError, TypeError)) as refused:
         make()
     assert isinstance(refused.value, DitherError)

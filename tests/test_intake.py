@@ -17,6 +17,7 @@ from hypothesis import given
 
 from dither import DitherError, InvalidArgument, WrongType
 from dither.intake import as_table, as_values
+from support import refuses
 
 KINDS = ["float", "integer", "boolean", "label"]
 HOSTILE = [
@@ -105,7 +106,7 @@ def test_containers_agree(name):
     if declared or name == "list":
         assert as_values(column).kind == ("integer" if whole else "float")
     else:
-        with pytest.raises(WrongType, match=r"expected a column that declares its type.*Fix"):
+        with refuses(WrongType, "expected a column that declares its type", "Fix"):
             as_values(column)
 
 
@@ -122,7 +123,7 @@ def test_containers_agree(name):
 )
 def test_text_and_dates_are_no_numbers_by_their_declared_type(column):
     for kind in (None, "number", "float", "integer", "boolean"):
-        with pytest.raises(WrongType, match=r"real numbers"):
+        with refuses(WrongType, "real numbers"):
             as_values(column, kind)
     as_values(column, "label")
 
@@ -135,10 +136,10 @@ def test_frames_and_arrays_make_the_same_table():
         np.testing.assert_array_equal(as_table(table), plain)
         np.testing.assert_array_equal(as_table(table, columns=2), plain)
         assert as_table(table, "label").tolist() == [[1, 4], [None, 5]]
-        with pytest.raises(InvalidArgument):
+        with refuses(InvalidArgument):
             as_table(table, columns=3)
     for wrong in ([[1.0, 2.0]], np.ones(3), "ab", 5, None, pd.DataFrame({"a": [1, "x"]}), np.array([[1, None]])):
-        with pytest.raises(DitherError, match=r"expected .* got .* Fix: "):
+        with refuses(DitherError):
             as_table(wrong)
 
 
@@ -162,7 +163,7 @@ def test_frames_and_arrays_make_the_same_table():
 )
 def test_what_is_no_column_is_refused(wrong):
     for kind in (None, *KINDS):
-        with pytest.raises(DitherError, match=r"x: expected .* got .* Fix: "):
+        with refuses(DitherError, "x:"):
             as_values(wrong, kind)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument):
         as_values([1], "decimal")  # type: ignore[arg-type]

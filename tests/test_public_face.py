@@ -20,6 +20,7 @@ import pytest
 import dither
 from dither import errors
 from dither.homes import defining_module
+from support import refuses
 
 DECIDED = {
     "dither": """
@@ -187,7 +188,7 @@ def test_classes_are_named_by_their_public_home(name):
 def test_a_type_and_an_error_are_printed_by_their_public_names():
     assert repr(dither.Laplace) == "<class 'dither.Laplace'>"
     assert repr(dither.stats.Histogram) == "<class 'dither.stats.Histogram'>"
-    with pytest.raises(dither.InvalidArgument) as refused:
+    with refuses(dither.InvalidArgument) as refused:
         dither.Laplace(1, -1)
     assert "".join(traceback.format_exception_only(refused.value)).startswith("dither.InvalidArgument: epsilon")
 

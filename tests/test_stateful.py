@@ -24,6 +24,7 @@ from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.stateful import Stateful
+from support import refuses
 
 MAKE: dict[type, Callable[[], Any]] = {
     SparseVectorSession: lambda: SparseVector(1, 1, limit=1).start(0),
@@ -121,7 +122,7 @@ def test_no_copy_and_no_pickle(kind):
     attempts = [copy.copy, copy.deepcopy, lambda x: copy.deepcopy([x])]
     attempts += [lambda x, p=protocol: pickle.dumps({"a": x}, protocol=p) for protocol in range(6)]
     for attempt in attempts:
-        with pytest.raises(WrongType, match=r"expected the one that was started, got .* Fix: "):
+        with refuses(WrongType, "expected the one that was started, got "):
             attempt(one)
 
 

@@ -16,11 +16,11 @@ HOSTILE = ["\x1b[2J\x1b]0;title\x07", "a\rb", "\u202eright", "\x9b31m", "\x08\x0
 
 
 def test_no_control_character_is_left() -> None:
-    for code in range(sys.maxunicode + 1):
-        for sign in printable(chr(code)):
-            kind = unicodedata.category(sign)
-            assert kind not in ("Cc", "Cs", "Zl", "Zp", "Cn", "Co")
-            assert kind != "Cf" or sign in "\u200c\u200d"
+    every_character = "".join(map(chr, range(sys.maxunicode + 1)))
+    for character in set(printable(every_character)):
+        kind = unicodedata.category(character)
+        assert kind not in ("Cc", "Cs", "Zl", "Zp", "Cn", "Co")
+        assert kind != "Cf" or character in "\u200c\u200d"
     for text in ("Ångström", "日本 語", "عربى", "👩\u200d🔬", "a\u00a0b"):
         assert printable(text) == text
 

@@ -26,6 +26,7 @@ from dither.ledger.charging import Charge
 from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, Noise, SparseVectorSession
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.tables.card.model import ColumnCard
+from support import refuses
 
 PACKAGES = (dp, dp.accounting, audit, course, dp.density, learn, dp.ledger, dp.mechanisms, dp.stats)
 RECEIPT = Receipt(1, "ab" * 32)
@@ -221,7 +222,7 @@ def test_arrays_are_compared_element_by_element():
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, *(lambda x, p=p: pickle.dumps(x, p) for p in range(6))])
 def test_what_counts_can_be_neither_copied_nor_pickled(kind, again):
     value = ONCE[kind]()
-    with pytest.raises(dp.WrongType, match="copy or a pickle"):
+    with refuses(dp.WrongType, "copy or a pickle"):
         again(value)
     assert value == value
     assert len({value}) == 1
@@ -233,7 +234,7 @@ def test_a_question_is_a_value_about_an_open_table():
     assert one != TABLE.agg(n=dp.people())
     assert one != table().agg(n=dp.count())
     for refused in (copy.deepcopy, pickle.dumps):
-        with pytest.raises(dp.WrongType, match="copy or a pickle"):
+        with refuses(dp.WrongType, "copy or a pickle"):
             refused(one)
     with pytest.raises(TypeError, match="unhashable type: 'Question'"):
         hash(one)

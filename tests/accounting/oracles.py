@@ -30,12 +30,12 @@ def response(epsilon: Any, categories: int = 2, delta: Any = 0) -> Law:
     return law
 
 
-def discrete_laplace(scale: Any, sensitivity: int, reach: int = 4000) -> Law:
+def discrete_laplace(scale: Any, sensitivity: int, extent: int = 4000) -> Law:
     """Summed up over the integers, one by one."""
     b = Fraction(scale)
     t = mp.exp(-1 / real(b))
     law: Law = {}
-    for k in range(-reach, sensitivity + reach + 1):
+    for k in range(-extent, sensitivity + extent + 1):
         loss = Fraction(abs(k - sensitivity) - abs(k)) / b
         law[loss] = law.get(loss, mp.mpf(0)) + (1 - t) / (1 + t) * t ** abs(k)
     return law

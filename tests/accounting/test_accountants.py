@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import math
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -41,7 +43,7 @@ from dither.accounting import (
     to_dp_event,
     zcdp,
 )
-from support import label
+from support import label, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -125,11 +127,17 @@ def test_less_delta_costs_more_and_so_does_more_of_the_same(accountant: Accounta
     assert epsilon(accountant, Parallel(event, event), 1e-6) == one
 
 
+def exact_curve(laws: Callable[[], list[Any]]) -> Callable[[Any], Any]:
+    """The curve of the composition of all laws, which is enumerated when it is first asked for."""
+    law = functools.cache(lambda: composed(laws()))
+    return lambda at: delta_of(law(), at)
+
+
 CURVES: list[tuple[Event, Any]] = [
-    (4 * Pure(0.5), lambda at: delta_of(composed([response(0.5)] * 4), at)),
-    (5 * ResponseReport(0.5, 5), lambda at: delta_of(composed([response(0.5, 5)] * 5), at)),
-    (3 * Approximate(0.5, 1e-13), lambda at: delta_of(composed([response(0.5, 2, 1e-13)] * 3), at)),
-    (3 * DiscreteLaplaceNoise(4, 3), lambda at: delta_of(composed([discrete_laplace(4, 3)] * 3), at)),
+    (4 * Pure(0.5), exact_curve(lambda: [response(0.5)] * 4)),
+    (5 * ResponseReport(0.5, 5), exact_curve(lambda: [response(0.5, 5)] * 5)),
+    (3 * Approximate(0.5, 1e-13), exact_curve(lambda: [response(0.5, 2, 1e-13)] * 3)),
+    (3 * DiscreteLaplaceNoise(4, 3), exact_curve(lambda: [discrete_laplace(4, 3)] * 3)),
     (4 * GaussianNoise(6), lambda at: gaussian_delta(at, mp.mpf(3))),
     (LaplaceNoise(2), lambda at: 1 - mp.exp((at - mp.mpf("0.5")) / 2) if at < 0.5 else mp.mpf(0)),
     (PoissonSampled(GaussianNoise(1), 0.1), lambda at: gaussian_delta(mp.log1p(mp.expm1(at) * 10), mp.mpf(1)) / 10),
@@ -149,7 +157,7 @@ def too_small(accountant: Accountant, event: Event, curve: Any, factor: Fraction
 
 @pytest.mark.parametrize(("event", "curve"), CURVES, ids=lambda value: label(value) if isinstance(value, Event) else "")
 @pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=label)
-def test_nobody_is_ever_below_the_exact_curve(accountant: Accountant, event: Event, curve: Any) -> None:
+def test_no_accountant_is_ever_below_the_exact_curve(accountant: Accountant, event: Event, curve: Any) -> None:
     assert not too_small(accountant, event, curve, Fraction(1))
 
 
@@ -158,7 +166,7 @@ def test_an_accountant_that_says_one_percent_less_is_caught(event: Event, curve:
     assert too_small(pld, event, curve, Fraction(99, 100))
 
 
-def test_who_knows_what() -> None:
+def test_accountants_support_the_events_that_they_should() -> None:
     known = {accountant.name: [accountant.supports(leaf) for leaf in LEAVES] for accountant in ACCOUNTANTS}
     assert all(known["basic"])
     assert all(known["advanced"])
@@ -182,9 +190,9 @@ class Mystery(Event):
 )
 def test_unknown_events_are_refused(accountant: Accountant, tree: Event) -> None:
     assert not accountant.supports(tree)
-    with pytest.raises(TypeError, match=r"expected .*got Mystery.*Fix:"):
+    with refuses(TypeError, "got Mystery"):
         accountant.guarantee(tree, 1e-6)
-    with pytest.raises(DitherError, match=r"expected .*Fix:"):
+    with refuses(DitherError):
         best_of(tree, 1e-6)
 
 
@@ -198,7 +206,7 @@ def test_what_is_no_event_is_refused(accountant: Accountant, junk: Any) -> None:
         PostProcessed,
         Sequential,
     ):
-        with pytest.raises(TypeError, match=r"expected .*got .*Fix:") as refused:
+        with refuses(TypeError) as refused:
             act(junk)
         assert isinstance(refused.value, DitherError)
 
@@ -231,13 +239,13 @@ NUMBERS: list[Any] = [0, -1, math.nan, math.inf, -math.inf, True, "1", None, [1]
     ],
 )
 def test_nonsense_numbers_are_refused(make: Any, number: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"expected .*got .*Fix:") as refused:
+    with refuses((ValueError, TypeError)) as refused:
         make(number)
     assert isinstance(refused.value, DitherError)
 
 
 def test_samples_are_for_addition_and_removal_only() -> None:
-    with pytest.raises(dp.NotPrivate, match=r"expected AddRemove.*Fix:"):
+    with refuses(dp.NotPrivate, "expected AddRemove"):
         PoissonSampled(Pure(1), 0.1, dp.ReplaceOne)
     assert PoissonSampled(Pure(1), 0.1, dp.AddRemove) == PoissonSampled(Pure(1), 0.1)
     whole = PoissonSampled(GaussianNoise(2), 1)
@@ -269,9 +277,9 @@ def test_deltas_that_the_events_already_use_up() -> None:
     assert basic.guarantee(10 * Approximate(0.1, 1e-7)) == ApproxDP(1, 1e-6)
     for accountant in (basic, advanced, pld):
         assert accountant.guarantee(workload, 1e-5).epsilon < 3  # type: ignore[attr-defined]
-        with pytest.raises(dp.NotPrivate, match=r"expected .*Fix:"):
+        with refuses(dp.NotPrivate):
             accountant.guarantee(workload, 1e-6 if accountant is not pld else 9e-7)
-    with pytest.raises(DitherError, match=r"delta"):
+    with refuses(DitherError, "delta"):
         basic.guarantee(GaussianNoise(1))
 
 
@@ -312,7 +320,7 @@ def test_the_bridge_says_the_same_to_google() -> None:
     replaced = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(to_dp_event(reports))
     assert pld.guarantee(reports, 1e-3).epsilon == pytest.approx(replaced.get_epsilon(1e-3), rel=1e-3)
     for one in (BoundedRange(1), Parallel(Pure(1)), Approximate(1, 0.1), DiscreteLaplaceNoise(2, 1)):
-        with pytest.raises(TypeError, match=r"expected .*got .*Fix:"):
+        with refuses(TypeError):
             to_dp_event(one)
 
 
@@ -328,7 +336,7 @@ leaves = st.one_of(
 
 @settings(max_examples=12)
 @given(st.lists(st.tuples(leaves, st.integers(1, 30)), min_size=1, max_size=4), st.sampled_from(DELTAS))
-def test_the_best_is_no_worse_than_anybody(parts: Any, delta: float) -> None:
+def test_the_best_is_no_worse_than_any_accountant(parts: Any, delta: float) -> None:
     workload = Sequential(*(event * count for event, count in parts))
     best = best_of(workload, delta)
     answers = dict(best.answers)

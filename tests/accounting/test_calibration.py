@@ -23,6 +23,7 @@ from dither.accounting import (
     gaussian_ratio,
     split,
 )
+from support import refuses
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,6 @@ def test_shares_add_up_exactly() -> None:
     ],
 )
 def test_nonsense_is_refused(act: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"expected .*got .*Fix:") as refused:
+    with refuses((ValueError, TypeError)) as refused:
         act()
     assert isinstance(refused.value, DitherError)

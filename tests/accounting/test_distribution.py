@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -40,30 +42,38 @@ from dither.accounting import (
 from dither.accounting import pld as accountant
 from dither.accounting.distribution import Composed, compose
 from dither.accounting.pairs import Pair
+from support import refuses
 
 pytestmark = pytest.mark.slow
 
 DELTAS = [0.2, 1e-3, 1e-6, 1e-12, 1e-20]
-SMALL: list[tuple[Any, list[dict[Any, Any]]]] = [
-    (Pure(1), [response(1)]),
-    (10 * Pure(1), [response(1)] * 10),
-    (50 * Pure(0.1), [response(0.1)] * 50),
-    (Pure(0.1) + Pure(0.25) + Pure(1.3), [response(0.1), response(0.25), response(1.3)]),
-    (3 * Pure(1e-3) + Pure(2), [response(1e-3)] * 3 + [response(2)]),
-    (8 * ResponseReport(1, 5), [response(1, 5)] * 8),
-    (4 * Approximate(0.5, 1e-9) + Pure(0.5), [response(0.5, 2, 1e-9)] * 4 + [response(0.5)]),
-    (3 * DiscreteLaplaceNoise(4, 3) + Pure(0.7), [discrete_laplace(4, 3)] * 3 + [response(0.7)]),
-    (5 * DiscreteLaplaceNoise(Fraction(10, 3), 1), [discrete_laplace(Fraction(10, 3), 1)] * 5),
+SMALL: list[tuple[Any, Callable[[], list[dict[Any, Any]]]]] = [
+    (Pure(1), lambda: [response(1)]),
+    (10 * Pure(1), lambda: [response(1)] * 10),
+    (50 * Pure(0.1), lambda: [response(0.1)] * 50),
+    (Pure(0.1) + Pure(0.25) + Pure(1.3), lambda: [response(0.1), response(0.25), response(1.3)]),
+    (3 * Pure(1e-3) + Pure(2), lambda: [response(1e-3)] * 3 + [response(2)]),
+    (8 * ResponseReport(1, 5), lambda: [response(1, 5)] * 8),
+    (4 * Approximate(0.5, 1e-9) + Pure(0.5), lambda: [response(0.5, 2, 1e-9)] * 4 + [response(0.5)]),
+    (3 * DiscreteLaplaceNoise(4, 3) + Pure(0.7), lambda: [discrete_laplace(4, 3)] * 3 + [response(0.7)]),
+    (5 * DiscreteLaplaceNoise(Fraction(10, 3), 1), lambda: [discrete_laplace(Fraction(10, 3), 1)] * 5),
 ]
 
 
+@functools.cache
+def enumerated(laws: Callable[[], list[dict[Any, Any]]]) -> Any:
+    """The law of all outcomes together, once for all tests of the same workload."""
+    with mp.workdps(40):
+        return composed(laws())
+
+
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize(("event", "laws"), SMALL, ids=lambda value: repr(value) if not isinstance(value, list) else "")
+@pytest.mark.parametrize(("event", "laws"), SMALL, ids=lambda value: "" if callable(value) else repr(value))
 def test_small_discrete_workloads_against_every_outcome(event: Any, laws: Any, delta: float) -> None:
     with mp.workdps(40):
-        law = composed(laws)
+        law = enumerated(laws)
         if delta <= law[None] if None in law else False:
-            with pytest.raises(ValueError, match=r"expected .*got .*Fix:"):
+            with refuses(ValueError):
                 pld.guarantee(event, delta)
             return
         truth = epsilon_of(law, delta)
@@ -98,7 +108,7 @@ def test_gaussians_are_one_gaussian(delta: float) -> None:
     assert abs(pld.guarantee(GaussianNoise(5), delta).exact[0] - exact) <= exact / 10**9
 
 
-@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("delta", DELTAS[::2])
 @pytest.mark.parametrize(("ratio", "sigma"), [(2, 3), (1, 20), (50, 1), (0.3, 0.5)])
 def test_one_laplace_and_one_gaussian(ratio: float, sigma: float, delta: float) -> None:
     with mp.workdps(40):
@@ -190,7 +200,7 @@ def test_mixed_workloads_against_google(delta: float) -> None:
 )
 def test_private_gradient_descent_against_google(sigma: float, rate: float, steps: int, delta: float) -> None:
     result = pld.guarantee(steps * PoissonSampled(GaussianNoise(sigma), rate), delta).epsilon
-    above = google_epsilon(delta, gaussian=[(sigma, rate, steps)], interval=2e-5 if steps < 50_000 else 1e-4)
+    above = google_epsilon(delta, gaussian=[(sigma, rate, steps)], interval=1e-4)
     assert result == pytest.approx(above, rel=1e-3)
 
 
@@ -230,9 +240,9 @@ def test_the_headline_workload_within_one_percent(delta: float) -> None:
 def test_the_bound_is_valid_away_from_where_it_was_made() -> None:
     with mp.workdps(40):
         law = composed([response(0.5)] * 12)
-        made: Composed = compose([(Pure(0.5).pair, 12)], 0.0, delta=1e-6)
+        built: Composed = compose([(Pure(0.5).pair, 12)], 0.0, delta=1e-6)
         for at in (0, 0.3, 1, 3, 4.5, 5.9):
-            assert delta_of(law, at) <= mp.mpf(made.delta(at))
+            assert delta_of(law, at) <= mp.mpf(built.delta(at))
 
 
 def test_curves_near_the_largest_loss() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dither import DitherError
 from dither.accounting import gaussian_delta, gaussian_epsilon, gaussian_ratio
+from support import refuses
 
 EPSILONS = [0, 1e-9, 0.1, 1, 10, 100, 400, 1000]
 RATIOS = [0.01, 0.05, 0.3, 1, 3, 30, 1e4, 1e9, 1e12]
@@ -114,6 +115,6 @@ def test_the_lecture_s_mixed_noise_has_delta_0396_at_epsilon_one() -> None:
 @pytest.mark.parametrize("delta", [Fraction(1, 10**400), Fraction(5e-324)])
 def test_a_delta_that_no_float_can_prove_is_refused_not_searched_for_ever(delta: Fraction) -> None:
     for act in (lambda: gaussian_ratio(Fraction(1), delta), lambda: gaussian_epsilon(Fraction(1), delta)):
-        with pytest.raises(ValueError, match=r"expected .*got .*Fix:") as refused:
+        with refuses(ValueError) as refused:
             act()
         assert isinstance(refused.value, DitherError)

@@ -25,6 +25,7 @@ from dither.accounting import (
     smooth_calibration,
     smooth_scale,
 )
+from support import refuses
 
 CURVES: dict[str, Callable[[Fraction, Fraction, Fraction], float]] = {
     "laplace": laplace_smooth_delta,
@@ -146,7 +147,7 @@ def test_the_oracles_agree() -> None:
 @pytest.mark.parametrize("kind", CURVES)
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 50])
 def test_the_worst_pair_by_quadrature(kind: str, epsilon: float) -> None:
-    for delta in DELTAS:
+    for delta in DELTAS[::2]:
         beta, s = smooth_calibration(kind, exact(epsilon), exact(delta))
         with mp.workdps(30):
             wide = mp.exp(mp.mpf(beta.numerator) / beta.denominator) * s.numerator / s.denominator
@@ -177,7 +178,7 @@ def test_no_pair_is_worse(kind: str, epsilon: float, delta: float) -> None:
 
 
 @pytest.mark.parametrize("kind", CURVES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.floats(0.02, 20), st.floats(0.001, 0.9), st.floats(1.01, 30), st.floats(-1, 1), st.floats(0.001, 1))
 def test_no_pair_is_worse_for_any_scale_that_is_certified(
     kind: str, epsilon: float, share: float, factor: float, place: float, d: float
@@ -232,15 +233,15 @@ def test_the_textbook_gaussian_fails_for_large_epsilon_and_is_refused(epsilon: f
     logarithm = math.log(2 / delta)
     beta, s = epsilon / (2 * logarithm), 5 * math.sqrt(2 * logarithm) / epsilon
     assert quadrature("gaussian", epsilon, s * math.exp(beta), s, 1) > delta  # a pair that tells more
-    with pytest.raises(DitherError, match="true delta"):
+    with refuses(DitherError, "true delta"):
         SmoothNoise("gaussian", epsilon, delta, "textbook")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CURVES, *POWERS])
-@pytest.mark.parametrize("epsilon", [1, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.001, 0.1, 3, 10, 50))])
+@pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 3, 10, 50])
 def test_calibration_is_certified_and_no_larger_than_needed(kind: str, epsilon: float) -> None:
-    for delta in [0.1, *DELTAS, 1e-20] if kind in CURVES else [0.0]:
+    for delta in [0.1, 1e-6, 1e-20] if kind in CURVES else [0.0]:
         loss, failure = exact(epsilon), exact(delta)
         beta, s = smooth_calibration(kind, loss, failure)
         assert Fraction(float(beta)) == beta  # what is certified is what is used
@@ -265,7 +266,7 @@ def test_calibration_is_certified_and_no_larger_than_needed(kind: str, epsilon: 
 
 def test_a_beta_that_no_noise_can_carry_is_refused() -> None:
     for kind, beta in (("laplace", 0.8), ("gaussian", 0.5)):
-        with pytest.raises(DitherError, match="beta"):
+        with refuses(DitherError, "beta"):
             smooth_scale(kind, Fraction(1), Fraction(1, 10**6), exact(beta))
 
 

@@ -32,7 +32,7 @@ def mean_of_average(gamma: np.ndarray, noise: np.ndarray, start: float) -> float
     average is gamma_h times the sum over j > h of gamma_j times the product of (1 - 2 gamma) between.
     """
     n, total = gamma.size, float(gamma.sum())
-    sensitivity = np.zeros(n + 1)  # reach[h] = sum over j >= h of gamma_j prod_(h <= i < j) (1 - 2 gamma_i)
+    sensitivity = np.zeros(n + 1)  # sensitivity[h] = sum over j >= h of gamma_j prod_(h <= i < j) (1 - 2 gamma_i)
     for h in range(n - 1, -1, -1):
         sensitivity[h] = gamma[h] + (1 - 2 * gamma[h]) * sensitivity[h + 1]
     return float((sensitivity[0] * start) ** 2 + (gamma**2 * noise * sensitivity[1:] ** 2).sum()) / total**2

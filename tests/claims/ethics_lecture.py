@@ -173,8 +173,10 @@ def budget() -> Computed:
     takes_part = {"a": (0.5, 0.25), "b": (0.5,), "c": (0.25, 0.5, 0.125)}
     sums = {who: sum(parts) for who, parts in takes_part.items()}
     ours = dp.parallel(*(dp.sequential(*(dp.PureDP(e) for e in parts)) for parts in takes_part.values())).epsilon
-    chances = {e: math.exp(e) / (1 + math.exp(e)) for e in (0.5, 0.25, 0.125)}
-    worst = max(math.log(math.prod(chances[e] / (1 - chances[e]) for e in parts)) for parts in takes_part.values())
+    probabilities = {e: math.exp(e) / (1 + math.exp(e)) for e in (0.5, 0.25, 0.125)}
+    worst = max(
+        math.log(math.prod(probabilities[e] / (1 - probabilities[e]) for e in parts)) for parts in takes_part.values()
+    )
     return Computed(
         f"three people in randomized responses of ½ and ¼; ½; ¼, ½ and ⅛: {sums['a']:g}, {sums['b']:g}, {sums['c']:g}; "
         f"together {ours:g}.",

@@ -11,6 +11,7 @@ import pytest
 from dither import Gaussian, Laplace, NotPrivate
 from dither.accounting import gaussian_delta
 from dither.course import theorem_10
+from support import refuses
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2])
@@ -21,13 +22,13 @@ def test_theorem_10_is_refused_with_the_true_delta(sensitivity: float, epsilon: 
     e = mp.mpf(str(epsilon))
     r = mp.sqrt(2) / e
     true = mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
-    with pytest.raises(NotPrivate, match=r"expected .*got .*Fix:") as refused:
+    with refuses(NotPrivate) as refused:
         theorem_10(sensitivity, epsilon, claimed)
     assert f"{float(true):.6g}" in str(refused.value)
 
 
 def test_theorem_10_s_true_delta_at_one_is_0396() -> None:
-    with pytest.raises(NotPrivate, match=r"0\.0396"):
+    with refuses(NotPrivate, "0.0396"):
         theorem_10(0.01, 1, 0.0113)
 
 

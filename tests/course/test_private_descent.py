@@ -17,11 +17,12 @@ from dither.course.private_descent import TheoremSGD, private_bound
 from dither.errors import InvalidArgument, InvalidData
 from dither.learn.gd import Schedule
 from dither.learn.losses import Loss, Squared
+from support import refuses
 
 
-def theta(h, gammas, a, reach, epsilon):
+def theta(h, gammas, a, sensitivity, epsilon):
     """As the theorem states it, h from 1 on."""
-    return (sum(gammas[: h - 1]) / gammas[h - 1] + 1) * reach / epsilon / a
+    return (sum(gammas[: h - 1]) / gammas[h - 1] + 1) * sensitivity / epsilon / a
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.8])
@@ -84,7 +85,7 @@ def last(descent, y, times):
 def test_gradients_at_different_iterates_use_up_the_two_clips():
     """One record, replaced: without noise before it the last step is Laplace around two points 2C sum gamma apart.
 
-    The loss at a threshold is then close to the epsilon that is claimed, and with a reach of C, the sensitivity at one
+    The privacy loss at a threshold is then close to the epsilon that is claimed. With a sensitivity of C, that at one
     beta, it would be twice as much: the condition that the theorem leaves out is needed.
     """
     descent = TheoremSGD(epsilon=1.0, steps=1, clip=1.0, schedule=Schedule(0.5))
@@ -180,11 +181,11 @@ def test_what_comes_out_lies_on_the_lattice():
     ids=str,
 )
 def test_what_the_theorem_is_not_about_is_refused(changed):
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument):
         TheoremSGD(**{"epsilon": 1.0, "steps": 10, "clip": 1.0, **changed})
 
 
 @pytest.mark.parametrize("X", [[1.0], [[1.0], [2.0]], np.ones((0, 1))], ids=repr)
 def test_data_out_of_shape_are_refused(X):
-    with pytest.raises(InvalidData):
+    with refuses(InvalidData):
         TheoremSGD(epsilon=1.0, steps=2, clip=1.0).run(Squared(), np.array(X), np.ones(1), start=0.0)

@@ -115,13 +115,13 @@ def test_a_result_is_found_by_number_or_by_a_word_of_its_title():
 
 @pytest.mark.parametrize("text", ["", "theorem 99", "unheard of"])
 def test_what_is_not_there_is_refused(text):
-    with pytest.raises(InvalidArgument, match=r"dither\.course\.results"):
+    with refuses(InvalidArgument, "dither.course.results"):
         find(text)
 
 
 @pytest.mark.parametrize("document", [0, 6, "two"])
 def test_there_are_five_documents(document):
-    with pytest.raises(InvalidArgument, match="from 1 to 5"):
+    with refuses(InvalidArgument, "from 1 to 5"):
         results(document)
 
 

@@ -103,7 +103,7 @@ def test_perturbed(noisy: list[int]) -> None:
         assert np.array_equal(result > 0, np.array(noisy) > 0)
 
 
-def test_counts_move_by_what_the_mechanism_is_told() -> None:
+def test_counts_change_by_at_most_the_sensitivity_of_the_mechanism() -> None:
     for neighbors, most in ((AddRemove, 1), (ReplaceOne, 2)):
         assert dp.sensitivity.histogram(neighbors=neighbors) == most
         for n in range(4):

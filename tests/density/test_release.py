@@ -12,7 +12,7 @@ import dither as dp
 from dither import AddRemove, DitherError, NotPrivate, PureDP, ReplaceOne
 from dither.density import Density, release
 from dither.randomness import SeededSource
-from support import label
+from support import label, refuses
 
 METHODS: list[Any] = ["histogram", "perturbed", "smoothed", "ks"]
 SENTINEL = 987654.321
@@ -88,11 +88,11 @@ def test_several_dimensions(method: Any) -> None:
     assert result.sample(20).shape == (20, 2)
     assert (result.density() * (1 / 4) * (10 / 3)).sum() == pytest.approx(1)
     for act in (lambda: result.cdf(0.5), lambda: result.quantile(0.5)):
-        with pytest.raises(DitherError, match="one dimension"):
+        with refuses(DitherError, "one dimension"):
             act()
     cube = release(np.zeros((50, 3)), [(0, 1)] * 3, 1, method, bins=2)
     assert cube.weights.shape == (2, 2, 2)
-    with pytest.raises(DitherError, match="one or two dimensions"):
+    with refuses(DitherError, "one or two dimensions"):
         cube.plot()
     assert release(data, [(0, 1), (0, 10)], 1, method).weights.ndim == 2
 
@@ -171,24 +171,19 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize(("positional", "named"), REFUSED, ids=lambda a: label(a)[:60])
 def test_refusals(positional: Any, named: Any) -> None:
-    with pytest.raises((ValueError, TypeError)) as refused:
+    with refuses((ValueError, TypeError), hiding=["987654"]) as refused:
         release(*positional, **named)
     assert isinstance(refused.value, DitherError), repr(refused.value)
-    text = str(refused.value)
-    assert "expected" in text
-    assert "got" in text
-    assert "Fix:" in text
-    assert "987654" not in text
 
 
 def test_the_right_kind_of_refusal() -> None:
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         release([0.5], (0, 1), 1, "ks", neighbors=AddRemove)
     line = release([0.5], (0, 1), 1)
     for q in (-0.1, 1.1, math.nan, [0.5, 2]):
-        with pytest.raises(DitherError):
+        with refuses(DitherError):
             line.quantile(q)
-    with pytest.raises(DitherError):
+    with refuses(DitherError):
         line.sample(-1)
 
 

@@ -29,198 +29,200 @@ def band(draws: int, questions: int) -> float:
     return math.sqrt(math.log(2 * questions / FALSE_ALARM) / (2 * draws))
 
 
-def heavy_hitter(found: dict[str, Any]) -> None:
-    exact, seen = found["exact"], found["seen"]
-    for i, lead in enumerate(found["leads"]):
-        assert found["bound"][i] <= exact["exponential"][i] <= exact["permute-and-flip"][i] + 1e-12
-        assert lead < found["lead_for_95"] or exact["exponential"][i] >= 0.95
+def heavy_hitter(figures: dict[str, Any]) -> None:
+    exact, seen = figures["exact"], figures["seen"]
+    for i, lead in enumerate(figures["leads"]):
+        assert figures["bound"][i] <= exact["exponential"][i] <= exact["permute-and-flip"][i] + 1e-12
+        assert lead < figures["lead_for_95"] or exact["exponential"][i] >= 0.95
         for name, values in seen.items():
-            assert abs(values[i] - exact[name][i]) <= band(found["draws"], 3 * len(found["leads"]))
+            assert abs(values[i] - exact[name][i]) <= band(figures["draws"], 3 * len(figures["leads"]))
             assert exact["all counts, Lap(d/ε)"][i] < exact[name][i]
 
 
-def pricing(found: dict[str, Any]) -> None:
+def pricing(figures: dict[str, Any]) -> None:
     for promised, exponential, flip in zip(
-        found["promised"], found["exponential"], found["permute-and-flip"], strict=True
+        figures["promised"], figures["exponential"], figures["permute-and-flip"], strict=True
     ):
         assert promised <= exponential <= flip + 1e-12 <= 1 + 1e-9
-    assert found["exponential"] == sorted(found["exponential"])
-    assert all(1 <= price <= 199 for price in found["drawn"])
-    assert found["noise on the price"][0] < found["exponential"][0]
+    assert figures["exponential"] == sorted(figures["exponential"])
+    assert all(1 <= price <= 199 for price in figures["drawn"])
+    assert figures["noise on the price"][0] < figures["exponential"][0]
 
 
-def election(found: dict[str, Any]) -> None:
+def election(figures: dict[str, Any]) -> None:
     p, q = math.exp(-2.5), math.exp(-5)
-    assert found["exact"]["exponential"] == pytest.approx([q / (1 + p + q), p / (1 + p + q), 1 / (1 + p + q)])
+    assert figures["exact"]["exponential"] == pytest.approx([q / (1 + p + q), p / (1 + p + q), 1 / (1 + p + q)])
     flip = [q * (0.5 - p / 6), p * (0.5 - q / 6), 1 - (p + q) / 2 + p * q / 3]
-    assert found["exact"]["permute-and-flip"] == pytest.approx(flip)
-    for name, exact in found["exact"].items():
+    assert figures["exact"]["permute-and-flip"] == pytest.approx(flip)
+    for name, exact in figures["exact"].items():
         assert sum(exact) == pytest.approx(1)
-        assert np.abs(np.subtract(exact, found["seen"][name])).max() <= band(found["draws"], 9)
-    lost = found["votes_lost"]
+        assert np.abs(np.subtract(exact, figures["seen"][name])).max() <= band(figures["draws"], 9)
+    lost = figures["votes_lost"]
     assert lost["permute-and-flip"] < lost["exponential"] < lost["Laplace noisy max"]
 
 
-def mean_three_ways(found: dict[str, Any]) -> None:
-    cost, error = found["cost"], found["error"]
+def mean_three_ways(figures: dict[str, Any]) -> None:
+    cost, error = figures["cost"], figures["error"]
     assert cost["-|.| on [-2, 3]"] == pytest.approx(0.5, abs=1e-6)
     assert cost["-|.| on [-2, 3], at 2ε"] == pytest.approx(1.0, abs=1e-6)
     assert cost["-|.| on [0, 1]"] == pytest.approx(0.5 + math.log(2 - math.exp(-0.5)), abs=1e-6)
     assert cost["-(.)² on [0, 1], (2-1/n)/n"] < 0.5 < cost["-(.)² on [0, 1], the notes' 1/n"] < 1
     assert error["-|.| on [-2, 3], at 2ε"] == pytest.approx(error["Laplace"], rel=1e-3)
-    assert error["-(.)² on [0, 1], the notes' 1/n"] == pytest.approx((found["n"]) ** -0.5, rel=0.01)
-    for share in found["share_within_median"].values():  # 1 of 40 or fewer, on either side, six times: 4.5e-10
-        assert found["draws"] == 40
+    assert error["-(.)² on [0, 1], the notes' 1/n"] == pytest.approx((figures["n"]) ** -0.5, rel=0.01)
+    for share in figures["share_within_median"].values():  # 1 of 40 or fewer, on either side, six times: 4.5e-10
+        assert figures["draws"] == 40
         assert 2 <= round(40 * share) <= 38
 
 
-def density_four_ways(found: dict[str, Any]) -> None:
-    assert found["sizes"][-1] == 10_000
-    for name, values in found["mean"].items():
+def density_four_ways(figures: dict[str, Any]) -> None:
+    assert figures["sizes"][-1] == 10_000
+    for name, values in figures["mean"].items():
         assert all(0 < value < 1 for value in values)
         assert name == "smoothed" or values[-1] < 0.1  # some 0.01: ten times that does not happen
-    assert found["mean"]["the data (not private)"] == sorted(found["mean"]["the data (not private)"], reverse=True)
+    assert figures["mean"]["the data (not private)"] == sorted(figures["mean"]["the data (not private)"], reverse=True)
 
 
-def top_snps(found: dict[str, Any]) -> None:
-    assert found["beyond_limit"] <= 0  # each of 140 releases fails with probability 1e-12 at most
-    assert all(b <= a for a, b in zip(found["scale"]["pure"], found["scale"]["delta"], strict=True))
-    assert found["scale"]["pure"] == pytest.approx([40 / epsilon for epsilon in found["epsilons"]])
-    assert found["accounted_by"][0] == "zcdp"
-    assert found["accounted_by"][-1] == "pure"
-    assert all(0 <= value <= 10 for values in found["found"].values() for value in values)
+def top_snps(figures: dict[str, Any]) -> None:
+    assert figures["beyond_limit"] <= 0  # each of 140 releases fails with probability 1e-12 at most
+    assert all(b <= a for a, b in zip(figures["scale"]["pure"], figures["scale"]["delta"], strict=True))
+    assert figures["scale"]["pure"] == pytest.approx([40 / epsilon for epsilon in figures["epsilons"]])
+    assert figures["accounted_by"][0] == "zcdp"
+    assert figures["accounted_by"][-1] == "pure"
+    assert all(0 <= value <= 10 for values in figures["figures"].values() for value in values)
 
 
-def reusable_holdout(found: dict[str, Any]) -> None:
-    noise, signal = found["noise"], found["signal"]
+def reusable_holdout(figures: dict[str, Any]) -> None:
+    noise, signal = figures["noise"], figures["signal"]
     assert noise["plain"]["holdout"][-1] > noise["plain"]["fresh"][-1] + 0.05  # no noise: a fact of the data
     assert signal["plain"]["fresh"][-1] > 0.7
     for kind in ("plain", "reusable"):
         assert all(abs(accuracy - 0.5) < 0.03 for accuracy in noise[kind]["fresh"])  # 20,000 records: 8 deviations
     for case in (noise, signal):
-        assert 0 <= case["used"] <= found["limit"]
+        assert 0 <= case["used"] <= figures["limit"]
         assert case["guarantee"].epsilon == 4
 
 
-def local_sensitivity_leaks(found: dict[str, Any]) -> None:
-    assert found["local"] == {"table 1": pytest.approx(100), "table 2": 0}
-    assert found["zero"]["table 2"] == 1  # no noise at all
-    assert found["zero"]["table 1"] <= 0.02  # 2^-20 or so each: ten of 500 do not happen
-    assert found["leak"] == pytest.approx(1 - math.e * math.tanh(1 / 200))
-    assert found["smooth"]["table 1"] == pytest.approx(100)
-    assert found["smooth"]["table 2"] == pytest.approx(100 * math.exp(-found["beta"]))
-    steps = np.abs(np.diff(np.log(found["path"]["smooth"])))
-    assert steps.max() <= found["beta"] * (1 + 1e-9)
-    assert sum(value > 0 for value in found["path"]["local"]) == 2
-    assert 0 < found["repaired"] <= found["certified"] <= 1e-6
-    assert "expected a positive number" in found["refused"]
+def local_sensitivity_leaks(figures: dict[str, Any]) -> None:
+    assert figures["local"] == {"table 1": pytest.approx(100), "table 2": 0}
+    assert figures["zero"]["table 2"] == 1  # no noise at all
+    assert figures["zero"]["table 1"] <= 0.02  # 2^-20 or so each: ten of 500 do not happen
+    assert figures["leak"] == pytest.approx(1 - math.e * math.tanh(1 / 200))
+    assert figures["smooth"]["table 1"] == pytest.approx(100)
+    assert figures["smooth"]["table 2"] == pytest.approx(100 * math.exp(-figures["beta"]))
+    steps = np.abs(np.diff(np.log(figures["path"]["smooth"])))
+    assert steps.max() <= figures["beta"] * (1 + 1e-9)
+    assert sum(value > 0 for value in figures["path"]["local"]) == 2
+    assert 0 < figures["repaired"] <= figures["certified"] <= 1e-6
+    assert "expected a positive number" in figures["refused"]
 
 
-def pareto_noises(found: dict[str, Any]) -> None:
-    mean, median = ({name: row[0] for name, row in found["noise"][of].items()} for of in ("mean", "median"))
-    assert mean["Laplace"] == mean["mixed"] == pytest.approx(math.sqrt(2) * 49 / found["n"])
-    assert found["chosen"] == "Laplace"
+def pareto_noises(figures: dict[str, Any]) -> None:
+    mean, median = ({name: row[0] for name, row in figures["noise"][of].items()} for of in ("mean", "median"))
+    assert mean["Laplace"] == mean["mixed"] == pytest.approx(math.sqrt(2) * 49 / figures["n"])
+    assert figures["chosen"] == "Laplace"
     assert min(mean, key=mean.__getitem__) == "Laplace"
     assert median["Laplace"] == pytest.approx(math.sqrt(2) * 49)
     for name in ("smooth Laplace", "smooth Gaussian", "smooth Student"):
         assert median[name] < median["Laplace"] / 100
         assert mean[name] > mean["Laplace"]
-    for rows in found["noise"].values():
+    for rows in figures["noise"].values():
         for _, share in rows.values():
-            assert abs(share - 0.5) <= band(found["draws"], 12)
-    here, elsewhere = found["theorem_10"]
+            assert abs(share - 0.5) <= band(figures["draws"], 12)
+    here, elsewhere = figures["theorem_10"]
     assert here == "Laplace noise"
     assert "at least 0.0396326" in elsewhere
 
 
-def mars(found: dict[str, Any]) -> None:
+def mars(figures: dict[str, Any]) -> None:
     for seen, exact in (("negative", "exact"), ("zeros", "exact_zeros")):
-        for name, share in found[seen].items():
-            assert abs(share - found[exact][name]) <= band(found["draws"], 6)
-    assert found["negative"]["clamped"] == found["negative"]["bounded Laplace"] == 0 <= found["least"]
-    assert found["cut_loss"] == pytest.approx(1 + math.log((2 - math.exp(-1) - math.exp(-9)) / (1 - math.exp(-10))))
-    assert found["scale"] == pytest.approx(1.61156, abs=1e-5)
-    assert found["bias"]["clamped"] == pytest.approx(1 / (math.e - 1 / math.e))
-    for name, total in found["sums"].items():  # ten deviations of a sum of a thousand
-        assert abs(total - 1000 * found["bias"][name]) <= 10 * found["sum_spread"]
+        for name, share in figures[seen].items():
+            assert abs(share - figures[exact][name]) <= band(figures["draws"], 6)
+    assert figures["negative"]["clamped"] == figures["negative"]["bounded Laplace"] == 0 <= figures["least"]
+    assert figures["cut_loss"] == pytest.approx(1 + math.log((2 - math.exp(-1) - math.exp(-9)) / (1 - math.exp(-10))))
+    assert figures["scale"] == pytest.approx(1.61156, abs=1e-5)
+    assert figures["bias"]["clamped"] == pytest.approx(1 / (math.e - 1 / math.e))
+    for name, total in figures["sums"].items():  # ten deviations of a sum of a thousand
+        assert abs(total - 1000 * figures["bias"][name]) <= 10 * figures["sum_spread"]
 
 
-def noisy_std(found: dict[str, Any]) -> None:
-    root = math.sqrt(found["n"])
-    assert found["pair"] == [0, pytest.approx(100 / root)]
-    assert found["loss"] == pytest.approx(root)
-    assert found["delta"] == pytest.approx(1 - math.exp((1 - root) / 2))
-    assert found["told"][0] <= 0.05  # each with probability 7e-8: ten of 200 do not happen
-    assert found["told"][1] >= 0.95
-    assert found["direct"] == pytest.approx(math.sqrt(2) * 100 / root)
-    assert max(found["clamped"]) < found["direct"]
-    assert max(found["bounded"]) < found["direct"]
-    assert found["clamped"][0] == pytest.approx(math.sqrt(5), rel=1e-3)  # E max(0, Lap(10)) = 5
-    for seen, exact in zip(found["zero"], found["exact zero"], strict=True):
-        assert abs(seen - exact) <= band(found["draws"], 6)
-    assert min(found["least"]) > 0
+def noisy_std(figures: dict[str, Any]) -> None:
+    root = math.sqrt(figures["n"])
+    assert figures["pair"] == [0, pytest.approx(100 / root)]
+    assert figures["loss"] == pytest.approx(root)
+    assert figures["delta"] == pytest.approx(1 - math.exp((1 - root) / 2))
+    assert figures["told"][0] <= 0.05  # each with probability 7e-8: ten of 200 do not happen
+    assert figures["told"][1] >= 0.95
+    assert figures["direct"] == pytest.approx(math.sqrt(2) * 100 / root)
+    assert max(figures["clamped"]) < figures["direct"]
+    assert max(figures["bounded"]) < figures["direct"]
+    assert figures["clamped"][0] == pytest.approx(math.sqrt(5), rel=1e-3)  # E max(0, Lap(10)) = 5
+    for seen, exact in zip(figures["zero"], figures["exact zero"], strict=True):
+        assert abs(seen - exact) <= band(figures["draws"], 6)
+    assert min(figures["least"]) > 0
 
 
-def budget_for_life(found: dict[str, Any]) -> None:
-    assert found["limit"].epsilon == 0.5
-    assert found["spent"] == {"first half": 0.5, "second half": 0.4}
-    assert found["again"] == found["answers"]["mean"]
-    assert found["reached"] == found["size"] // 2  # those who have spent 0.5 of 0.5 are left out
-    assert found["entries"] == 9
+def budget_for_life(figures: dict[str, Any]) -> None:
+    assert figures["limit"].epsilon == 0.5
+    assert figures["spent"] == {"first half": 0.5, "second half": 0.4}
+    assert figures["again"] == figures["answers"]["mean"]
+    assert figures["reached"] == figures["size"] // 2  # those who have spent 0.5 of 0.5 are left out
+    assert figures["entries"] == 9
     # Laplace noise of scale 72/500/0.3, and 500 ranks at 0.4: 25 scales do not happen
-    assert abs(found["answers"]["mean"] - found["true"]["mean"]) <= 25 * 72 / 500 / 0.3
-    assert 18 <= found["answers"]["median"] <= 90
+    assert abs(figures["answers"]["mean"] - figures["true"]["mean"]) <= 25 * 72 / 500 / 0.3
+    assert 18 <= figures["answers"]["median"] <= 90
 
 
-def ask_in_sql(found: dict[str, Any]) -> None:
-    assert found["regions"] == ["north", "east", "south", "west"]
-    assert found["same"] is True
+def ask_in_sql(figures: dict[str, Any]) -> None:
+    assert figures["regions"] == ["north", "east", "south", "west"]
+    assert figures["same"] is True
     # a third of 0.5, sensitivity 5: scale 30; the error holds with 95 %, ten times it always
-    for answer, error, bounded, true in zip(found["n"], found["error"], found["bounded"], found["true"], strict=True):
+    for answer, error, bounded, true in zip(
+        figures["n"], figures["error"], figures["bounded"], figures["true"], strict=True
+    ):
         assert error == 90
         assert abs(answer - bounded) <= 10 * error
         assert bounded < true
-    assert abs(found["people"] - found["true_people"]) <= 10 * found["people_error"] <= 500
-    assert "expected at most what dataset 'visits' has left" in found["refused"]
+    assert abs(figures["people"] - figures["true_people"]) <= 10 * figures["people_error"] <= 500
+    assert "expected at most what dataset 'visits' has left" in figures["refused"]
 
 
-def which_accountant(found: dict[str, Any]) -> None:
-    by = found["epsilon"]
-    for i, (epsilon, name) in enumerate(found["best"]):
+def which_accountant(figures: dict[str, Any]) -> None:
+    by = figures["epsilon"]
+    for i, (epsilon, name) in enumerate(figures["best"]):
         assert epsilon == min(values[i] for values in by.values())
         assert by[name][i] == epsilon
-    assert found["best"][-1][1] == "pld"
+    assert figures["best"][-1][1] == "pld"
     assert by["pld"][-1] < by["renyi"][-1] < by["zcdp"][-1] < by["advanced"][-1] < by["basic"][-1]
     for values in by.values():
         assert values == sorted(values)
-    assert found["factor"] > 1  # a month at these sizes costs more than 2
-    assert math.log(20) / found["needed"] <= 5.01  # the tail of a real Laplace law: exp(-5 epsilon) = 1/20
+    assert figures["factor"] > 1  # a month at these sizes costs more than 2
+    assert math.log(20) / figures["needed"] <= 5.01  # the tail of a real Laplace law: exp(-5 epsilon) = 1/20
 
 
-def gradient_descent(found: dict[str, Any]) -> None:
-    for name, excess in found["excess"].items():
-        assert np.all(np.abs(excess) <= found["bound"][name])
-    assert found["parabola"] == pytest.approx(0.9**100)
-    sgd = found["sgd"]
+def gradient_descent(figures: dict[str, Any]) -> None:
+    for name, excess in figures["excess"].items():
+        assert np.all(np.abs(excess) <= figures["bound"][name])
+    assert figures["parabola"] == pytest.approx(0.9**100)
+    sgd = figures["sgd"]
     assert sgd["spread"]["constant"] > sgd["spread"]["falling"]  # means of 40 squares, 20 times apart
     for name, excess in sgd["excess"].items():  # the bound is some 20 to 300 times the mean
         assert np.all(excess[10:] <= sgd["bounds"][name][10:])
 
 
-def theorem_37(found: dict[str, Any]) -> None:
-    first, last = found["counts"]
-    for name, rows in found["costs"].items():
+def theorem_37(figures: dict[str, Any]) -> None:
+    first, last = figures["counts"]
+    for name, rows in figures["costs"].items():
         kappa = 0.9 if "h^" in name else 0.0
         assert rows[0]["last"] == pytest.approx(first**kappa)
         assert rows[1]["last"] == pytest.approx(last**kappa)
         assert rows[1]["average"] == pytest.approx(sum(h**kappa for h in range(1, last)))
         assert all(row["composed"] < row["average"] for row in rows)
-    growth = {name: terms[2][1999] / terms[2][999] for name, terms in found["terms"].items()}
+    growth = {name: terms[2][1999] / terms[2][999] for name, terms in figures["terms"].items()}
     constant, falling, growing = growth.values()
     assert constant == pytest.approx(4, rel=0.01)  # N^2
     assert falling == pytest.approx(2**1.5, rel=0.03)  # N^(2 - rho)
     assert growing < 1  # N^(2 - rho - 2 kappa)
-    assert found["direct"] <= 25 / found["n"]  # Laplace at epsilon 1: 25 scales do not happen
+    assert figures["direct"] <= 25 / figures["n"]  # Laplace at epsilon 1: 25 scales do not happen
 
 
 CHECKS = {

@@ -15,6 +15,7 @@ from scipy import stats
 import dither as dp
 from dither.learn import budget as sums
 from dither.learn.budget import GaussianBudget
+from support import refuses
 
 ONE = dp.ApproxDP(1, 1e-5)
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
@@ -67,7 +68,7 @@ def test_sums_are_exact_in_any_order_and_over_blocks():
 
 @settings(deadline=None)
 @given(ROWS, st.sampled_from([1, 2]))
-def test_one_row_moves_a_gram_matrix_by_its_reach_at_most(rows, order):
+def test_one_row_changes_a_gram_matrix_by_its_sensitivity_at_most(rows, order):
     sensitivity = 1 << (2 * sums.GRAM_BITS)
     change = sums.exact_gram(rows, 1.0, order)[0] - sums.exact_gram(rows[1:], 1.0, order)[0]
     loss = Fraction(0)
@@ -99,7 +100,7 @@ def test_shares_add_up_and_no_more_is_handed_out():
     for _ in range(10):
         budget.release([(np.array([1, 2]), 1)], 0.1)
     assert budget.left == 0
-    with pytest.raises(dp.NotPrivate, match="which is left"):
+    with refuses(dp.NotPrivate, "which is left"):
         budget.release([(np.array([1]), 1)], 0.001)
     ratios = [part.ratio for part, times in budget.event.parts for _ in range(times)]
     whole = 1 / sum(1 / ratio**2 for ratio in ratios)
@@ -114,7 +115,7 @@ def test_shares_outside_of_0_and_1_are_refused(share):
 
 
 def test_zcdp_is_not_a_budget():
-    with pytest.raises(dp.WrongType, match="PureDP or ApproxDP"):
+    with refuses(dp.WrongType, "PureDP or ApproxDP"):
         GaussianBudget(dp.ZCDP(1))
 
 

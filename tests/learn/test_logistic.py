@@ -23,6 +23,7 @@ from dither.learn.logistic import LogisticRegression
 from dither.randomness import SeededSource
 from learn.conformance import failed
 from learn.keeper import charged
+from support import refuses
 
 pytestmark = pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")  # fitted again and again
 
@@ -64,7 +65,7 @@ def test_scikit_learn_accepts_it_with_real_noise():
     }
 
 
-def test_two_classes_are_told_apart():
+def test_two_classes_are_separated():
     result = model().fit(ROWS, LABELS)
     assert result.score(ROWS, LABELS) > 0.85  # some 0.98
     assert result.coef_.shape == (1, 3)
@@ -74,7 +75,7 @@ def test_two_classes_are_told_apart():
     assert np.array_equal(result.predict(ROWS), (result.decision_function(ROWS) > 0).astype(int))
 
 
-def test_three_classes_with_names_are_told_apart():
+def test_three_named_classes_are_separated():
     names = np.array(["low", "middle", "high"])[np.digitize(ROWS[:, 2], [3, 7])]
     result = model(epsilon=3, classes=["low", "middle", "high"]).fit(ROWS, names)
     assert result.classes_.tolist() == ["high", "low", "middle"]
@@ -161,7 +162,7 @@ def test_sparse_rows_weights_and_texts_are_refused():
         model().fit(sparse.csr_matrix(ROWS), LABELS)
     with pytest.raises(TypeError, match="sample_weight"):
         model().fit(ROWS, LABELS, sample_weight=np.ones(4000))
-    with pytest.raises(InvalidData) as caught:
+    with refuses(InvalidData) as caught:
         model().fit(np.array([["secret", "1", "2"]] * 4), [0, 1, 0, 1])
     assert "secret" not in str(caught.value)
     with pytest.raises(NotFittedError):

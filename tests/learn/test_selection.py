@@ -22,6 +22,7 @@ from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.learn import GaussianNB, LogisticRegression, StandardScaler, inputs
 from dither.learn.selection import _STEPS, _scores, _steps, select_model
 from dither.randomness import SeededSource
+from support import refuses
 
 RNG = np.random.default_rng(2)
 ROWS = RNG.uniform(0, 10, (120, 2))
@@ -104,7 +105,7 @@ def test_nearer_is_better_for_numbers():
     assert choice.index == 1
 
 
-def test_an_error_of_a_candidate_is_a_miss_and_tells_nothing():
+def test_an_error_of_a_candidate_is_a_miss_and_reveals_nothing():
     """A row that a candidate fails on moves its score by that row alone."""
     rows = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 9.9]])
     labels = np.array([1.0, 1.0, 1.0])
@@ -148,7 +149,7 @@ def test_the_replay_sees_a_candidate_that_looks_at_all_rows_together():
 def test_together_is_the_same_for_candidates_that_look_at_single_rows():
     tree = DecisionTreeClassifier(max_depth=2).fit(ROWS, LABELS)
     assert score(tree, ROWS, LABELS, together=True) == score(tree, ROWS, LABELS) > 60
-    with pytest.raises(InvalidData, match="one prediction"):
+    with refuses(InvalidData, "one prediction"):
         select_model([DummyClassifierOfOne()], ROWS, LABELS, epsilon=1, public=True, together=True)
 
 
@@ -166,16 +167,16 @@ def test_data_frames_are_shown_as_such():
 
 def test_candidates_fitted_without_privacy_are_refused():
     fitted = DummyClassifier().fit(ROWS, LABELS)
-    with pytest.raises(NotPrivate, match="guarantee_"):
+    with refuses(NotPrivate, "guarantee_"):
         select_model([fitted], ROWS, LABELS, epsilon=1)
     naive = GaussianNB(bounds=(0, 10), classes=[0, 1])
-    with pytest.raises(NotPrivate, match="guarantee_"):
+    with refuses(NotPrivate, "guarantee_"):
         select_model([naive.non_private().fit(ROWS, LABELS)], ROWS, LABELS, epsilon=1)
     seeded = GaussianNB(bounds=(0, 10), classes=[0, 1], source=SeededSource(1)).fit(ROWS, LABELS)
     with pytest.raises(NotPrivate, match="guarantee_"):  # a seeded source protects nobody
         select_model([seeded], ROWS, LABELS, epsilon=1)
     half = make_pipeline(StandardScaler(bounds=(0, 10)), DummyClassifier()).fit(ROWS, LABELS)
-    with pytest.raises(NotPrivate, match="guarantee_"):
+    with refuses(NotPrivate, "guarantee_"):
         select_model([half], ROWS, LABELS, epsilon=1)
 
 

@@ -34,13 +34,13 @@ def permute_and_flip(scores: Any, rate: Fraction) -> list[Any]:
     """p_i times the integral of the product over j != i of (1 - p_j t): polynomials, multiplied out."""
     p = [mp.mpf(0) if x is None else mp.exp(x) for x in exponents(scores, rate)]
     result = []
-    for i, own in enumerate(p):
+    for i, item in enumerate(p):
         product = [mp.mpf(1)]
         for j, other in enumerate(p):
             if j != i:
                 shifted = [mp.mpf(0), *(-other * c for c in product)]
                 product = [a + b for a, b in itertools.zip_longest(product, shifted, fillvalue=mp.mpf(0))]
-        result.append(own * mp.fsum(c / (k + 1) for k, c in enumerate(product)))
+        result.append(item * mp.fsum(c / (k + 1) for k, c in enumerate(product)))
     return result
 
 
@@ -67,11 +67,11 @@ def laplace_winner(scores: Any, rate: Fraction) -> list[Any]:
 
     result = []
     half = mp.mpf(1) / 2
-    for i, own in enumerate(centers):
+    for i, item in enumerate(centers):
         total = mp.mpf(0)
-        for low, high in itertools.pairwise([-mp.inf, *knots, mp.inf]) if own is not None else ():
+        for low, high in itertools.pairwise([-mp.inf, *knots, mp.inf]) if item is not None else ():
             middle = high - 1 if mp.isinf(low) else low + 1 if mp.isinf(high) else (low + high) / 2
-            density = {1: half * mp.exp(-own)} if middle < own else {-1: half * mp.exp(own)}
+            density = {1: half * mp.exp(-item)} if middle < item else {-1: half * mp.exp(item)}
             for j, c in enumerate(centers):
                 if j != i and c is not None:
                     below = {1: half * mp.exp(-c)} if middle < c else {0: mp.mpf(1), -1: -half * mp.exp(c)}

@@ -110,8 +110,8 @@ def test_all_coordinates_stay_within_the_joint_error_together(m: Any, coordinate
 def test_the_integer_error_holds_for_the_discrete_gaussian_as_enumerated(rho: float, level: float) -> None:
     m = Gaussian(1, rho=rho)
     w, s = int(m.error(level, integer=True)), number(m.sigma)
-    reach = int(20 * m.sigma) + 20
-    weights = {k: mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in range(-reach, reach + 1)}
+    extent = int(20 * m.sigma) + 20
+    weights = {k: mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in range(-extent, extent + 1)}
     inside = mp.fsum(weights[k] for k in range(-w, w + 1)) / mp.fsum(weights.values())
     assert inside >= number(level)
 

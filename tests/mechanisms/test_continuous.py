@@ -48,7 +48,7 @@ def masses(bounds: Any, pieces: list[Any], rate: Fraction, edges: Any) -> Any:
 def test_releases_follow_the_density(name: str) -> None:
     bounds, pieces = SCORES[name]
     m, words = ContinuousExponential(1, 1, bounds=bounds), SeededSource(8)
-    result = np.array([m.release(pieces, source=words) for _ in range(1000)])
+    result = np.array([m.release(pieces, source=words) for _ in range(500)])
     assert bounds[0] <= result.min()
     assert result.max() <= bounds[1]
     edges = np.linspace(*bounds, 13)
@@ -97,7 +97,7 @@ def test_the_squared_mean_is_the_truncated_normal() -> None:
     m, words = ContinuousExponential(Fraction(1, n), 1, bounds=(0.0, 1.0)), SeededSource(2)  # type: ignore[arg-type]
     pieces = mean_pieces(mean, (0.0, 1.0), 2)
     assert pieces[0][2][1:] == [2 * mean, -1]
-    result = np.array([m.release(pieces, source=words) for _ in range(1000)])
+    result = np.array([m.release(pieces, source=words) for _ in range(500)])
     edges = np.linspace(0, 1, 21)
 
     def normal(variance: float) -> Any:

@@ -18,7 +18,7 @@ from dither import ApproxDP, BoundedLaplace, Gaussian, Laplace, MixedNoise, Pure
 from dither.guarantees import ZCDP
 from dither.randomness import SeededSource
 from dither.randomness.seeded import is_seeded
-from support import label
+from support import label, refuses
 
 SCALARS = [
     Laplace(1, 0.5),
@@ -166,5 +166,5 @@ def test_a_vector_gets_independent_noise_and_the_array_it_came_in_is_left_alone(
 @pytest.mark.parametrize("m", EVERY, ids=label)
 def test_releases_refuse_a_source_that_is_none(m: Any) -> None:
     for junk in ("x", 1, object(), np.random.default_rng(1)):
-        with pytest.raises(TypeError, match=r"expected .*got .*Fix:"):
+        with refuses(TypeError):
             m.release(1, source=junk)

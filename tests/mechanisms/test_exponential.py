@@ -135,8 +135,8 @@ def test_for_error_is_the_inverse(width: float, d: int, confidence: float, monot
     assert width * (1 - 1e-12) <= m.error(d, confidence) <= width * (1 + 1e-15)
 
 
-def integer_law(score: Any, rate: Fraction, reach: int) -> Any:
-    weights = np.array([math.exp(float(rate) * float(score(k))) for k in range(-reach, reach + 1)])
+def integer_law(score: Any, rate: Fraction, extent: int) -> Any:
+    weights = np.array([math.exp(float(rate) * float(score(k))) for k in range(-extent, extent + 1)])
     return weights / weights.sum()
 
 
@@ -151,13 +151,13 @@ def integer_law(score: Any, rate: Fraction, reach: int) -> Any:
     ],
 )
 def test_integers_follow_their_law(score: Any, center: int, ceiling: float, slope: float) -> None:
-    m, words, reach = Exponential(1, 1), SeededSource(4), 60
+    m, words, extent = Exponential(1, 1), SeededSource(4), 60
     draws = [
-        m.select_integer(score, center=center, ceiling=ceiling, slope=slope, source=words) + reach for _ in range(6000)
+        m.select_integer(score, center=center, ceiling=ceiling, slope=slope, source=words) + extent for _ in range(6000)
     ]
-    counts = frequencies([min(max(k, 0), 2 * reach) for k in draws], 2 * reach + 1)
-    assert surprise(counts, integer_law(score, m.rate, reach)) > FALSE_ALARM
-    assert surprise(counts, integer_law(score, m.rate * Fraction(6, 5), reach)) < FALSE_ALARM
+    counts = frequencies([min(max(k, 0), 2 * extent) for k in draws], 2 * extent + 1)
+    assert surprise(counts, integer_law(score, m.rate, extent)) > FALSE_ALARM
+    assert surprise(counts, integer_law(score, m.rate * Fraction(6, 5), extent)) < FALSE_ALARM
 
 
 def test_integers_far_out_and_steep() -> None:

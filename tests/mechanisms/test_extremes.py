@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 import dither as dp
 from dither import AddRemove, DitherError, ReplaceOne
 from dither.accounting import best_of
+from support import BEYOND_FLOATS, HUGE, assert_explained, works_or_is_refused
 
 EPSILON = [1e-320, 1e-200, 1e-101, 1e-100, 1e-18, 1e-6, 1, 1e6]
 DELTA = [1e-320, 1e-12, 0.3, 1 - 1e-16]
@@ -49,27 +49,23 @@ MECHANISMS: dict[str, tuple[Make, Use]] = {
 WITH_DELTA = {"Gaussian", "Gaussian classical", "MixedNoise", "TopK zcdp", "ProposeTestRelease", "SmoothNoise"}
 
 
-def refused(refusal: DitherError) -> None:
-    assert all(part in str(refusal) for part in ("expected ", ", got ", "Fix: "))
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_mechanism_is_refused_when_it_is_made_or_works(name):
+def test_a_mechanism_is_refused_by_its_constructor_or_works(name):
     make, use = MECHANISMS[name]
-    made = 0
+    built = 0
     for e, d, s in itertools.product(EPSILON, DELTA if name in WITH_DELTA else [1e-6], SENSITIVITY):
         try:
             mechanism = make(e, d, s)
         except DitherError as refusal:
-            refused(refusal)
+            assert_explained(refusal)
             continue
-        made += 1
+        built += 1
         use(mechanism)
         assert mechanism.guarantee is not None
         assert mechanism.event is not None
         if s == 1 and d in (1e-6, 1e-12) and e < 1e5:
             best_of(2 * mechanism.event, 0.5)
-    assert made >= 3
+    assert built >= 3
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {
@@ -85,27 +81,15 @@ BOUNDS = [(0, 10), (0.5, 1e308), (0, 1e300), (-1e-80, 1e-80), (0, 5e-324), (0, 2
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_a_statistic_is_refused_or_works(name):
-    answered = 0
-    for e, bounds, relation in itertools.product(EPSILON, BOUNDS, (AddRemove, ReplaceOne)):
-        for x in (np.array([1.0, 5, 2, 8, 3]), np.array([1, 2, 3]), []):
-            try:
-                repr(STATISTICS[name](x, bounds, e, neighbors=relation))
-                answered += 1
-            except DitherError as refusal:
-                refused(refusal)
+    def show(x: Any, bounds: Any, epsilon: float, relation: Any) -> str:
+        return repr(STATISTICS[name](x, bounds, epsilon, neighbors=relation))
+
+    data = (np.array([1.0, 5, 2, 8, 3]), np.array([1, 2, 3]), [])
+    cases = itertools.product(data, BOUNDS, EPSILON, (AddRemove, ReplaceOne))
+    answered = sum(works_or_is_refused(show, *case) for case in cases)
     assert answered > 3
 
 
-HUGE = 10**5000
-NUMBERS: list[Any] = [
-    HUGE,
-    -HUGE,
-    Fraction(HUGE, 3),
-    Fraction(1, HUGE),
-    Fraction(1, 10**400),
-    10**400,
-    Fraction(10**400),
-]
 PARAMETERS: dict[str, Callable[[Any], Any]] = {
     "epsilon": lambda v: dp.Laplace(1, v),
     "sensitivity": lambda v: repr(dp.Laplace(v, 1)),
@@ -135,11 +119,8 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_parameter_beyond_floats_is_supported_or_refused(name):
-    for value in NUMBERS:
-        try:
-            PARAMETERS[name](value)
-        except DitherError as error:
-            refused(error)
+    for value in BEYOND_FLOATS:
+        works_or_is_refused(PARAMETERS[name], value)
 
 
 @pytest.mark.parametrize("value", [HUGE, -HUGE], ids=["high", "low"])

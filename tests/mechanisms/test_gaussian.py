@@ -10,7 +10,7 @@ from divergence import budget, hockey_stick, hockey_stick_of_densities, number, 
 from scipy import stats
 
 from dither import ZCDP, ApproxDP, Gaussian, NotPrivate
-from support import label, surprise
+from support import label, refuses, surprise
 
 CASES = [(1, 1, 0.01), (2, 1, 1e-3), (3, 3, 0.05), (0.5, 0.3, 1e-2)]
 
@@ -35,10 +35,10 @@ def test_the_real_law_follows_the_curve_exactly(sensitivity: float, epsilon: flo
 @pytest.mark.parametrize(("sensitivity", "epsilon", "delta"), [(1, 1, 0.01), (2, 1, 0.02), (3, 3, 0.05), (1, 5, 0.1)])
 def test_rounded_integers_stay_below_the_curve(sensitivity: int, epsilon: float, delta: float) -> None:
     m = Gaussian(sensitivity, epsilon, delta)
-    reach = int(13 * m.sigma) + 4
-    p = rounded(normal_tail(m.sigma), 0, reach)
+    extent = int(13 * m.sigma) + 4
+    p = rounded(normal_tail(m.sigma), 0, extent)
     for moved in range(1, sensitivity + 1):
-        q = rounded(normal_tail(m.sigma), moved, reach)
+        q = rounded(normal_tail(m.sigma), moved, extent)
         for at in (0, 0.5 * epsilon, epsilon, 2 * epsilon):
             assert hockey_stick(p, q, at) <= number(m.privacy_curve(at))
         assert hockey_stick(p, q, epsilon) <= budget(delta)
@@ -61,10 +61,12 @@ def test_rounded_pairs_of_integers_stay_below_the_curve(shift: tuple[int, int]) 
 @pytest.mark.parametrize("shift", [1, 2])
 def test_discrete_gaussian_integers_are_rho_zcdp(rho: float, shift: int) -> None:
     m = Gaussian(shift, rho=rho)
-    reach = int(16 * m.sigma) + 6
+    extent = int(16 * m.sigma) + 6
 
     def law(center: int) -> Any:
-        weights = {k: mp.exp(-(mp.mpf(k - center) ** 2) / (2 * number(m.sigma) ** 2)) for k in range(-reach, reach + 1)}
+        weights = {
+            k: mp.exp(-(mp.mpf(k - center) ** 2) / (2 * number(m.sigma) ** 2)) for k in range(-extent, extent + 1)
+        }
         total = mp.fsum(weights.values())
         return {k: w / total for k, w in weights.items()}
 
@@ -81,13 +83,13 @@ def test_discrete_gaussian_integers_are_rho_zcdp(rho: float, shift: int) -> None
 @pytest.mark.parametrize("make", [lambda: Gaussian(2, 1, 0.01), lambda: Gaussian(1, rho=0.1)])
 def test_integer_releases_follow_their_law(make: Any) -> None:
     m = make()
-    reach = int(6 * m.sigma)
-    k = np.arange(-reach, reach + 1)
+    extent = int(6 * m.sigma)
+    k = np.arange(-extent, extent + 1)
 
     def law(sigma: float) -> Any:
         if m.rho is None:
             return np.diff(stats.norm.cdf(np.concatenate([[-np.inf], k[:-1] + 0.5, [np.inf]]), 0, sigma))
-        wide = np.arange(-20 * reach, 20 * reach + 1)
+        wide = np.arange(-20 * extent, 20 * extent + 1)
         weights = np.exp(-(wide**2) / (2 * sigma**2))
         ends = np.cumsum(weights / weights.sum())
         below = ends[np.searchsorted(wide, k)]
@@ -98,7 +100,7 @@ def test_integer_releases_follow_their_law(make: Any) -> None:
         m.release(np.zeros(40_000, dtype=np.int64)),
         np.array([m.release(2**60) - 2**60 for _ in range(20_000)]),
     ):
-        counts = np.bincount(np.clip(sample, -reach, reach) + reach, minlength=2 * reach + 1)
+        counts = np.bincount(np.clip(sample, -extent, extent) + extent, minlength=2 * extent + 1)
         assert surprise(counts, law(m.sigma)) > 1e-9
         assert surprise(counts, law(0.9 * m.sigma)) < 1e-9
         assert surprise(counts, law(1.1 * m.sigma)) < 1e-9
@@ -115,7 +117,7 @@ def test_the_classical_formula_is_valid_below_one_and_never_smaller(epsilon: flo
 
 @pytest.mark.parametrize("epsilon", [1, 1.0, 2, 10, 1000])
 def test_the_classical_formula_is_refused_from_one_on(epsilon: float) -> None:
-    with pytest.raises(NotPrivate, match=r"expected .*got .*Fix:"):
+    with refuses(NotPrivate):
         Gaussian(1, epsilon, 1e-5, method="classical")
 
 

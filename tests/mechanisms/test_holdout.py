@@ -11,7 +11,7 @@ from divergence import refusal
 
 from dither import InvalidData, PureDP, ReusableHoldout
 from dither.randomness import SeededSource
-from support import FALSE_ALARM, ScriptedSource, surprise
+from support import FALSE_ALARM, ScriptedSource, refuses, surprise
 
 TRAIN, HELD = np.arange(100.0), np.arange(100.0, 200.0)
 
@@ -42,9 +42,9 @@ def test_disagreement_is_paid_for() -> None:
 def test_the_budget_is_that_of_one_numeric_sparse_vector() -> None:
     m = make(limit=3).mechanism
     assert m.answer is not None
-    reach = Fraction(1, 100)
-    spent = reach / Fraction(m.threshold_scale) + 3 * 2 * reach / Fraction(m.scale)
-    spent += 3 * reach / Fraction(m.answer.scale)
+    extent = Fraction(1, 100)
+    spent = extent / Fraction(m.threshold_scale) + 3 * 2 * extent / Fraction(m.scale)
+    spent += 3 * extent / Fraction(m.answer.scale)
     assert Fraction(999, 1000) < spent <= 1
 
 
@@ -64,7 +64,7 @@ def test_the_numeric_answer_has_the_stated_scale() -> None:
     data = {"train": TRAIN[:4], "held": HELD[:4]}
     scale = float(make(**data).mechanism.answer.scale)  # type: ignore[union-attr,arg-type]
     result = np.array(
-        [make(**data, threshold=-1000, source=SeededSource(i)).ask(lambda x: x >= 100).value for i in range(3000)]
+        [make(**data, threshold=-1000, source=SeededSource(i)).ask(lambda x: x >= 100).value for i in range(2000)]
     )
     edges = np.linspace(-6, 6, 25)
 
@@ -116,7 +116,7 @@ def test_what_a_question_raises_is_not_shown() -> None:
     def fail(records: Any) -> Any:
         raise ValueError(f"secret {records[7]}")
 
-    with pytest.raises(InvalidData, match=r"question: expected .* Fix: ") as caught:
+    with refuses(InvalidData, "question: expected ") as caught:
         make().ask(fail)
     assert "7" not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None

@@ -26,11 +26,11 @@ def test_both_laws_are_chosen_somewhere() -> None:
 @pytest.mark.parametrize(("sensitivity", "epsilon", "delta"), [(1, 1, 1e-3), (2, 1, 0.3), (3, 0.5, 0.2)])
 def test_integers_stay_below_the_curve_of_the_law_that_is_used(sensitivity: int, epsilon: float, delta: float) -> None:
     m = MixedNoise(sensitivity, epsilon, delta)
-    reach = int(60 * m.scale)
+    extent = int(60 * m.scale)
     if m.chosen == "Laplace":
-        p, q = (discrete_laplace(m.scale, k, reach) for k in (0, sensitivity))
+        p, q = (discrete_laplace(m.scale, k, extent) for k in (0, sensitivity))
     else:
-        p, q = (rounded(lambda z: mp.erfc(z / number(m.scale) / mp.sqrt(2)), k, reach) for k in (0, sensitivity))
+        p, q = (rounded(lambda z: mp.erfc(z / number(m.scale) / mp.sqrt(2)), k, extent) for k in (0, sensitivity))
     for at in (0, 0.5 * epsilon, epsilon):
         assert hockey_stick(p, q, at) <= number(m.privacy_curve(at)) + mp.mpf(10) ** -18
     assert hockey_stick(p, q, epsilon) <= budget(delta)

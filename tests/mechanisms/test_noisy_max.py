@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 from typing import Any
 
@@ -79,14 +80,14 @@ def test_a_thousand_candidates(noise: Any) -> None:
         ends = [-mp.inf, *(number(v) for v in values[::-1]), 3, 6, 9, 14, 25, 60]
         exact = [
             mp.quad(
-                lambda z, own=own: (
-                    mp.exp(-abs(z - own))
+                lambda z, item=item: (
+                    mp.exp(-abs(z - item))
                     / 2
-                    * mp.fprod(below(z - number(v)) ** (99 if number(v) == own else 100) for v in values)
+                    * mp.fprod(below(z - number(v)) ** (99 if number(v) == item else 100) for v in values)
                 ),
                 ends,
             )
-            for own in map(number, values[:3])
+            for item in map(number, values[:2])
         ]
     for i, want in enumerate(exact):
         assert abs(result[i] / float(want) - 1) < 1e-11
@@ -97,7 +98,7 @@ def test_a_thousand_candidates(noise: Any) -> None:
 @pytest.mark.parametrize("scores", [[0, 1, 3], [0.0, 0.5, -math.inf, 0.5, 2.0], [2**62, 2**62 + 2]], ids=label)
 def test_draws_follow_the_probabilities(noise: Any, scores: Any) -> None:
     m, words = NoisyMax(1, 1, noise=noise), SeededSource(5)
-    counts = frequencies([m.select_index(scores, source=words) for _ in range(12_000)], len(scores))
+    counts = frequencies([m.select_index(scores, source=words) for _ in range(6000)], len(scores))
     assert surprise(counts, m.probabilities(scores)) > FALSE_ALARM
     assert surprise(counts, NoisyMax(1, 1.2, noise=noise).probabilities(scores)) < FALSE_ALARM or len(scores) > 3
 
@@ -180,6 +181,12 @@ def test_permute_and_flip_of_very_many(d: int) -> None:
 
 @pytest.mark.slow
 def test_laplace_probabilities_of_many_fit_into_memory() -> None:
-    result = NoisyMax(1, 2, noise="laplace").probabilities(-np.arange(3000) / 100)
+    """One table of all nodes and candidates would take 180 MB for each of its operations."""
+    tracemalloc.start()
+    try:
+        result = NoisyMax(1, 2, noise="laplace").probabilities(-np.arange(1000) / 100)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
     assert np.all(np.diff(result) < 0)
     assert abs(math.fsum(result.tolist()) - 1) < 1e-15

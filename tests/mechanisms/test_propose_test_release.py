@@ -24,10 +24,10 @@ CASES = [(0.1, 1e-3), (1, 1e-6), (1, 0.3), (4, 1e-9), (30, 1e-12)]
 def answered(m: ProposeTestRelease, distance: int) -> Any:
     """P(distance + noise > threshold), summed from the law of the noise that is really drawn."""
     pmf = noise(Laplace(1, m.epsilon / 2).scale)
-    reach = max(pmf)
-    if m.threshold - distance >= reach:
+    extent = max(pmf)
+    if m.threshold - distance >= extent:
         return mp.mpf(0)
-    return mp.fsum(pmf[k] for k in range(max(m.threshold - distance + 1, -reach), reach + 1))
+    return mp.fsum(pmf[k] for k in range(max(m.threshold - distance + 1, -extent), extent + 1))
 
 
 @cache
@@ -36,7 +36,7 @@ def noise(scale: Any) -> Any:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
-def test_chance_is_the_law(epsilon: float, delta: float) -> None:
+def test_the_probability_is_that_of_the_law(epsilon: float, delta: float) -> None:
     m = ProposeTestRelease(1, epsilon, delta)
     for distance in {0, 1, 2, m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 7, 3 * m.threshold}:
         assert m.probability(distance) == pytest.approx(float(answered(m, distance)), rel=1e-9, abs=1e-40)
@@ -48,20 +48,20 @@ def test_chance_is_the_law(epsilon: float, delta: float) -> None:
 def test_the_inequality_over_all_neighboring_distances(epsilon: float, delta: float) -> None:
     m = ProposeTestRelease(1, epsilon, delta)
     last = 2 * m.threshold + 20 if m.threshold < 50 else m.threshold + 25
-    chances = {d: answered(m, d) for d in range(last + 1)}
+    probabilities = {d: answered(m, d) for d in range(last + 1)}
     most, grow = budget(delta), mp.exp(budget(epsilon))
     tiny = mp.mpf(10) ** -13  # what rounding the scale of the noise up leaves to the threshold, relatively
 
     # local sensitivity above the bound at both: f moves anywhere, the answer gives all away
-    assert chances[0] <= most
+    assert probabilities[0] <= most
     # otherwise one of the two has a local sensitivity within the bound, so f moves by at most 1
     for here, there in itertools.chain(((d, d) for d in range(1, last)), ((d, d + 1) for d in range(last))):
         for d, e in ((here, there), (there, here)):
-            none = max(0, (1 - chances[d]) - grow * (1 - chances[e]))
+            none = max(0, (1 - probabilities[d]) - grow * (1 - probabilities[e]))
             # numeric events: the density ratio of the answers is at most e^(epsilon/2)
-            number_part = max(0, chances[d] * mp.exp(budget(epsilon) / 2) - grow * chances[e])
+            number_part = max(0, probabilities[d] * mp.exp(budget(epsilon) / 2) - grow * probabilities[e])
             assert none < mp.mpf(10) ** -35, (d, e)
-            assert number_part <= tiny * chances[d], (d, e)
+            assert number_part <= tiny * probabilities[d], (d, e)
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_the_answers_themselves() -> None:
 
 
 @pytest.mark.slow
-def test_frequencies_follow_the_chance() -> None:
+def test_frequencies_follow_the_probability() -> None:
     m = ProposeTestRelease(1, 1, 1e-3)
     source = SeededSource(6)
     for distance in (m.threshold - 1, m.threshold, m.threshold + 1, m.threshold + 3):

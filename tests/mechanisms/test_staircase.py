@@ -30,10 +30,10 @@ def tail(m: Staircase) -> Any:
     return above
 
 
-def pieces(m: Staircase, shift: Any, reach: int = 60) -> tuple[dict[int, Any], dict[int, Any]]:
+def pieces(m: Staircase, shift: Any, extent: int = 60) -> tuple[dict[int, Any], dict[int, Any]]:
     """Masses of both laws on the intervals where both densities are constant: exact, no quadrature."""
     width, gamma, above = number(m.scale), number(m._laws[0].gamma), tail(m)
-    knots = [sign * (k + part) * width for k in range(reach) for part in (0, gamma) for sign in (-1, 1)]
+    knots = [sign * (k + part) * width for k in range(extent) for part in (0, gamma) for sign in (-1, 1)]
     ends = sorted({*knots, *(k + shift for k in knots)})
 
     def upper(z: Any) -> Any:
@@ -69,10 +69,10 @@ def test_rounded_integers_stay_below_epsilon_and_the_curve(
     sensitivity: int, epsilon: float, gamma: float | None
 ) -> None:
     m = Staircase(sensitivity, epsilon, gamma)
-    reach = int(30 * sensitivity / epsilon) + 5
-    p = rounded(tail(m), mp.mpf(0), reach)
+    extent = int(30 * sensitivity / epsilon) + 5
+    p = rounded(tail(m), mp.mpf(0), extent)
     for moved in range(1, sensitivity + 1):
-        q = rounded(tail(m), mp.mpf(moved), reach)
+        q = rounded(tail(m), mp.mpf(moved), extent)
         assert largest_loss(p, q) <= budget(epsilon) + mp.mpf(10) ** -12
         for at in (0, 0.3 * epsilon, epsilon):
             assert hockey_stick(p, q, at) <= number(m.privacy_curve(at)) + mp.mpf(10) ** -17
@@ -121,7 +121,7 @@ def test_vectors_need_one_sensitivity_each() -> None:
 def test_a_split_stays_below_the_bound_of_pure_privacy() -> None:
     m = Staircase([1, 1], 2)
     assert sum(law.epsilon for law in m._laws) == 2
-    p, q = pieces(Staircase(1, 1), mp.mpf(1), reach=25)
+    p, q = pieces(Staircase(1, 1), mp.mpf(1), extent=25)
     both = {(i, j): p[i] * p[j] for i in p for j in p if p[i] * p[j] > mp.mpf(10) ** -14}
     moved = {key: q[key[0]] * q[key[1]] for key in both}
     for at in (0, 0.5, 1.5, 2):

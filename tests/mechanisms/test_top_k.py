@@ -21,11 +21,11 @@ def peeling(scores: Any, rate: Fraction, k: int) -> dict[Any, Any]:
     weights = [mp.mpf(0) if s == -math.inf else mp.exp(number(Fraction(s) * rate)) for s in scores]
     law = {}
     for order in itertools.permutations(range(len(scores)), k):
-        left, chance = mp.fsum(weights), mp.mpf(1)
+        left, probability = mp.fsum(weights), mp.mpf(1)
         for i in order:
-            chance *= weights[i] / left if left else 0
+            probability *= weights[i] / left if left else 0
             left -= weights[i]
-        law[order] = chance
+        law[order] = probability
     return law
 
 

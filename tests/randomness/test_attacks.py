@@ -218,6 +218,6 @@ def test_five_million_draws_need_little_beyond_their_result(kind: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    own = 8 * count * (2 if kind == "round_nearest_all" else 1)  # with the data passed in
-    assert peak - own < 64 << 20
+    item = 8 * count * (2 if kind == "round_nearest_all" else 1)  # with the data passed in
+    assert peak - item < 64 << 20
     del result

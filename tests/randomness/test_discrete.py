@@ -43,6 +43,7 @@ from support import (
     assert_uniform,
     integer_edges,
     real,
+    refuses,
     surprise,
     words_beside,
 )
@@ -54,10 +55,10 @@ Sampler = Callable[[float, int, Any], Any]
 
 def cumulative(pmf: Callable[[int], Any], edges: np.ndarray) -> np.ndarray:
     """P(K <= edge) from probabilities up to a factor, summed in high precision."""
-    reach = int(edges[-1]) + 3000 if edges[-1] > 1000 else 4 * int(edges[-1]) + 8
-    weights = [pmf(k) for k in range(-reach, reach + 1)]
+    extent = int(edges[-1]) + 3000 if edges[-1] > 1000 else 4 * int(edges[-1]) + 8
+    weights = [pmf(k) for k in range(-extent, extent + 1)]
     total, running, below = mp.fsum(weights), mp.mpf(0), {}
-    for k, weight in zip(range(-reach, reach + 1), weights, strict=True):
+    for k, weight in zip(range(-extent, extent + 1), weights, strict=True):
         running += weight
         below[k] = running
     return np.array([float(below[int(e)] / total) for e in edges])
@@ -98,7 +99,7 @@ SAMPLERS: dict[str, tuple[Sampler, Callable[[float], Cdf]]] = {
     "gaussian": (discrete_gaussian, gaussian_cdf),
     "rounded normal": (lambda scale, count, source: integer_steps(Normal(), scale, count, source), rounded_cdf),
 }
-# where nearly every draw is 0, ten times as many are needed to see the scale, and below that none are enough
+# where nearly every draw is 0, five times as many are needed to see the scale, and below that none are enough
 RARE = {("laplace", 0.1), ("geometric", 0.1)}
 BLIND = {("gaussian", 0.1), ("rounded normal", 0.1)}
 
@@ -109,19 +110,24 @@ BLIND = {("gaussian", 0.1), ("rounded normal", 0.1)}
 )
 def test_small_scales_have_the_exact_probabilities(name: str, scale: float) -> None:
     sampler, cdf_for = SAMPLERS[name]
-    count = 10**7 if (name, scale) in RARE else 10**6 if scale >= 0.1 else 10**5
+    count = 5 * 10**6 if (name, scale) in RARE else 10**6 if scale >= 0.1 else 10**5
     assert_distribution(
         sampler(scale, count, SYSTEM), cdf_for, scale, detectable=scale > 0.01 and (name, scale) not in BLIND
     )
 
 
+# the rounded normal settles every draw exactly once the scale is beyond floats, whatever it is, at 0.1 ms each
+EXACT = ("rounded normal", 1e15)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("scale", LARGE)
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [(n, s) for n in SAMPLERS for s in LARGE if n != EXACT[0] or s in (LARGE[0], EXACT[1])],
+)
 def test_large_scales_follow_the_law_down_to_the_last_bits(name: str, scale: float) -> None:
     sampler, cdf_for = SAMPLERS[name]
-    # the rounded normal settles every draw exactly once the scale is beyond floats, at 0.1 ms each
-    count = 10**6 if name != "rounded normal" or scale < 1e9 else 2 * 10**4
+    count = 2 * 10**4 if (name, scale) == EXACT else 10**6
     sample = sampler(scale, count, SYSTEM)
     assert_distribution(sample, cdf_for, scale)
     if count == 10**6:
@@ -138,7 +144,7 @@ def test_large_scales_follow_the_law_down_to_the_last_bits(name: str, scale: flo
 def test_single_draws_follow_the_law(
     one: Callable[[float, Any], int], cdf_for: Callable[[float], Cdf], scale: float
 ) -> None:
-    count = 60_000 if scale == 1.0 or one is discrete_laplace_one else 4000
+    count = 30_000 if scale == 1.0 or one is discrete_laplace_one else 4000
     sample = np.array([one(scale, SYSTEM) for _ in range(count)])
     assert_distribution(sample, cdf_for, scale, detectable=count > 4000)
 
@@ -153,7 +159,7 @@ def test_both_sides_of_the_split_give_the_same_law(name: str) -> None:
 @pytest.mark.parametrize("sampler", [discrete_laplace, geometric, discrete_gaussian])
 @pytest.mark.parametrize("scale", [0.0, -1.0, MIN_SCALE / 2, MAX_SCALE * 2, float("nan"), float("inf")])
 def test_scales_out_of_range_are_refused(sampler: Sampler, scale: float) -> None:
-    with pytest.raises(InvalidArgument, match="scale"):
+    with refuses(InvalidArgument, "scale"):
         sampler(scale, 1, SYSTEM)
 
 
@@ -187,7 +193,7 @@ def test_uniform_integers_keeps_the_largest_and_skips_what_is_above() -> None:
     assert uniform_integers(2**64, 2, ScriptedSource([2**64 - 1, 0])).tolist() == [2**64 - 1, 0]
     assert uniform_integers(2**63 + 1, 2, ScriptedSource([2**63 + 1, 2**63, 2**64 - 1, 3])).tolist() == [2**63, 3]
     for high in (0, -1, 2**64 + 1):
-        with pytest.raises(InvalidArgument, match="high"):
+        with refuses(InvalidArgument, "high"):
             uniform_integers(high, 1, SYSTEM)
 
 
@@ -217,7 +223,7 @@ def test_bernoulli_arrays_zero_and_one() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), Fraction(3, 2)])
 def test_bernoulli_refuses_what_is_no_probability(p: Any) -> None:
-    with pytest.raises(InvalidArgument, match="p"):
+    with refuses(InvalidArgument, "p"):
         bernoulli(p, 1, SYSTEM)
 
 
@@ -226,7 +232,7 @@ def test_bernoulli_exp_rates(gamma: Fraction | float) -> None:
     assert_rate(bernoulli_exp(gamma, 10**6, SYSTEM), float(np.exp(-float(gamma))))
     assert bernoulli_exp(0.0, 100, SYSTEM).all()
     for bad in (-1.0, float("inf"), float("nan")):
-        with pytest.raises(InvalidArgument, match="gamma"):
+        with refuses(InvalidArgument, "gamma"):
             bernoulli_exp(bad, 1, SYSTEM)
 
 
@@ -373,7 +379,7 @@ def test_gaussian_acceptance_on_boundary_words(sigma: float, k: int, extra: int)
         assert discrete_gaussian(sigma, 1, ScriptedSource([proposed, first, *rest, *retry]))[0] == expected
 
 
-def test_the_test_statistic_knows_its_own_sample() -> None:
+def test_the_reference_laws_cover_all_cells_and_add_up() -> None:
     """Cells cover everything and probabilities add up, for every reference law."""
     for _, cdf_for in SAMPLERS.values():
         for scale in (*SMALL, *LARGE):

@@ -212,14 +212,14 @@ def test_to_int64_saturates() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 8 * CHUNK - 1, 8 * CHUNK, 8 * CHUNK + 1, 20 * CHUNK + 7])
 def test_in_blocks_fills_every_place(count: int) -> None:
-    made: list[int] = []
+    built: list[int] = []
 
     def block(size: int) -> Any:
-        made.append(size)
-        return np.arange(sum(made) - size, sum(made))
+        built.append(size)
+        return np.arange(sum(built) - size, sum(built))
 
     assert np.array_equal(in_blocks(count, block), np.arange(count))
-    assert max(made) <= 8 * CHUNK
+    assert max(built) <= 8 * CHUNK
 
 
 @pytest.mark.parametrize("x", [0.3, -1.7, 12345.678, 0.0, 1e-310, 3e20])

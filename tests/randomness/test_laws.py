@@ -121,10 +121,10 @@ def test_the_float_quantile_is_within_its_bound(law: Any) -> None:
     finite = np.isfinite(bounds)
     assert finite.mean() > 0.8, "the float side decides almost nothing"  # the heavy tail gives up next to u = 1
     for word, value, error in zip(np.array(words, dtype=object)[finite], z[finite], bounds[finite], strict=True):
-        center, reach = mp.mpf(float(value)), mp.mpf(float(error))
+        center, extent = mp.mpf(float(value)), mp.mpf(float(error))
         least, most = mp.mpf(int(word)) / 2**63, mp.mpf(int(word) + 1) / 2**63
-        assert tail(center + reach) <= least, f"{word}: bound too small above"
-        assert tail(center - reach) >= most, f"{word}: bound too small below"
+        assert tail(center + extent) <= least, f"{word}: bound too small above"
+        assert tail(center - extent) >= most, f"{word}: bound too small below"
 
 
 @pytest.mark.parametrize("law", LAWS, ids=name)

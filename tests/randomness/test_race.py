@@ -12,7 +12,7 @@ from dither.errors import InvalidArgument
 from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race
 from dither.randomness.lattice import CHUNK
 from dither.randomness.race import Variate, noisy_top_k
-from support import FALSE_ALARM, ScriptedSource, label, real, surprise
+from support import FALSE_ALARM, ScriptedSource, label, real, refuses, surprise
 
 TRIALS = 10_000
 
@@ -186,7 +186,7 @@ def test_exact_scores_count_where_floats_cannot_hold_them(k: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [Exponential(), Exponential(symmetric=True)], ids=label)
-def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
+def test_other_noise_selects_with_its_own_probabilities(law: Exponential) -> None:
     gap = 1.0
     wins = np.bincount([exponential_race(np.array([gap, 0.0]), SYSTEM, law=law) for _ in range(TRIALS)], minlength=2)
     # P(second) = P(X' - X > gap): exp(-g)/2 for exponential, (2 + g) exp(-g) / 4 for Laplace
@@ -197,13 +197,13 @@ def test_other_noise_wins_with_its_own_chances(law: Exponential) -> None:
 
 
 @pytest.mark.parametrize("scores", [[], [np.nan], [0.0, np.inf], [-np.inf], [-np.inf, -np.inf]])
-def test_races_nobody_can_run_are_refused(scores: list[float]) -> None:
-    with pytest.raises(InvalidArgument, match="scores"):
+def test_races_without_candidates_are_refused(scores: list[float]) -> None:
+    with refuses(InvalidArgument, "scores"):
         exponential_race(np.array(scores), SYSTEM)
 
 
 def test_a_race_without_counts_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="scores"):
+    with refuses(InvalidArgument, "scores"):
         exponential_race(np.zeros(3), SYSTEM, counts=np.zeros(3, dtype=np.int64))
 
 

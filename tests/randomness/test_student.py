@@ -99,7 +99,7 @@ def test_a_word_beside_a_boundary_is_settled_by_more_words() -> None:
 @pytest.mark.slow
 def test_releases_follow_the_law() -> None:
     source, scale = SeededSource(8), 30.0
-    sample = np.array([round_nearest(0.0, LAW, scale, 1.0, source) for _ in range(5000)])
+    sample = np.array([round_nearest(0.0, LAW, scale, 1.0, source) for _ in range(3000)])
 
     def cdf_for(scale: float) -> Any:
         return lambda k: stats.t.cdf((k + 0.5) / scale * math.sqrt(3), 3)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 
 from dither import AddRemove, DitherError, Neighbors, ReplaceOne, sensitivity
+from support import refuses
 
 Table = tuple[Fraction, ...]
 BOUNDS = [(0, 1), (-3, 5), (2, 7), (-0.1, 0.3)]
@@ -181,19 +182,19 @@ def test_a_wrong_relation_is_refused(bad):
         lambda: sensitivity.min(bounds=(0, 1), neighbors=bad),
         lambda: sensitivity.histogram(neighbors=bad),
     ):
-        with pytest.raises(DitherError, match=r"neighbors: expected .* got .* Fix: "):
+        with refuses(DitherError, "neighbors:"):
             f()
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, None, True, "3"])
 def test_a_wrong_number_of_records_is_refused(n):
     for f in (sensitivity.mean, sensitivity.var, sensitivity.std):
-        with pytest.raises(DitherError, match=r"n: expected .* got .* Fix: "):
+        with refuses(DitherError, "n:"):
             f(n=n, bounds=(0, 1), neighbors=ReplaceOne)
 
 
 @pytest.mark.parametrize("norm", [0, 3, -1, math.inf, "1", None])
 def test_a_norm_other_than_one_or_two_is_refused(norm):
     for relation in BOTH:
-        with pytest.raises(DitherError, match=r"norm: expected .* got .* Fix: "):
+        with refuses(DitherError, "norm:"):
             sensitivity.histogram(neighbors=relation, norm=norm)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dither import DitherError, InvalidArgument, InvalidData, NotPrivate, sensitivity
 from dither.sensitivity.smooth import rank_of
+from support import refuses
 
 DOMAIN = (0, 1, 2, 5, 10)
 BOUNDS = (0, 10)
@@ -250,13 +251,13 @@ def test_linear() -> None:
 @pytest.mark.parametrize("beta", [0, -1, math.nan, math.inf, 1e-13, 101, None, "1"])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_beta_out_of_range_is_refused(name: str, beta: Any) -> None:
-    with pytest.raises(DitherError, match="beta"):
+    with refuses(DitherError, "beta"):
         SMOOTH[name]([0.1, 0.2, 0.3, 0.4], beta)
 
 
 @pytest.mark.parametrize("bounds", [None, (0, math.inf), (-math.inf, math.inf), [-math.inf, 0]])
 def test_a_mean_without_bounds_has_no_smooth_sensitivity(bounds: Any) -> None:
-    with pytest.raises(NotPrivate, match="no smooth bound exists"):
+    with refuses(NotPrivate, "no smooth bound exists"):
         sensitivity.smooth_mean([1.0, 2.0], bounds, 1.0)
 
 
@@ -291,13 +292,13 @@ WRONG: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refusals(case: str) -> None:
-    with pytest.raises(DitherError, match=r"expected .* got .* Fix:"):
+    with refuses(DitherError):
         WRONG[case]()
 
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_nan_is_refused_and_infinity_is_a_bound(name: str) -> None:
-    with pytest.raises(InvalidData):
+    with refuses(InvalidData):
         SMOOTH[name]([0.1, math.nan, 0.3, 0.4], 1.0)
     assert SMOOTH[name]([0.1, math.inf, 0.3, 0.4], 1.0) == SMOOTH[name]([0.1, 1.0, 0.3, 0.4], 1.0)
 
@@ -306,5 +307,5 @@ def test_ranks_of_quantiles() -> None:
     assert [rank_of(0.5, n) for n in (1, 2, 3, 4, 101)] == [1, 1, 2, 2, 51]
     assert rank_of(0.29, 100) == 29  # a decimal, not 0.28999...
     assert (rank_of(0, 7), rank_of(1, 7)) == (1, 7)
-    with pytest.raises(InvalidArgument):
+    with refuses(InvalidArgument):
         rank_of(-0.1, 3)

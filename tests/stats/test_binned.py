@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
+from support import refuses
 
 BOTH = [AddRemove, ReplaceOne]
 finite = st.one_of(
@@ -79,7 +80,7 @@ def test_edges_may_be_given(bins):
     ],
 )
 def test_wrong_bins_are_refused_with_a_remedy(bins):
-    with pytest.raises(DitherError, match=r"bins: expected .* got .* Fix: "):
+    with refuses(DitherError, "bins:"):
         stats.histogram([987654.321], (0, 4), 1, bins=bins)
 
 
@@ -87,7 +88,7 @@ def test_wrong_bins_are_refused_with_a_remedy(bins):
     "bounds", [(2**53, 2**53 + 1), (-1e308, 1e308), (0, 10**400), (1.0, math.nextafter(1, 2)), (-5e-324, 5e-324)]
 )
 def test_bounds_without_room_for_the_bins_are_refused(bounds):
-    with pytest.raises(DitherError, match="Fix: "):
+    with refuses(DitherError):
         stats.histogram([1.0], bounds, 1, bins=10)
 
 

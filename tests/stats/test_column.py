@@ -15,6 +15,7 @@ from hypothesis import given
 from dither import AddRemove, DitherError, ReplaceOne
 from dither.inference import Grid
 from dither.stats.column import read, total
+from support import refuses
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=50))
@@ -46,7 +47,7 @@ def test_float_arrays_are_read_as_64_bit_floats(dtype):
 
 @pytest.mark.parametrize("dtype", ["longdouble", "complex128", "U5", "S5", "datetime64[s]", "timedelta64[s]", "V4"])
 def test_other_arrays_are_refused_without_a_word_about_their_contents(dtype):
-    with pytest.raises(DitherError, match=r"x: expected real numbers .* Fix: ") as caught:
+    with refuses(DitherError, "x: expected real numbers ") as caught:
         read(np.zeros(2, dtype=dtype), ReplaceOne)
     assert isinstance(caught.value, TypeError)
 
@@ -54,7 +55,7 @@ def test_other_arrays_are_refused_without_a_word_about_their_contents(dtype):
 def test_the_message_for_text_does_not_tell_how_long_the_longest_entry_is():
     texts = set()
     for n in (1, 16):
-        with pytest.raises(DitherError) as caught:
+        with refuses(DitherError) as caught:
             read(np.array(["a" * n]), ReplaceOne)
         texts.add(str(caught.value))
     assert len(texts) == 1
@@ -118,9 +119,9 @@ MISSING = {
 def test_missing_values_follow_the_policy_and_never_the_declared_type(name):
     make = MISSING[name]
     with_gap, without = make([4, None, 7]), make([4, 5, 7])
-    with pytest.raises(DitherError, match=r"x: expected finite numbers, got .* Fix: "):
+    with refuses(DitherError, "x: expected finite numbers, got "):
         read(with_gap, ReplaceOne)
-    with pytest.raises(DitherError, match="pass neighbors=dither"):
+    with refuses(DitherError, "pass neighbors=dither"):
         read(without, ReplaceOne, nan="drop")
     assert read(with_gap, AddRemove, nan="drop").tolist() == [4, 7]
     assert read(with_gap, ReplaceOne, nan="lower", lower=2).tolist() == [4, 2, 7]
@@ -145,7 +146,7 @@ def test_a_missing_integer_is_at_or_below_any_lower_bound_that_integers_reach(lo
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_is_missing(value):
     for column in ([1.0, value], np.array([1.0, value]), pd.Series([1.0, value]), pl.Series([1.0, value])):
-        with pytest.raises(DitherError):
+        with refuses(DitherError):
             read(column, ReplaceOne)
         assert read(column, AddRemove, nan="drop").tolist() == [1.0]
         assert read(column, ReplaceOne, nan="lower", lower=-2).tolist() == [1.0, -2.0]

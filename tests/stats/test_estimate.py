@@ -12,6 +12,7 @@ import pytest
 
 from dither import AddRemove, DitherError, PureDP, ReplaceOne, stats
 from dither.randomness import SeededSource
+from support import refuses
 
 X = np.arange(100) % 7
 ANSWERS = {
@@ -80,7 +81,7 @@ def test_a_seeded_histogram_is_marked():
     assert "seeded, not private" in repr(result)
 
 
-def test_it_survives_pickling_and_copying_with_all_it_knows(name, relation):
+def test_it_survives_pickling_and_copying_with_all_its_state(name, relation):
     answer = ANSWERS[name](neighbors=relation)
     for other in (pickle.loads(pickle.dumps(answer)), copy.copy(answer), copy.deepcopy(answer)):
         assert type(other) is type(answer)
@@ -112,9 +113,9 @@ def test_the_interval_holds_the_answer_and_widens_with_confidence(name, relation
 def test_a_wrong_confidence_is_refused(confidence):
     for answer in (ANSWERS["mean"](), ANSWERS["median"](), ANSWERS["count"]()):
         for ask in (answer.interval, answer.error):
-            with pytest.raises(DitherError, match=r"confidence: expected .* got .* Fix: "):
+            with refuses(DitherError, "confidence:"):
                 ask(confidence)
-    with pytest.raises(DitherError, match="confidence"):
+    with refuses(DitherError, "confidence"):
         stats.histogram(X, (0, 6), 1).error(confidence)
 
 
@@ -123,7 +124,7 @@ def test_ranks_are_for_order_statistics_only(name, relation):
     if name in ("median", "min", "max"):
         assert 0 < answer.rank_error(0.5) < answer.rank_error(0.95)
     else:
-        with pytest.raises(DitherError, match=r"expected .* got .* Fix: use error\(\)"):
+        with refuses(DitherError, " Fix: use error()"):
             answer.rank_error()
 
 

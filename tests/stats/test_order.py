@@ -12,7 +12,7 @@ import pytest
 
 from dither import AddRemove, DitherError, InvalidArgument, ReplaceOne, stats
 from dither.stats import order
-from support import FALSE_ALARM, surprise
+from support import FALSE_ALARM, refuses, surprise
 
 BOTH = [AddRemove, ReplaceOne]
 TARGETS: dict[str, Any] = {
@@ -113,7 +113,7 @@ def test_the_code_draws_from_the_stated_law_for_every_small_table(name, relation
 
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("relation", BOTH)
-def test_the_window_of_ranks_leaves_the_law_alone(name, relation):
+def test_the_window_of_ranks_does_not_change_the_law(name, relation):
     """A window of a few ranks in place of hundreds, over tables with ties across its ends."""
     target = TARGETS[name]
     for data in [(0, 1, 1, 1, 2, 2, 3, 3, 3, 5), (2,) * 9, (0,) * 6 + (5,) * 6, (0, 0, 0, 0, 1, 4, 4, 4, 4, 5, 5)]:
@@ -196,7 +196,7 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
 )
 def test_draws_follow_the_stated_law(target, relation, data):
     x = np.array(data)
-    result = [int(target(x, bounds=(0, TOP), epsilon=2, neighbors=relation)) for _ in range(20_000)]
+    result = [int(target(x, bounds=(0, TOP), epsilon=2, neighbors=relation)) for _ in range(5000)]
     counts = np.bincount(result, minlength=TOP + 1)
     right = np.array([stated(data, target, 2.0, relation)[t] for t in range(TOP + 1)])
     assert surprise(counts, right) > FALSE_ALARM
@@ -270,20 +270,20 @@ def test_the_interquartile_range_stays_in_its_own_domain(bounds):
     "x", [None, 5, "tea", {"tea": 1}, {"tea"}, np.array([["tea"]]), pd.DataFrame({"tea": [1]}), list]
 )
 def test_the_mode_of_what_is_no_column_is_refused(x):
-    with pytest.raises(DitherError, match=r"x: expected .* got .* Fix: "):
+    with refuses(DitherError, "x:"):
         stats.mode(x, categories=["tea"], epsilon=1)
 
 
 @pytest.mark.parametrize("categories", [None, [], "tea", ["tea", "tea"], [[1]], 5])
 def test_wrong_categories_are_refused(categories):
-    with pytest.raises(DitherError, match=r"categories: expected .* got .* Fix: "):
+    with refuses(DitherError, "categories:"):
         stats.mode(["tea"], categories=categories, epsilon=1)
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300])
 def test_a_budget_too_small_to_serve_is_refused(epsilon):
     for target in TARGETS.values():
-        with pytest.raises(DitherError, match=r"epsilon: expected .* got .* Fix: "):
+        with refuses(DitherError, "epsilon:"):
             target([1.0], bounds=(0, 1), epsilon=epsilon)
 
 
@@ -296,10 +296,10 @@ def test_the_mode_does_not_fail_on_records_that_are_no_category():
 @pytest.mark.parametrize("q", [-0.1, 1.1, math.nan, None, "0.5", True])
 def test_a_wrong_share_is_refused(q):
     for ask in (lambda: stats.quantile([1.0], q, (0, 1), 1), lambda: stats.quantiles([1.0], [q], (0, 1), 1)):
-        with pytest.raises(DitherError, match=r"q: expected .* got .* Fix: "):
+        with refuses(DitherError, "q:"):
             ask()
 
 
 def test_a_delta_is_for_the_smooth_method_only() -> None:
-    with pytest.raises(InvalidArgument, match="leave delta out"):
+    with refuses(InvalidArgument, "leave delta out"):
         stats.median([1.0], bounds=(0, 1), epsilon=1, delta=1e-6)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as arrays
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
-from support import label
+from support import label, refuses
 
 SENTINEL = 987654.321
 BOTH = [AddRemove, ReplaceOne]
@@ -43,12 +43,10 @@ DATA = [SENTINEL, 1.0, 2.0, 3.0]
 
 
 def refused(call: Any) -> DitherError:
-    with pytest.raises(DitherError) as caught:
+    with refuses(DitherError, hiding=["987654"]) as caught:
         call()
     error, text = caught.value, str(caught.value)
     assert isinstance(error, (ValueError, TypeError))
-    assert all(part in text for part in ("expected ", ", got ", "Fix: ")), text
-    assert "987654" not in text, text
     assert "\n" not in text
     assert len(text) < 400
     return error

@@ -13,6 +13,7 @@ from dither import AddRemove, ApproxDP, DitherError, InvalidArgument, NotPrivate
 from dither.mechanisms import SmoothNoise
 from dither.randomness import SeededSource
 from dither.stats import smooth
+from support import refuses
 
 X = np.random.default_rng(6).lognormal(10.5, 0.8, 2001)
 BOUNDS = (0, 1_000_000)
@@ -31,7 +32,7 @@ def test_answers_are_within_the_bounds_and_say_what_they_are(delta: float | None
 
 
 def test_add_remove_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="ReplaceOne"):
+    with refuses(InvalidArgument, "ReplaceOne"):
         stats.median(X, BOUNDS, 1, method="smooth", neighbors=AddRemove)
 
 
@@ -65,7 +66,7 @@ def test_add_remove_is_refused() -> None:
 )
 def test_refusals(options: dict[str, Any]) -> None:
     given: dict[str, Any] = {"x": X, "q": 0.5, "bounds": BOUNDS, "epsilon": 1, "method": "smooth", **options}
-    with pytest.raises(DitherError, match=r"expected .* got .* Fix:"):
+    with refuses(DitherError):
         stats.quantile(given.pop("x"), given.pop("q"), **given)
 
 
@@ -94,9 +95,9 @@ def test_delta_decides_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_delta_without_the_method_is_refused() -> None:
-    with pytest.raises(DitherError, match="smooth"):
+    with refuses(DitherError, "smooth"):
         stats.median(X, BOUNDS, 1, 1e-6)
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         stats.median(X, BOUNDS, 1, 0, method="smooth")
 
 

@@ -25,6 +25,7 @@ from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
 from dither.tables.planning.quantiles import levels, ranks
+from support import refuses
 
 pytestmark = pytest.mark.slow
 
@@ -221,7 +222,7 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize("limit", [2000, 12])
-def test_an_output_looks_the_same_whatever_it_is_gathered_with(limit, monkeypatch):
+def test_features_of_an_output_do_not_depend_on_the_other_outputs(limit, monkeypatch):
     """Else the runs on one data set look different from those on the other because of one output among them."""
     monkeypatch.setattr(features, "MAX_COLUMNS", limit)
     monkeypatch.setattr(features, "MAX_CELLS", limit)
@@ -251,7 +252,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_one_odd_run_is_no_difference(name):
+def test_one_unusual_run_is_no_difference(name):
     """Of functions that do not look at the data."""
 
     def odd(_):
@@ -263,7 +264,7 @@ def test_one_odd_run_is_no_difference(name):
 
 def test_too_many_elements_to_look_at():
     elements = [f"k{i}" for i in range(2500)]
-    assert measure(lambda _: set(CHOICE.sample(elements, 500)), 0, 1, trials=250, confidence=1 - 1e-10).epsilon == 0
+    assert measure(lambda _: set(CHOICE.sample(elements, 500)), 0, 1, trials=120, confidence=1 - 1e-10).epsilon == 0
 
 
 def test_a_batch_that_fails_now_and_then():
@@ -274,7 +275,7 @@ def test_a_batch_that_fails_now_and_then():
             raise ValueError
         return [0] * size
 
-    with pytest.raises(InvalidArgument, match="not every time"):
+    with refuses(InvalidArgument, "not every time"):
         measure(failing, 0, 1, trials=50, batch=True)
 
     def refusing(x, size):
@@ -319,7 +320,7 @@ class ByLookup(dp.Laplace):
 
 @pytest.mark.parametrize("kind", [ByDescriptor, ByPartial, ByLookup])
 def test_mechanisms_that_draw_otherwise(kind):
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(kind(1, 1))
 
 
@@ -342,7 +343,7 @@ def tampered(mechanism, **fields):
     ids=lambda item: type(item).__name__,
 )
 def test_laws_that_are_not_known(mechanism):
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify_unchecked(mechanism)
 
 
@@ -424,6 +425,6 @@ def test_files_that_do_not_run(tmp_path, text, words):
 
 def test_pairs_that_fail(tmp_path):
     text = "def release(x): return 1\ndef pairs(): raise KeyError('secret')\n"
-    with pytest.raises(InvalidArgument, match="KeyError in line 2") as raised:
+    with refuses(InvalidArgument, "KeyError in line 2") as raised:
         audited(tmp_path, text, pairs="pairs")
     assert "secret" not in str(raised.value)

@@ -93,7 +93,7 @@ def test_every_attribute_of_every_mechanism_is_checked(index, monkeypatch):
             if is_legitimate(mechanism):
                 continue
             tried += 1
-            with pytest.raises(NotPrivate):
+            with refuses(NotPrivate):
                 certify(mechanism)
     assert tried >= count
 
@@ -117,10 +117,10 @@ def test_additional_attributes_and_subclasses_are_refused(index, monkeypatch):
     for name in ("release", "select_index", "ask", "probability", "guarantee", "anything"):
         extended = rebuilt(index)
         vars(extended)[name] = lambda *given: given
-        with pytest.raises(NotPrivate):
+        with refuses(NotPrivate):
             certify(extended)
     vars(forged := object.__new__(type(kind.__name__, (kind,), {}))).update(vars(mechanism))
-    with pytest.raises(NotPrivate, match="draw in its own way"):
+    with refuses(NotPrivate, "draw in its own way"):
         certify(forged)
 
 
@@ -131,7 +131,7 @@ class Truthful(dp.RandomizedResponse):
 
 
 def test_a_subclass_whose_probability_is_a_property():
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(Truthful(1))
 
 
@@ -141,20 +141,20 @@ def test_a_session_with_modified_state_is_refused(state):
     assert certify(session).holds
     for name, value in state.items():
         vars(session)[name] = value
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(session)
 
 
 def test_a_session_that_was_asked_is_refused():
     session = dp.SparseVector(1, 1).start(threshold=10**6)
     session.ask(0)
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(session)
     assert certify(dp.SparseVector(1, 1)).holds
 
 
 def test_a_session_with_known_noise_is_refused():
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(dp.SparseVector(1, 1).start(threshold=3, source=SeededSource(1)))
 
 
@@ -164,7 +164,7 @@ def test_cached_properties_are_recomputed():
     assert "integer_scale" in vars(mechanism)
     assert certify(mechanism).holds
     vars(mechanism)["integer_scale"] = 0.6
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(mechanism)
 
 
@@ -173,7 +173,7 @@ def test_code_that_is_replaced_in_place_is_detected():
     before = method.__code__
     try:
         method.__code__ = (lambda *_: True).__code__
-        with pytest.raises(NotPrivate, match="_exceeds"):
+        with refuses(NotPrivate, "_exceeds"):
             certify(dp.SparseVector(1, 1))
     finally:
         method.__code__ = before
@@ -185,16 +185,16 @@ def test_changed_constants_and_distributions_are_detected(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(sparse_vector, "_LAPLACE", noisy_max._LAWS["gumbel"])
-        with pytest.raises(NotPrivate):
+        with refuses(NotPrivate):
             certify(dp.SparseVector(1, 1))
     with monkeypatch.context() as patched:
         patched.setitem(noisy_max._LAWS, "laplace", noisy_max._LAWS["gumbel"])
-        with pytest.raises(NotPrivate):
+        with refuses(NotPrivate):
             certify(dp.NoisyMax(1, 1, noise="laplace"))
     law = sparse_vector._LAPLACE
     try:
         object.__setattr__(law, "symmetric", False)
-        with pytest.raises(NotPrivate):
+        with refuses(NotPrivate):
             certify(dp.SparseVector(1, 1))
     finally:
         object.__setattr__(law, "symmetric", True)
@@ -205,7 +205,7 @@ def test_a_method_that_was_replaced_before_the_auditor_was_loaded(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(dp.Laplace, "release", lambda *given: given[1])
         reference.reference_modules.cache_clear()
-        with pytest.raises(NotPrivate, match="release"):
+        with refuses(NotPrivate, "release"):
             certify(dp.Laplace(1, 1))
 
 
@@ -305,7 +305,7 @@ def test_attributes_of_instances_that_modules_hold_are_compared():
     for thing in (SYSTEM, laplace._LAPLACE):
         vars(thing)["quantile"] = vars(thing)["word"] = lambda *_: 1 << 62
         try:
-            with pytest.raises(NotPrivate):
+            with refuses(NotPrivate):
                 certify(dp.Laplace(1, 1))
         finally:
             del vars(thing)["quantile"], vars(thing)["word"]
@@ -319,7 +319,7 @@ def test_cached_arrays_are_read_only_and_changes_are_detected():
     columns.setflags(write=True)
     columns[1, 5] += 1
     try:
-        with pytest.raises(NotPrivate, match="_table"):
+        with refuses(NotPrivate, "_table"):
             certify(dp.Gaussian(1, 1, 1e-6))
     finally:
         columns[1, 5] -= 1
@@ -368,7 +368,7 @@ def test_a_module_replaced_everywhere_is_detected(monkeypatch):
         patched.setattr(dp, "arguments", fake, raising=False)
         patched.setattr(additive, "arguments", fake)
         reference.reference_modules.cache_clear()
-        with pytest.raises(NotPrivate):
+        with refuses(NotPrivate):
             certify(dp.Laplace(1, 1))
     reference.reference_modules.cache_clear()
     assert certify(dp.Laplace(1, 1)).holds
@@ -377,7 +377,7 @@ def test_a_module_replaced_everywhere_is_detected(monkeypatch):
 def test_another_source_of_noise_is_refused():
     token = source._DEFAULT.set(SeededSource(3))
     try:
-        with pytest.raises(NotPrivate, match="source"):
+        with refuses(NotPrivate, "source"):
             certify(dp.Laplace(1, 1))
     finally:
         source._DEFAULT.reset(token)
@@ -385,7 +385,7 @@ def test_another_source_of_noise_is_refused():
         certify(dp.Laplace(1, 1))
     own_source = source.SystemSource()
     own_source._local.stream = source.KeyStream(bytes(48))
-    with pytest.raises(NotPrivate):
+    with refuses(NotPrivate):
         certify(dp.SparseVector(1, 1).start(threshold=3, source=own_source))
     assert certify(dp.Laplace(1, 1)).holds
 

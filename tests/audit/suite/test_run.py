@@ -19,6 +19,7 @@ from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
 from dither.homes import defining_module
 from dither.report.audit import audit_html, max_power, trade_off, write_audit
+from support import refuses
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def test_a_leak_is_refuted_by_replay_alone():
     assert "Leaks" in audit_html(result)
 
 
-def test_processes_agree_and_rows_are_told_in_order():
+def test_processes_agree_and_rows_are_reported_in_order():
     outcome: list[str] = []
     result = audit(EVERY[:4], seconds=0.02, processes=2, on_row=lambda row: outcome.append(row.name))
     assert outcome == [subject.name for subject in EVERY[:4]] == [row.name for row in result.rows]
@@ -80,7 +81,7 @@ def test_processes_agree_and_rows_are_told_in_order():
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"confidence": 1}, {"processes": -1}])
 def test_wrong_arguments(wrong):
-    with pytest.raises(dp.DitherError):
+    with refuses(dp.DitherError):
         audit(EVERY[:1], **wrong)
 
 
@@ -96,7 +97,7 @@ def test_the_page(tmp_path):
         assert len([item for item in picture.iter() if item.tag.endswith("circle")]) == len(row.measured["points"])
     write_audit(tmp_path / "audit.html", result)
     assert (tmp_path / "audit.html").read_text() == page
-    with pytest.raises(dp.InvalidArgument):
+    with refuses(dp.InvalidArgument):
         write_audit(tmp_path / "no" / "audit.html", result)
 
 

@@ -40,7 +40,7 @@ HOSTILE = [
     Fraction(1, 3),
     pd.NA,
     pd.NaT,
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "s"),
     np.float32(0.1),
 ]
 cells = st.one_of(st.sampled_from(HOSTILE), st.integers(), st.floats(), st.text(max_size=3), st.booleans())

@@ -5,7 +5,8 @@
 The base is checked out into a temporary git worktree. The cases of ``compare_cases.py`` run alternately in both trees,
 in a new process each time, and the least CPU and wall time of each case over all rounds is kept: other work on the
 machine can only add to a time. Cases whose CPU time seems to have grown by more than a tenth run for as many rounds
-again before they are flagged. The exit status is 1 if a case stays flagged.
+again before they are flagged. The exit status is 1 if a case stays flagged. Ctrl-C after the first round ends the
+measurement and prints the table so far.
 """
 
 from __future__ import annotations
@@ -108,10 +109,16 @@ def compare(commit: str, cases: Sequence[str], rounds: int) -> list[Comparison]:
         best: dict[str, Times] = {tree: {} for tree in trees}
         remaining = list(cases)
         for _ in range(2):
-            alternate(trees, folder, remaining, rounds, best)
+            try:
+                alternate(trees, folder, remaining, rounds, best)
+            except KeyboardInterrupt:
+                if any(case not in best[tree] for tree in trees for case in cases):
+                    raise
+                print("interrupted: the table is of the rounds that were complete", file=sys.stderr)
+                rounds = 0
             result = [Comparison(case, best["base"][case], best["now"][case]) for case in cases]
             remaining = [comparison.case for comparison in result if comparison.slower]
-            if not remaining:
+            if not remaining or not rounds:
                 break
     return result
 

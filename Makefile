@@ -2,15 +2,18 @@
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
 # make coverage   the lines that the fast tests reach, with the floor in pyproject.toml
-# make versions   Python 3.11 to 3.13, newest and lowest dependencies
+# make versions   Python 3.11 to 3.13, newest and lowest dependencies; VERSIONS='--python python3.12 --newest' tries one
+# make bench-compare BASE=<commit>   the speed of this tree against that of a commit
 # make which-noise   measure docs/which-noise.md again
 PYTHON ?= python3
 VENV := .venv
+BASE ?= HEAD
+VERSIONS ?=
 BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
 DEMO := plot,learn
 
-.PHONY: demo test check coverage versions lint bench which-noise lock clean
+.PHONY: demo test check coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,11 +43,14 @@ coverage: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term
 
 versions:
-	$(PYTHON) scripts/try_versions.py
+	$(PYTHON) scripts/try_versions.py $(VERSIONS)
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'
 	$(BIN)/python benchmarks/run.py --with-peers
+
+bench-compare: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/compare.py $(BASE)
 
 which-noise: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'

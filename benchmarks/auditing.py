@@ -32,14 +32,14 @@ CLAIMS = (0.1, 0.5, 1.0, 3.0, 5.0)
 
 def timed(fn: Any, x: Any, y: Any, **options: Any) -> tuple[float, Any]:
     start = time.perf_counter()
-    result = measure(fn, x, y, **options)
-    return time.perf_counter() - start, result
+    measurement = measure(fn, x, y, **options)
+    return time.perf_counter() - start, measurement
 
 
 def tightness(quick: bool) -> list[Row]:
-    trials, result = (10**5, 1) if quick else (10**6, 15)
-    runs = [timed(dp.Laplace(1, 1), 0.0, 1.0, trials=trials) for _ in range(result)]
-    seconds, bound = (statistics.median(item) for item in ([s for s, _ in runs], [m.epsilon for _, m in runs]))
+    trials, repeats = (10**5, 1) if quick else (10**6, 15)
+    runs = [timed(dp.Laplace(1, 1), 0.0, 1.0, trials=trials) for _ in range(repeats)]
+    seconds, bound = (statistics.median(values) for values in ([s for s, _ in runs], [m.epsilon for _, m in runs]))
     what = f"Laplace epsilon = 1, {trials:,} runs a side, 99 %"
     return [
         Row(f"{what}: bound", f"{bound:.4f}")
@@ -52,16 +52,16 @@ def tightness(quick: bool) -> list[Row]:
 def early(quick: bool) -> Row:
     count = 20 if quick else 400
     half = dp.Laplace(1, 2)
-    result = [measure(half, 0.0, 1.0, claim=1) for _ in range(count)]
-    share = sum(item.refuted and item.trials <= 500 for item in result) / count
+    measurements = [measure(half, 0.0, 1.0, claim=1) for _ in range(count)]
+    share = sum(one.refuted and one.trials <= 500 for one in measurements) / count
     return Row("Half-scale Laplace refuted by 500 runs", f"{100 * share:.0f} %", "", None, "≥ 90 %", share >= 0.9)
 
 
 def half_as_much_again() -> Row:
     slowest = 0.0
     for claim in CLAIMS:
-        seconds, result = timed(dp.Laplace(1, 1.5 * claim), 0.0, 1.0, claim=claim, trials=10**6)
-        slowest = max(slowest, seconds if result.refuted else float("inf"))
+        seconds, measurement = timed(dp.Laplace(1, 1.5 * claim), 0.0, 1.0, claim=claim, trials=10**6)
+        slowest = max(slowest, seconds if measurement.refuted else float("inf"))
     return limited("1.5 times the claim, refuted in", slowest, "s", 5.0)
 
 
@@ -87,9 +87,9 @@ def textbook(x: float, size: int) -> Any:
 
 
 def last_bits() -> Row:
-    seconds, result = timed(textbook, 0.0, 1.0, batch=True, claim=0.1)
-    what = f"Last bits, claim 0.1: refuted with {result.trials:,} runs, epsilon ≥ {result.epsilon:.2f}, in"
-    return limited(what, seconds if result.refuted else float("inf"), "s", 5.0)
+    seconds, measurement = timed(textbook, 0.0, 1.0, batch=True, claim=0.1)
+    what = f"Last bits, claim 0.1: refuted with {measurement.trials:,} runs, epsilon ≥ {measurement.epsilon:.2f}, in"
+    return limited(what, seconds if measurement.refuted else float("inf"), "s", 5.0)
 
 
 def rows(quick: bool = False) -> list[Row]:

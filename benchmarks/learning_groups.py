@@ -55,8 +55,8 @@ def data() -> dict[str, tuple[Any, Any, list[tuple[float, float]]]]:
 
 def bayes(name: str, repeats: int) -> list[Row]:
     X, y, bounds = data()[name]
-    made = GaussianNB(delta=DELTA, bounds=bounds, classes=list(range(int(y.max()) + 1)))
-    study = compare(made, X, y, epsilons=EPSILONS, repeats=repeats, seed=100)
+    estimator = GaussianNB(delta=DELTA, bounds=bounds, classes=list(range(int(y.max()) + 1)))
+    study = compare(estimator, X, y, epsilons=EPSILONS, repeats=repeats, seed=100)
     assert study.baseline is not None
     plain, rows = float(study.baseline.mean()), []
     for epsilon, scores in zip(EPSILONS, study.scores, strict=True):
@@ -75,8 +75,8 @@ def centers(name: str, repeats: int) -> list[Row]:
     plain = cluster.KMeans(size, n_init=10, random_state=0).fit(places).inertia_ / one
     rows = []
     for epsilon in EPSILONS:
-        made = KMeans(size, epsilon=epsilon, delta=DELTA, bounds=bounds)
-        result = [-made.fit(X).score(np.clip(X, lower, upper)) / one for _ in range(repeats)]
+        estimator = KMeans(size, epsilon=epsilon, delta=DELTA, bounds=bounds)
+        result = [-estimator.fit(X).score(np.clip(X, lower, upper)) / one for _ in range(repeats)]
         mean, error = float(np.mean(result)), float(np.std(result) / np.sqrt(max(repeats - 1, 1)))
         target, met = ("< 1", mean < 1) if epsilon >= 1 else ("", None)
         ours = f"{mean:.3f} ± {error:.3f}"

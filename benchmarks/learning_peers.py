@@ -37,20 +37,34 @@ def tasks(repeats: int) -> dict[str, list[tuple[float, dict[str, Any]]]]:
     result: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for name, (X, y, bounds, classes) in learning_logistic.data().items():
         for seed in range(repeats):
-            a, b, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
+            train, test, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y)
             for epsilon in EPSILONS:
-                ours = LogisticRegression(epsilon, DELTA, bounds=bounds, classes=classes).fit(a, seen).score(b, hidden)
-                split = {"kind": "logistic", "train": _scaled(a, bounds), "test": _scaled(b, bounds), "seen": seen}
+                ours = (
+                    LogisticRegression(epsilon, DELTA, bounds=bounds, classes=classes)
+                    .fit(train, seen)
+                    .score(test, hidden)
+                )
+                split = {
+                    "kind": "logistic",
+                    "train": _scaled(train, bounds),
+                    "test": _scaled(test, bounds),
+                    "seen": seen,
+                }
                 row = f"{name}, accuracy, ε = {epsilon:g}"
                 result.setdefault(row, []).append((ours, {**split, "hidden": hidden, "epsilon": epsilon}))
     for name in ("diabetes", "computers", "flights"):
         X, y, bounds, labels = learning_regression.SETS[name][0]()
         for seed in range(100, 100 + (repeats if name != "flights" else min(repeats, 3))):
-            a, b, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed)
+            train, test, seen, hidden = train_test_split(X, y, test_size=0.2, random_state=seed)
             for epsilon in EPSILONS:
-                made = LinearRegression(epsilon, DELTA, bounds=bounds, label_bounds=labels)
-                ours = made.fit(a, seen).score(b, hidden)
-                split = {"kind": "regression", "train": _scaled(a, bounds), "test": _scaled(b, bounds), "seen": seen}
+                estimator = LinearRegression(epsilon, DELTA, bounds=bounds, label_bounds=labels)
+                ours = estimator.fit(train, seen).score(test, hidden)
+                split = {
+                    "kind": "regression",
+                    "train": _scaled(train, bounds),
+                    "test": _scaled(test, bounds),
+                    "seen": seen,
+                }
                 row = f"{name}, R², ε = {epsilon:g}"
                 result.setdefault(row, []).append(
                     (ours, {**split, "hidden": hidden, "labels": labels, "epsilon": epsilon})
@@ -74,19 +88,21 @@ def rows(quick: bool) -> list[Row]:
     theirs = run.peers_python(False)
     if theirs is None:
         return []
-    asked = tasks(1 if quick else 20)
+    splits_by_row = tasks(1 if quick else 20)
     with tempfile.TemporaryDirectory() as folder:
-        for i, (row, splits) in enumerate(asked.items()):
+        for i, (row, splits) in enumerate(splits_by_row.items()):
             for j, (_, split) in enumerate(splits):
                 np.savez(Path(folder, f"{i:03}-{j:03}.npz"), name=row, **split)
-        told = run.output(
+        peer_result = run.output(
             theirs, Path(os.path.dirname(os.path.abspath(__file__)), "peers", "learning_scores.py"), folder
         )
     result = []
-    for row, splits in asked.items():
-        ours, others = float(np.mean([score for score, _ in splits])), float(np.mean(told["scores"][row]))
+    for row, splits in splits_by_row.items():
+        ours, others = float(np.mean([score for score, _ in splits])), float(np.mean(peer_result["scores"][row]))
         ahead = None if quick else ours >= others
-        result.append(Row(row, f"{ours:.4f}", f"{others:.4g} (diffprivlib {told['version']})", None, "≥ peer", ahead))
+        result.append(
+            Row(row, f"{ours:.4f}", f"{others:.4g} (diffprivlib {peer_result['version']})", None, "≥ peer", ahead)
+        )
     return result
 
 

@@ -153,12 +153,12 @@ def components(repeats: int) -> Row:
     X = load_digits().data
     middle = X - X.mean(axis=0)
     total = float((middle**2).sum())
-    kept = []
+    shares = []
     for _ in range(repeats):
-        result = PCA(5, epsilon=1.0, delta=DELTA, bounds=(0, 16)).fit(X).components_
-        kept.append(float(((middle @ result.T) ** 2).sum()) / total)
+        axes = PCA(5, epsilon=1.0, delta=DELTA, bounds=(0, 16)).fit(X).components_
+        shares.append(float(((middle @ axes.T) ** 2).sum()) / total)
     best = float((np.linalg.svd(middle, compute_uv=False)[:5] ** 2).sum()) / total
-    ours = float(np.mean(kept))
+    ours = float(np.mean(shares))
     return Row(
         "PCA, digits, 5 components, ε = 1", f"{ours:.4f}", f"{best:.4f} (not private)", None, "≥ 0.530", ours >= 0.53
     )

@@ -105,13 +105,13 @@ def scalars(quick: bool) -> list[Row]:
             tasks[f"{name}.release({value!r})"] = partial(repeat, mechanism.release, calls, value)
     best = interleaved(tasks, 3 if quick else 7)
     unit = 1e6 / calls
-    return [limited(f"One {what}", result * unit, "µs", 12.0) for what, result in best.items()]
+    return [limited(f"One {what}", seconds * unit, "µs", 12.0) for what, seconds in best.items()]
 
 
 def growth(quick: bool) -> list[Row]:
     """Time per draw from ten thousand draws to a hundred million."""
     sizes = SIZES[:3] if quick else SIZES
-    result: list[Row] = []
+    table: list[Row] = []
     for kind, dtype in KINDS.items():
         values = np.ones(sizes[-1], dtype=dtype)
         tasks: dict[str, Task] = {}
@@ -121,17 +121,19 @@ def growth(quick: bool) -> list[Row]:
         for size, calls in batches.items():
             tasks[str(size)] = partial(repeat, laplace.release, calls, values[:size])
         best = interleaved(tasks, 3 if quick else 7)
-        item = {size: best[str(size)] / (size * calls) * 1e9 for size, calls in batches.items()}
-        result += [
-            times(f"Growth: Laplace, {kind}, {power(size)} draws", item[size], item[sizes[0]], "ns", 1.2, "at 1e4")
+        per_draw = {size: best[str(size)] / (size * calls) * 1e9 for size, calls in batches.items()}
+        table += [
+            times(
+                f"Growth: Laplace, {kind}, {power(size)} draws", per_draw[size], per_draw[sizes[0]], "ns", 1.2, "at 1e4"
+            )
             for size in sizes[1:]
         ]
-    return result
+    return table
 
 
 def memory(quick: bool) -> list[Row]:
     """Extra memory beyond the input and the result."""
-    found: list[Row] = []
+    table: list[Row] = []
     for name, mechanism, kinds, largest in (
         ("Laplace", laplace, ("integers", "floats"), SIZES[-1]),
         ("Gaussian", gaussian, ("integers", "floats"), SIZES[-1]),
@@ -143,12 +145,12 @@ def memory(quick: bool) -> list[Row]:
             gc.collect()
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
-            result = mechanism.release(values)
-            extra = (tracemalloc.get_traced_memory()[1] - before - result.nbytes) / 2**20
+            released = mechanism.release(values)
+            extra = (tracemalloc.get_traced_memory()[1] - before - released.nbytes) / 2**20
             tracemalloc.stop()
-            found.append(limited(f"Extra memory: {name}, {kind}, {power(size)} draws", extra, "MiB", 64.0))
-            del values, result
-    return found
+            table.append(limited(f"Extra memory: {name}, {kind}, {power(size)} draws", extra, "MiB", 64.0))
+            del values, released
+    return table
 
 
 def samplers(quick: bool) -> list[Row]:

@@ -81,7 +81,7 @@ def output(python: str, script: Path, *options: str) -> Any:
 
 def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Figures, dict[str, Any]]:
     """The best figure of each library over all rounds; and the unit, the notes, and numpy's time for the yardstick in
-    either interpreter.
+    both interpreters.
     """
     best: Figures = {}
     about: dict[str, Any] = {"ours": float("inf"), "others": float("inf")}
@@ -91,10 +91,10 @@ def compared(script: Path, theirs: str, rounds: int, *options: str) -> tuple[Fig
             libraries = result.pop("libraries")
             about |= result
             for library, figures in libraries.items():
-                kept = best.setdefault(library, {"version": figures["version"], "each": {}})["each"]
-                for what, figure in figures["each"].items():
-                    kept[what] = min(figure, kept.get(what, float("inf")))
-            about[who] = min(about[who], libraries["numpy"]["each"][result["yardstick"]])
+                figures_of_library = best.setdefault(library, {"version": figures["version"], "figures": {}})["figures"]
+                for what, figure in figures["figures"].items():
+                    figures_of_library[what] = min(figure, figures_of_library.get(what, float("inf")))
+            about[who] = min(about[who], libraries["numpy"]["figures"][result["yardstick"]])
     return best, about
 
 
@@ -102,7 +102,7 @@ def peer_table(best: Figures, unit: str) -> str:
     """One row for each task, one column for each library."""
     others = [library for library in best if library not in ("dither", "numpy")]
     columns = ["dither", *others, "numpy"]
-    tasks = list(dict.fromkeys(what for library in columns for what in best[library]["each"]))
+    tasks = list(dict.fromkeys(what for library in columns for what in best[library]["figures"]))
     titles = [
         f"{library} {best[library]['version']}" + (", not private" if library == "numpy" else "") for library in columns
     ]
@@ -111,7 +111,7 @@ def peer_table(best: Figures, unit: str) -> str:
         "|---|" + "---:|" * (len(columns) + 1),
     ]
     for what in tasks:
-        figures = {library: best[library]["each"].get(what) for library in columns}
+        figures = {library: best[library]["figures"].get(what) for library in columns}
         cells = [number(figure) if figure is not None else "" for figure in figures.values()]
         ours, rivals = figures["dither"], [figures[library] for library in others if figures[library] is not None]
         factor = f"{min(rivals) / ours:.1f}×" if ours is not None and rivals else ""
@@ -165,13 +165,15 @@ def main() -> None:
                 f"### {result['title']}: what people can pick instead\n\n"
                 + peers(suite, theirs, 1 if options.quick else ROUNDS, quick)
             )
-    late, kept = missed(all_rows), sum(row.met is True for row in all_rows)
-    verdict = f"Targets: {kept} met, {len(late)} missed" + (f" ({'; '.join(late)})." if late else ".")
+    missed_targets, met = missed(all_rows), sum(row.met is True for row in all_rows)
+    verdict = f"Targets: {met} met, {len(missed_targets)} missed" + (
+        f" ({'; '.join(missed_targets)})." if missed_targets else "."
+    )
     page = "\n".join([HEAD.format(date=date, machine=where, verdict=verdict), *parts])
     print(page)
     if not options.quick and not options.only:
         (HERE / "README.md").write_text(page, encoding="utf-8")
-    sys.exit(1 if options.check and late else 0)
+    sys.exit(1 if options.check and missed_targets else 0)
 
 
 def peers(suite: str, theirs: str | None, rounds: int, quick: list[str]) -> str:

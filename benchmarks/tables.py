@@ -25,7 +25,8 @@ import numpy as np
 import dither as dp
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
-from dither.tables.execute import run as answering
+from dither.tables.execute import run as execution
+from dither.tables.execute.release import statement_context
 from suite import Row, limited, main, number, times
 
 TITLE = "Tables"
@@ -257,28 +258,30 @@ def accuracy(path: Path, draws: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, dp.open(card(str(path), folder)) as table:
 
         @functools.cache
-        def run(sql: str) -> list[tuple[Any, ...]]:
+        def rows_of(sql: Any) -> list[tuple[Any, ...]]:
             return list(zip(*(column.to_pylist() for column in table.engine.run(sql).columns), strict=True))
 
-        def asked(name: str) -> tuple[Any, list[Any], Any]:
+        def noisy_and_true(name: str) -> tuple[Any, list[Any], Any, Any]:
             question = table.sql(SQL[name])
             plan = question.plan(1)
-            frame = question._frame(plan)
-            noisy = [answering.answer(plan, frame, run) for _ in range(draws)]
+            context = statement_context(question, plan)
+            noisy = [execution.answer(plan, context, rows_of) for _ in range(draws)]
             with patch.object(dp.Laplace, "release", exact), patch.object(dp.Gaussian, "release", exact):
-                bare = plan if plan.selection is None else replace(plan, selection=replace(plan.selection, threshold=0))
-                return plan, noisy, (answering.answer(bare, frame, run), frame)
+                all_keys = (
+                    plan if plan.selection is None else replace(plan, selection=replace(plan.selection, threshold=0))
+                )
+                return plan, noisy, execution.answer(all_keys, context, rows_of), context
 
-        def off(answers: list[Any], truth: Any, name: str) -> float:
+        def percent_error(answers: list[Any], truth: Any, name: str) -> float:
             true = np.array(truth.answers[name], dtype=float)
             return float(np.mean([np.abs(np.array(a.answers[name]) - true) / true for a in answers])) * 100
 
-        _, noisy, (truth, _) = asked("Q2")
+        _, noisy, truth, _ = noisy_and_true("Q2")
         result = [
-            limited(f"Q2, error of {what}", off(noisy, truth, name), "%", most)
+            limited(f"Q2, error of {what}", percent_error(noisy, truth, name), "%", most)
             for name, what, most in (("n", "counts", 0.4), ("s", "sums", 0.9), ("m", "means", 0.8))
         ]
-        _, noisy, (truth, _) = asked("Q3")
+        _, noisy, truth, _ = noisy_and_true("Q3")
         true = dict(zip(truth.keys, truth.answers["n"], strict=True))
         shown = median(len(answer.keys) for answer in noisy)
         wrong = 100 * float(
@@ -288,26 +291,28 @@ def accuracy(path: Path, draws: int) -> list[Row]:
             Row("Q3, keys released", f"{shown:,.0f}", f"{len(true):,} (there are)", None, "≥ 2,700", shown >= 2700),
             limited("Q3, error of counts", wrong, "%", 10),
         ]
-        plan, noisy, (_, frame) = asked("Q4")
+        plan, noisy, _, context = noisy_and_true("Q4")
         (ranked,) = plan.quantiles
-        told = ranked.aggregate
-        lines = np.array(run(statements.bins(frame, told.value, told.edges, told.keys)))
+        aggregate = ranked.aggregate
+        lines = np.array(rows_of(statements.bins(context, aggregate.value, aggregate.edges, aggregate.keys)))
         for (name, share), what, most in zip(
             ranked.shares.items(), ("lower", "middle", "upper"), (0.8, 0.1, 0.5), strict=True
         ):
-            true_at = np.array([_quantile(lines[lines[:, 0] == g], told, float(share)) for g in range(50)])
-            off_by = [np.abs(np.array(a.answers[name]) - true_at) / true_at for a in noisy]
-            result.append(limited(f"Q4, error of the {what} quartile", 100 * float(np.mean(off_by)), "%", most))
+            true_at = np.array([_quantile(lines[lines[:, 0] == g], aggregate.edges, float(share)) for g in range(50)])
+            relative_errors = [np.abs(np.array(a.answers[name]) - true_at) / true_at for a in noisy]
+            result.append(
+                limited(f"Q4, error of the {what} quartile", 100 * float(np.mean(relative_errors)), "%", most)
+            )
     return result
 
 
-def _quantile(lines: Any, told: Any, at: float) -> float:
+def _quantile(lines: Any, bin_edges: Any, q: float) -> float:
     """The quantile of one group's bins, interpolated within the bin."""
-    edges = np.array(told.edges)
+    edges = np.array(bin_edges)
     counts = np.zeros(len(edges) - 1)
     counts[lines[:, 1].astype(int)] = lines[:, 2]
     up_to = np.concatenate([[0], np.cumsum(counts)])
-    return float(np.interp(at * up_to[-1], up_to[np.r_[True, counts > 0]], edges[np.r_[True, counts > 0]]))
+    return float(np.interp(q * up_to[-1], up_to[np.r_[True, counts > 0]], edges[np.r_[True, counts > 0]]))
 
 
 def spark(path: Path, rounds: int) -> list[Row]:
@@ -362,7 +367,7 @@ def first_answer(repeats: int) -> list[Row]:
             f'[budget]\nepsilon = 1000\n[columns.person]\ntype = "integer"\n[columns.region]\ntype = "text"\n'
             f'keys = [{listed}]\n[columns.amount]\ntype = "number"\nbounds = [0, 100]\n'
         )
-        asking = [
+        query = [
             str(Path(sys.executable).with_name("dither")),
             "query",
             f"{folder}/visits.toml",
@@ -371,7 +376,7 @@ def first_answer(repeats: int) -> list[Row]:
         ]
         result = {"ours": [np.inf, np.inf], "bare": [np.inf, np.inf]}
         for turn in range(repeats):
-            for who, command in (("ours", [*asking, str(1 + turn)]), ("bare", [sys.executable, "-c", "import duckdb"])):
+            for who, command in (("ours", [*query, str(1 + turn)]), ("bare", [sys.executable, "-c", "import duckdb"])):
                 cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
                 start = time.perf_counter()
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -394,24 +399,28 @@ def first_answer(repeats: int) -> list[Row]:
 
 def alone(name: str, path: Path, raw: str | None) -> tuple[float, float]:
     """Peak memory in GB and CPU seconds of one question in a process of its own; raw SQL, or ours."""
-    told = json.dumps({"name": name, "path": str(path), "raw": raw})
+    request = json.dumps({"name": name, "path": str(path), "raw": raw})
     done = subprocess.run(
-        [sys.executable, __file__, "--alone", told], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ}
+        [sys.executable, __file__, "--alone", request],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ},
     )
     peak, cpu = json.loads(done.stdout.splitlines()[-1])
     return peak / 1e6, cpu
 
 
-def _alone(told: Mapping[str, Any]) -> None:
+def _alone(request: Mapping[str, Any]) -> None:
     """What :func:`alone` runs."""
     meter = Meter()
-    path = told["path"]
-    if told["raw"] is not None:
+    path = request["path"]
+    if request["raw"] is not None:
         with duckdb.connect() as connection:
-            cpu, _ = meter.of(lambda: connection.execute(told["raw"]).fetchall())
+            cpu, _ = meter.of(lambda: connection.execute(request["raw"]).fetchall())
     else:
         with tempfile.TemporaryDirectory() as folder, dp.open(card(path, folder)) as table:
-            cpu, _ = meter.of(lambda: ask(table, told["name"]))
+            cpu, _ = meter.of(lambda: ask(table, request["name"]))
     # not ru_maxrss: a child starts with what its parent had
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     print(json.dumps([int(peak.split()[1]), cpu]))

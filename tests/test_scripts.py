@@ -51,15 +51,21 @@ def test_a_requirement_without_a_lower_bound_is_refused():
 @pytest.mark.parametrize(("more", "status"), [((), 1), (("--available",), 0)])
 def test_a_missing_interpreter_is_named(more, status, monkeypatch, capsys):
     monkeypatch.setattr(versions, "interpreter", lambda _: None)
-    monkeypatch.setattr(sys, "argv", ["try_versions.py", "--python", "3.12", "--newest", *more])
+    monkeypatch.setattr(sys, "argv", ["try_versions.py", "--python", "python3.12", "--newest", *more])
     assert versions.main() == status
-    assert "Python 3.12, newest dependencies: not tried: no such interpreter" in capsys.readouterr().out
+    assert "python3.12, newest dependencies: not tried: no such interpreter" in capsys.readouterr().out
 
 
-def test_this_interpreter_is_found_or_is_not_on_the_path():
-    executable = versions.interpreter(f"{sys.version_info.major}.{sys.version_info.minor}")
-    assert executable is None or Path(executable).exists()
-    assert versions.interpreter("2.99") is None
+def test_an_interpreter_is_found_by_its_path_or_not_at_all():
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert versions.interpreter(sys.executable) == (sys.executable, version)
+    assert versions.interpreter("python2.99") is None
+
+
+def test_what_would_be_installed_is_listed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["try_versions.py", "--python", sys.executable, "--lowest", "--list"])
+    assert versions.main() == 0
+    assert "numpy==" in capsys.readouterr().out
 
 
 def test_lines_of_a_charge_are_measured(monkeypatch, capsys):

@@ -38,8 +38,8 @@ KINDS = {"logistic": logistic, "regression": regression, "components": component
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for path in sorted(Path(sys.argv[1]).glob("*.npz")):
         with np.load(path) as parts:
-            found.setdefault(str(parts["name"]), []).append(KINDS[str(parts["kind"])](parts, float(parts["epsilon"])))
-    print(json.dumps({"version": diffprivlib.__version__, "scores": found}))
+            scores.setdefault(str(parts["name"]), []).append(KINDS[str(parts["kind"])](parts, float(parts["epsilon"])))
+    print(json.dumps({"version": diffprivlib.__version__, "scores": scores}))

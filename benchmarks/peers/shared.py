@@ -47,7 +47,7 @@ def main(
     figures = {
         library: {
             "version": version(library),
-            "each": {what: best[f"{library}/{what}"] / done * SECONDS[unit] for what, (_, done) in tasks.items()},
+            "figures": {what: best[f"{library}/{what}"] / done * SECONDS[unit] for what, (_, done) in tasks.items()},
         }
         for library, tasks in result.items()
     }

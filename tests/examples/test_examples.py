@@ -88,7 +88,7 @@ def top_snps(figures: dict[str, Any]) -> None:
     assert figures["scale"]["pure"] == pytest.approx([40 / epsilon for epsilon in figures["epsilons"]])
     assert figures["accounted_by"][0] == "zcdp"
     assert figures["accounted_by"][-1] == "pure"
-    assert all(0 <= value <= 10 for values in figures["figures"].values() for value in values)
+    assert all(0 <= value <= 10 for values in figures["found"].values() for value in values)
 
 
 def reusable_holdout(figures: dict[str, Any]) -> None:

@@ -187,9 +187,9 @@ def test_without_a_claim_it_measures(script):
 @pytest.mark.parametrize(
     ("target", "more", "words"),
     [
-        ("nothing.py:f", [], "FILE.py:function"),
-        ("mine.txt:f", [], "FILE.py:function"),
-        ("{mine}", [], "FILE.py:function"),
+        ("nothing.py:f", [], "FILE.py:FUNCTION"),
+        ("mine.txt:f", [], "FILE.py:FUNCTION"),
+        ("{mine}", [], "FILE.py:FUNCTION"),
         ("{mine}:number", ["--bounds", "0", "1"], "name of a function"),
         ("{mine}:absent", ["--bounds", "0", "1"], "name of a function"),
         ("{mine}:good", [], "--bounds"),

@@ -190,9 +190,9 @@ def _plain(values: Any) -> Any | None:
         return values.cast(pa.timestamp("ms"), safe=False).cast(pa.date32(), safe=False)
     if pa.types.is_timestamp(kind):
         return _utc(values, kind)
-    if pa.types.is_null(kind) or _family(kind) is not None:
-        return values if getattr(kind, "bit_width", 0) <= 128 else None
-    return None
+    if pa.types.is_null(kind):  # which has no width
+        return values
+    return values if _family(kind) is not None and kind.bit_width <= 128 else None
 
 
 def _text(values: Any) -> Any:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from sqlalchemy import ClauseElement
@@ -36,9 +37,9 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def bare(folder: Path) -> Callable[[], None]:
+def bare(folder: Path, resources: ExitStack) -> Callable[[], None]:
     """One row inserted and committed."""
-    connection = connect(folder / "bare.sqlite")
+    connection = resources.enter_context(closing(connect(folder / "bare.sqlite")))
     connection.execute(
         "CREATE TABLE bare (seq BIGINT PRIMARY KEY, at TEXT, dataset TEXT, key TEXT, body TEXT, hash BLOB)"
     )
@@ -52,13 +53,13 @@ def bare(folder: Path) -> Callable[[], None]:
     return run
 
 
-def statements(folder: Path) -> Callable[[], None]:
+def statements(folder: Path, resources: ExitStack) -> Callable[[], None]:
     """What a charge reads and writes: the accounts and the last entry, a new entry, and the account."""
     path = folder / "statements.sqlite"
     with dp.ledger.open(path) as ledger:
         ledger.create("visits", limit=dp.PureDP(1000))
         ledger.charge("visits", dp.PureDP(1e-6))
-    connection = connect(path)
+    connection = resources.enter_context(closing(connect(path)))
     numbers = itertools.count(10)
 
     def prepared(statement: ClauseElement, values: dict[str, object]) -> tuple[str, list[str], dict[str, object]]:
@@ -88,9 +89,9 @@ def statements(folder: Path) -> Callable[[], None]:
     return run
 
 
-def charge(folder: Path) -> Callable[[], None]:
+def charge(folder: Path, resources: ExitStack) -> Callable[[], None]:
     """A charge."""
-    ledger = dp.ledger.open(folder / "charge.sqlite")
+    ledger = resources.enter_context(dp.ledger.open(folder / "charge.sqlite"))
     ledger.create("visits", limit=dp.PureDP(1000))
     cost = dp.PureDP(1e-6)
 
@@ -103,8 +104,11 @@ def charge(folder: Path) -> Callable[[], None]:
 def main() -> None:
     """Print the best time of each, in microseconds: elapsed, and of the processor."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else memory) as name:
-        tasks = {"bare": bare(Path(name)), "statements": statements(Path(name)), "charge": charge(Path(name))}
+    with ExitStack() as resources:
+        directory = sys.argv[1] if len(sys.argv) > 1 else memory
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory(dir=directory)))
+        makers = {"bare": bare, "statements": statements, "charge": charge}
+        tasks = {task: maker(folder, resources) for task, maker in makers.items()}
         best = {task: (float("inf"), float("inf")) for task in tasks}
         for _ in range(ROUNDS):
             for task, run in tasks.items():

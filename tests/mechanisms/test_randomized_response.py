@@ -85,6 +85,14 @@ def test_reports_fit_the_array_they_come_back_in(dtype: Any) -> None:
     assert set(out.tolist()) <= set(range(1000))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint16, np.uint32, np.uint64, np.int64])
+def test_a_label_that_is_no_category_is_never_reported(dtype: Any) -> None:
+    rr = RandomizedResponse(5.0, 100)
+    reports = rr.release(np.full(2000, 120, dtype=dtype))
+    assert set(reports.tolist()) <= set(range(100))
+    refusal(lambda: rr.estimate(np.full(3, 120, dtype=dtype)))
+
+
 def test_labels_are_not_cut_to_the_width_of_those_in_the_data() -> None:
     rr = RandomizedResponse(0.1, ["a", "bbb"])
     assert set(rr.release(np.array(["a"] * 200)).tolist()) == {"a", "bbb"}

@@ -261,7 +261,10 @@ class RandomizedResponse:
         """The number of each one's category; -1 for what is none."""
         k = self.category_count
         if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu" and isinstance(self.categories, int):
-            return np.where((labels >= 0) & (labels < k), labels, -1).astype(np.int64)
+            integer_codes = np.full(labels.shape, -1, dtype=np.int64)  # -1 does not fit into an unsigned type
+            known = (labels >= 0) & (labels < k)
+            integer_codes[known] = labels[known]
+            return integer_codes
         values = as_values(labels, "label", name="value").values.tolist()
         if isinstance(self.categories, int):
             kinds = (int, bool) if k == 2 else (int,)

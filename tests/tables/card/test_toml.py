@@ -401,10 +401,13 @@ def test_drafts_that_are_refused() -> None:
         draft("nothing.parquet")
 
 
+PRINTABLE = st.just(" ") | st.characters(exclude_categories=("C", "Z"))  # what str.isprintable accepts
+
+
 @settings(max_examples=25)
 @given(
     st.lists(
-        st.text(min_size=1, max_size=12).filter(lambda n: "\0" not in n and n.isprintable() and n.strip()),
+        st.text(PRINTABLE, min_size=1, max_size=12).filter(str.strip),
         min_size=1,
         max_size=16,
     )

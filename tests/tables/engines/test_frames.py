@@ -221,3 +221,12 @@ def test_errors_about_frames_hold_no_data() -> None:
             connect(frame, Card("t", "", {"x": ColumnCard("integer"), "y": ColumnCard("text")}))
         assert "secret" not in str(caught.value)
         assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_a_column_without_any_value_is_of_the_type_that_is_declared(type: Type) -> None:
+    """Arrow gives such a column a type of its own, which has no width."""
+    rows, _ = plain_table(pa.table({"x": pa.nulls(3)}), {"x": type}, only_declared=True)
+    assert rows["x"].null_count == 3
+    with dp.open(pa.table({"who": [1, 2, 3], "x": pa.nulls(3)}), types={"x": type}, budget=dp.PureDP(9)) as table:
+        assert abs(table.sql("SELECT COUNT(x) AS n FROM data").release(epsilon=9).rows[0][0]) < 30

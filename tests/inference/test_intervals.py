@@ -20,11 +20,11 @@ def test_outward_never_moves_limits_inward(low, width):
     assert outer[1] - outer[0] <= (high - low) * (1 + 1e-5) + 4 * math.ulp(max(abs(low), abs(high)))
 
 
-def test_an_interval_is_around_the_number_before_it_was_kept_to_the_domain():
+def test_a_number_that_was_kept_to_the_domain_has_the_interval_of_its_end():
     noise = Laplace(1, 1)
     width = noise.error(0.9, integer=False)
-    assert Around(noise, low=0.0, high=10.0, free=-0.5)(0.0, 0.9) == pytest.approx((0.0, width - 0.5))
-    assert Around(noise, low=0.0, high=10.0, free=-9.0)(0.0, 0.9) == (0.0, 0.0)
+    assert Around(noise, low=0.0, high=10.0)(0.0, 0.9) == pytest.approx((0.0, width))
+    assert Around(noise, low=0.0, high=10.0)(10.0, 0.9) == pytest.approx((10 - width, 10.0))
     assert Around(noise, factor=2.0)(5.0, 0.9) == pytest.approx((5 - 2 * width, 5 + 2 * width))
     assert Around(noise).half_width(5.0, 0.9) == pytest.approx(width)
 

@@ -5,43 +5,68 @@ post-processing: it costs no privacy, and only has to be right about the error.
 
 * :mod:`~dither.inference.grid`: the public grid on which values are counted, so that sums are sums of integers;
 * :mod:`~dither.inference.intervals`: kinds of intervals around a released number;
-* :mod:`~dither.inference.ratio`: the share of one noisy sum in two of them, with exact limits;
+* :mod:`~dither.inference.laws`: the law of the noise in a released number;
+* :mod:`~dither.inference.measured`: released numbers with what their noise may have been, and limits that follow;
 * :mod:`~dither.inference.moments`: mean, variance and standard deviation from noisy sums;
+* :mod:`~dither.inference.bernstein`: the same from noisy Bernstein sums, for one array;
+* :mod:`~dither.inference.combine`: any arithmetic on released numbers;
+* :mod:`~dither.inference.population`: limits for the population that the records were drawn from;
+* :mod:`~dither.inference.box`: conservative limits, at any confidence;
 * :mod:`~dither.inference.quantiles`: the order in which several quantiles are selected by halving.
 
->>> from dither.inference import NoisySum, mean
->>> count, total = NoisySum(100, 5.0), NoisySum(50, 20.0)
+>>> from dither.inference import NoiseLaw, mean, measured
+>>> count, total = measured([100.0, 50.0], [NoiseLaw("laplace", 1.0), NoiseLaw("laplace", 4.0)], confidence=0.95)
 >>> estimate = mean(count, total, largest=2.0)
->>> float(estimate.value), round(float(estimate.error), 4)
-(0.5, 0.2368)
+>>> float(estimate.value[0]), round(float(estimate.error[0]), 2)
+(0.5, 0.12)
 """
 
+from dither.inference.bernstein import BernsteinInterval
+from dither.inference.combine import combine, quotient
 from dither.inference.grid import Grid, bin_numbers
 from dither.inference.intervals import Around, AroundBounded, Interval, RankInterval, Root, WithinBounds, outward
-from dither.inference.moments import BernsteinInterval, IntervalEstimate, NoisySum, mean, standard_deviation, variance
+from dither.inference.laws import EXACT, STANDARD_NORMAL, NoiseLaw
+from dither.inference.measured import Measured, measured
+from dither.inference.moments import IntervalEstimate, mean, standard_deviation, variance
+from dither.inference.population import (
+    PopulationCount,
+    PopulationVariance,
+    population_mean,
+    population_variance,
+    wilson,
+)
 from dither.inference.quantiles import Split, halve, levels
-from dither.inference.ratio import RatioInterval
 
 __all__ = [
+    "EXACT",
+    "STANDARD_NORMAL",
     "Around",
     "AroundBounded",
     "BernsteinInterval",
     "Grid",
     "Interval",
     "IntervalEstimate",
-    "NoisySum",
+    "Measured",
+    "NoiseLaw",
+    "PopulationCount",
+    "PopulationVariance",
     "RankInterval",
-    "RatioInterval",
     "Root",
     "Split",
     "WithinBounds",
     "bin_numbers",
+    "combine",
     "halve",
     "levels",
     "mean",
+    "measured",
     "outward",
+    "population_mean",
+    "population_variance",
+    "quotient",
     "standard_deviation",
     "variance",
+    "wilson",
 ]
 
 

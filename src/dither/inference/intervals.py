@@ -46,15 +46,16 @@ class Around(Interval):
     integer: bool = False
     low: float = -math.inf
     high: float = math.inf
-    free: float | None = None
-    """The noisy number before it was kept to the domain, where that was done."""
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The interval around the answer before it was kept to the domain."""
+        """The half-width on both sides of the value.
+
+        A noisy number that was moved into the domain has the interval of a number at its end: it holds what the
+        domain has of the interval around the noisy number, and more, so it never shrinks to nothing.
+        """
         width = self.factor * self.noise.error(confidence, integer=self.integer)
-        center = value if self.free is None else self.free
-        low, high = center - width, center + width
-        if not self.integer or abs(center) >= 2.0**52:
+        low, high = value - width, value + width
+        if not self.integer or abs(value) >= 2.0**52:
             low, high = outward(low, high)
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 

@@ -1,46 +1,39 @@
-"""Mean, variance and standard deviation from noisy sums, each with an interval.
+"""Mean, variance and standard deviation from noisy sums, each with an interval: for ``dp.stats`` and tables alike.
 
-*Statement.* If every sum is within its error of the truth, the true answer is within the interval.
+The limits are those of :mod:`~dither.inference.measured`. Here is what makes them right for moments.
 
-*Why.* The sums then lie in a box. A quotient of sums with a positive denominator is monotone in each of them, so its
-extremes over the box are at corners. The variance ``(m2 - m1^2) N / (N - 1)``, with m1 and m2 the first two moments of
-N values, is at most what the largest m2, the smallest m1^2 and the smallest N give together, and at least what the
-opposite extremes give. All answers and limits are kept to what values within the bounds can have.
+*Mean.* A quotient of two numbers whose noise is known: the limits are those of Fieller, exact.
 
-Errors of sums that hold together with some confidence therefore give intervals that hold with that confidence.
+*Variance.* With N, T, S the number of values, their sum and the sum of their squares, about a public middle, and
+``m = T/N``, the sum of squared deviations is ``S - T^2/N``. From noisy ``n = N + y, t = T + x, s = S + z`` it is
+``s - t^2/n = (S - T^2/N) + G - F^2/n`` exactly, with ``G = z - 2 m x + m^2 y`` linear in the noise and
+``F = x - m y``. A sample of possible truths repeats the step: it is *lower* than ``s - t^2/n`` by another
+``F_k^2/n``, where the truth is *higher* by ``F^2/n``. The part of F that G determines does no harm (along it the
+function is monotone in one number, for which the limits are exact); the rest of it, ``R = F - G Cov(F, G)/Var(G)``,
+is uncorrelated with G, so the limits are shifted by twice its square: ``2 R_k^2/n`` is added to every sample. What
+is left is of third order in (noise / N).
+
+*Bounds.* Noisy sums that no values can have are first moved to the nearest that some have (a negative variance to 0),
+because limits that follow from an impossible number would be too narrow by chance; that only widens the interval, by
+limits that were already beyond what is possible. All limits are kept to what values within the bounds can have. Samples
+without any values (or fewer than two, for a variance) are beyond both limits, so a group whose number is lost in its
+noise has the whole range.
+
+*Coverage.* Measured over 12 real populations and two laws of noise by ``benchmarks/coverage.py``: 94 to 97 % for 95 %,
+except where one limit is at the end of the range, where it is up to 97.5 % (nothing can be missed on that side), and in
+groups smaller than some ten times their noise, where it is more. For confidences beyond what the sample can resolve
+(above some 99.8 %) the limits are the conservative ones of :mod:`~dither.inference.box`.
 """
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dither.inference.intervals import Interval
-from dither.mechanisms import Laplace, MixedNoise
-
-Numbers = float | NDArray[np.float64]
-"""One number, or an array with a number for each group."""
-Range = tuple[Numbers, Numbers]
-
-
-class NoisySum(NamedTuple):
-    """A released sum, or one for each group, and the error that it stays within.
-
-    >>> NoisySum(100, 5.0).limits
-    (95.0, 105.0)
-    """
-
-    value: Numbers
-    error: float
-
-    @property
-    def limits(self) -> Range:
-        """The smallest and the largest true sum."""
-        return self.value - self.error, self.value + self.error
+from dither.inference import box
+from dither.inference.measured import Array, Measured, Numbers, limits
 
 
 class IntervalEstimate(NamedTuple):
@@ -63,60 +56,62 @@ class IntervalEstimate(NamedTuple):
         """All three moved by a public constant."""
         return IntervalEstimate(self.value + by, self.low + by, self.high + by)
 
+    def scaled(self, by: float) -> IntervalEstimate:
+        """All three multiplied by a public positive constant."""
+        return IntervalEstimate(self.value * by, self.low * by, self.high * by)
 
-def mean(count: NoisySum, total: NoisySum, largest: float) -> IntervalEstimate:
+
+def mean(count: Measured, total: Measured, largest: float) -> IntervalEstimate:
     """The mean of values within ``-largest .. largest``, from their noisy number and their noisy sum.
 
-    If the noisy number does not show that there are any values, the limits are those of the values.
+    If the noisy number does not show that there are any values, the value is 0 and the limits are those of the values.
 
-    >>> float(mean(NoisySum(100, 5.0), NoisySum(50, 20.0), 2.0).value)
-    0.5
-    >>> [float(number) for number in mean(NoisySum(0, 5.0), NoisySum(50, 20.0), 2.0)]
-    [0.0, -2.0, 2.0]
+    >>> from dither.inference import NoiseLaw, measured
+    >>> sums = measured([100.0, 50.0], [NoiseLaw("laplace", 1.0), NoiseLaw("laplace", 2.0)], confidence=0.95)
+    >>> estimate = mean(*sums, largest=2.0)
+    >>> [round(float(number[0]), 2) for number in estimate]
+    [0.5, 0.44, 0.56]
     """
-    size = np.asarray(count.value, dtype=np.float64)
-    least, most = count.limits
-    some = size >= 1
-    value = np.where(some, np.clip(total.value / np.where(some, size, 1.0), -largest, largest), 0.0)
-    shown = some & (least > np.float64(0))
-    low, high = _quotients(total.limits, (np.where(shown, least, 1.0), np.where(shown, most, 1.0)))
-    low = np.where(shown, np.minimum(np.maximum(low, -largest), value), -largest)
-    high = np.where(shown, np.maximum(np.minimum(high, largest), value), largest)
-    return IntervalEstimate(value[()], low[()], high[()])
+    size, some = count.value, count.value > 0.5  # one value, whose number has noise of its own
+    inside = np.where(some, np.clip(total.value, -largest * size, largest * size), 0.0)
+    value = inside / np.where(some, size, 1.0)
+    if not count.resolved:
+        low, high = box.mean_limits(count.range, total.range, largest)
+    else:
+        low, high = limits(_quotient, (total.at(inside), count), -largest, largest)
+    return _around(value, np.where(some, low, -largest), np.where(some, high, largest))
 
 
 def variance(
-    count: NoisySum, total: NoisySum, squares: NoisySum, largest: float, largest_square: float | None = None
+    count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float | None = None
 ) -> IntervalEstimate:
     """The sample variance (divisor N - 1) of values within ``-largest .. largest``, from their noisy number, sum and
     sum of squares.
 
     The squares may have been counted on another grid, on which they are at most ``largest_square``. There are at least
-    two values, or there is no variance; if the noisy number does not show that, the limits are 0 and the variance of
-    two values at the two bounds.
+    two values, or there is no variance; if the noisy number does not show any, the value is 0 and the limits are 0 and
+    the variance of two values at the two bounds.
 
-    >>> float(variance(NoisySum(100, 1.0), NoisySum(0, 1.0), NoisySum(99, 1.0), 2.0).value)
-    1.0
+    >>> from dither.inference import NoiseLaw, measured
+    >>> sums = measured([1000.0, 0.0, 999.0], [NoiseLaw("laplace", 2.0)] * 3, confidence=0.95)
+    >>> [round(float(number[0]), 3) for number in variance(*sums, largest=2.0)]
+    [1.0, 0.992, 1.008]
     """
     square = largest * largest
-    size = np.asarray(count.value, dtype=np.float64)
-    least, most = count.limits
-    some = size >= 1
-    first = mean(count, total, largest)
-    second = squares.value / np.where(some, size, 1.0)
-    value = np.where(some, sample_variance(first.value, second, np.maximum(size, 2.0), square), 0.0)
-    shown = some & (least > np.float64(1))
-    low, high = _quotients(squares.limits, (np.where(shown, least, 2.0), np.where(shown, most, 2.0)))
     highest = square if largest_square is None else largest_square
-    sizes = np.maximum(np.where(shown, least, 2.0), 2.0), np.maximum(np.where(shown, most, 2.0), 2.0)
-    limits = variance_limits((first.low, first.high), (np.maximum(low, 0.0), np.minimum(high, highest)), sizes, square)
-    low = np.where(shown, np.minimum(limits[0], value), 0.0)
-    high = np.where(shown, np.maximum(limits[1], value), 2 * square)
-    return IntervalEstimate(value[()], low[()], high[()])
+    some = count.value >= 1
+    possible = _possible(count, total, squares, largest, highest)
+    size, first, second = (item.value for item in possible)
+    value = np.where(some, np.minimum(second - first * first / size, square * size) / (size - 1), 0.0)
+    if not count.resolved:
+        low, high = box.variance_limits(count.range, total.range, squares.range, largest, highest)
+    else:
+        low, high = limits(deviations, (count, *possible[1:]), 0.0, 2 * square)
+    return _around(value, np.where(some, low, 0.0), np.where(some, high, 2 * square))
 
 
 def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
-    """The root of a variance: a function of it, so its limits are the roots of the limits.
+    """The root of a variance: a monotone function of it, so its limits are the roots of the limits.
 
     >>> [float(number) for number in standard_deviation(IntervalEstimate(4.0, 1.0, 9.0))]
     [2.0, 1.0, 3.0]
@@ -124,84 +119,53 @@ def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
     return IntervalEstimate(*(np.sqrt(np.maximum(number, 0.0)) for number in square))
 
 
-def sample_variance(first: Numbers, second: Numbers, count: Numbers, largest: float) -> Numbers:
-    """``(m2 - m1^2) N / (N - 1)``, with ``m2 - m1^2`` kept between 0 and the ``largest`` that the bounds allow.
-
-    >>> float(sample_variance(0.5, 0.5, 2.0, 0.25))
-    0.5
-    """
-    return np.minimum(np.maximum(second - first * first, 0.0), largest) * count / (count - 1)
-
-
-def variance_limits(first: Range, second: Range, count: Range, largest: float) -> Range:
-    """The extremes of :func:`sample_variance` over ranges of the two moments and the number of values, from outside.
-
-    >>> low, high = variance_limits((0.5, 0.5), (0.5, 0.5), (2.0, 2.0), 0.25)
-    >>> float(low), float(high)
-    (0.5, 0.5)
-    """
-    ends = first[0] * first[0], first[1] * first[1]
-    most = np.maximum(*ends)
-    least = np.where((first[0] < np.float64(0)) & (first[1] > np.float64(0)), 0.0, np.minimum(*ends))
-    low = np.maximum(second[0] - most, 0.0) * count[1] / (count[1] - 1)
-    high = np.minimum(second[1] - least, largest) * count[0] / (count[0] - 1)
-    return low, high
+def _possible(
+    count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float
+) -> tuple[Measured, Measured, Measured]:
+    """The noisy sums, moved to the nearest that at least two values within the bounds can have."""
+    size = np.maximum(count.value, 2.0)
+    first = np.clip(total.value, -largest * size, largest * size)
+    least = first * first / size
+    second = np.clip(squares.value, least, np.maximum(largest_square * size, least))
+    return count.at(size), total.at(first), squares.at(second)
 
 
-def _quotients(numerator: Range, denominator: Range) -> Range:
-    """The extremes of a quotient whose denominator is positive."""
-    (low, high), (least, most) = numerator, denominator
-    return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)
+def _quotient(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+    (total, count), (of_total, of_count) = values, noises
+    size = count - of_count
+    return (total - of_total) / np.where(size > 0, size, np.nan)
 
 
-@dataclass(frozen=True)
-class BernsteinInterval(Interval):
-    """The variance from three noisy Bernstein sums, and conservative limits for it.
-
-    The sums are those of ``(1 - y)^2``, ``2 y (1 - y)`` and ``y^2``, with y the place of a value between the bounds,
-    from 0 to 1. Their total is the number of records N, and ``m1 = (b1 / 2 + b2) / N`` and ``m2 = b2 / N`` are the
-    first two moments of y. All three sums are within t of the truth together with the confidence asked for; m1, m2
-    and N are monotone in each sum, so their extremes over that box are at its corners.
-    """
-
-    sums: tuple[int, ...]
-    noise: Laplace | MixedNoise
-    span: float
-    """The number of steps of the grid; the sums are in units of its square."""
-    width: float
-    """The distance between the bounds."""
-
-    def _moments(self, sums: tuple[float, ...]) -> tuple[float, float, float]:
-        b0, b1, b2 = (max(item, 0.0) for item in sums)
-        everything = b0 + b1 + b2
-        if everything <= 0:
-            return 0.5, 0.5, 2.0
-        return (b1 / 2 + b2) / everything, b2 / everything, max(everything / self.span**2, 2.0)
-
-    def point(self) -> float:
-        """The estimate, kept between 0 and the largest variance there is."""
-        first, second, count = self._moments(tuple(float(item) for item in self.sums))
-        return float(sample_variance(first, second, count, 0.25)) * self.width**2
-
-    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The extremes over the corners of the box."""
-        t = float(self.noise.error(confidence, coordinates=3, integer=True))
-        corners = [
-            self._moments(tuple(item + sign * t for item, sign in zip(self.sums, signs, strict=True)))
-            for signs in itertools.product((-1, 1), repeat=3)
-        ]
-        first, second, count = ((min(numbers), max(numbers)) for numbers in zip(*corners, strict=True))
-        low, high = variance_limits(first, second, count, 0.25)
-        return min(float(low) * self.width**2, value), max(float(high) * self.width**2, value)
+def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+    """Samples of the sample variance from count, total and squares, their curvature taken out (see the module)."""
+    (count, total, squares), noise = values, np.concatenate(noises)
+    size = np.maximum(count, 2.0)
+    center = total / size
+    spread = (squares - total * center) / (size - 1)
+    one, zero = np.ones_like(center), np.zeros_like(center)
+    covariance = noise @ noise.T / noise.shape[1]
+    gradient = np.concatenate([center * center - spread, -2 * center, one], axis=1)
+    curved = np.concatenate([-center, one, zero], axis=1)
+    weighted = gradient @ covariance
+    shared = (weighted * curved).sum(axis=1, keepdims=True)
+    slope = shared / np.maximum((weighted * gradient).sum(axis=1, keepdims=True), 1e-300)
+    result: Array = ((curved - slope * gradient) * np.sqrt(2 / size)) @ noise
+    result *= result
+    number = count - noise[0]
+    number[number <= 1] = np.nan
+    first = total - noise[1]
+    first *= first
+    first /= number
+    result -= first
+    result += squares - noise[2]
+    number -= 1
+    result /= number
+    return result
 
 
-__all__ = [
-    "BernsteinInterval",
-    "IntervalEstimate",
-    "NoisySum",
-    "mean",
-    "sample_variance",
-    "standard_deviation",
-    "variance",
-    "variance_limits",
-]
+def _around(value: Array, low: Numbers, high: Numbers) -> IntervalEstimate:
+    """Limits that hold their value."""
+    return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))
+
+
+__all__ = ["IntervalEstimate", "deviations", "mean", "standard_deviation", "variance"]

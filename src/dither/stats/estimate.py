@@ -55,6 +55,9 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
         and, unless they are integers, rounded to 2^-30 of their width (2^-21 for a variance).
+
+        If the statistic was asked for with ``interval="population"``, they hold that of the population which the
+        records were drawn from, to which the sampling error belongs as well.
         """
         return self.uncertainty(float(self), arguments.confidence(confidence))
 

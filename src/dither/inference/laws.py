@@ -1,0 +1,90 @@
+"""The law of the noise in a released number, as far as an interval needs it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.mechanisms import Gaussian, Laplace, MixedNoise
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """Noise that is symmetric about 0: Laplace or normal, real or on a lattice; or none.
+
+    On a lattice of ``step``, Laplace noise is the discrete law with probabilities in proportion to
+    ``exp(-step |k| / scale)`` and normal noise is the real law rounded to the lattice, as the mechanisms release whole
+    numbers.
+
+    >>> NoiseLaw("laplace", 2.0).quantiles(np.array([0.025, 0.6, 0.975])).round(4)
+    array([-5.9915,  0.4463,  5.9915])
+    >>> NoiseLaw("laplace", 1.0, step=1.0).quantiles(np.array([0.025, 0.6, 0.975]))
+    array([-3.,  0.,  3.])
+    """
+
+    shape: Literal["laplace", "normal", "none"]
+    scale: float = 0.0
+    step: float = 0.0
+    """The spacing of the lattice; 0 where the noise is real."""
+
+    @classmethod
+    def of(cls, mechanism: Laplace | Gaussian | MixedNoise, *, integer: bool, unit: float = 1.0) -> NoiseLaw:
+        """The law that a mechanism adds to one number; ``unit`` is what a released 1 is worth.
+
+        >>> NoiseLaw.of(Laplace(sensitivity=1, epsilon=0.5), integer=True, unit=10)
+        NoiseLaw(shape='laplace', scale=20.0, step=10)
+        """
+        inner = mechanism.mechanism if isinstance(mechanism, MixedNoise) else mechanism
+        scale = inner.scale
+        assert isinstance(scale, float), "the noise has one scale"
+        shape: Literal["laplace", "normal"] = "laplace" if isinstance(inner, Laplace) else "normal"
+        return cls(shape, scale * unit, inner.integer_step(0) * unit if integer else 0.0)
+
+    def times(self, factor: float) -> NoiseLaw:
+        """The law of ``factor`` times the noise, for a positive factor."""
+        return replace(self, scale=self.scale * factor, step=self.step * factor)
+
+    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noise at these levels, of which uniform ones give the law.
+
+        At a level u below 1/2 it is ``-k``, with k the smallest multiple of the step that the noise exceeds with a
+        probability of at most u; above 1/2 the mirror image.
+        """
+        if self.shape == "none":
+            return np.zeros_like(levels)
+        tail = np.minimum(levels, 1 - levels)
+        if self.shape == "normal":
+            from scipy.special import ndtri
+
+            sizes = -self.scale * ndtri(tail)
+            if self.step:
+                sizes = self.step * np.rint(sizes / self.step)
+        elif self.step:
+            ratio = self.scale / self.step
+            excess = -ratio * (np.log(tail) + math.log1p(math.exp(-1 / ratio)))
+            sizes = self.step * np.maximum(np.ceil(excess * (1 - 1e-12) - 1), 0.0)
+        else:
+            sizes = -self.scale * np.log(2 * tail)
+        result: NDArray[np.float64] = np.where(levels < 0.5, -sizes, sizes)
+        return result
+
+    def error(self, tail: float) -> float:
+        """The half-width that the noise exceeds with a probability of at most ``tail``.
+
+        >>> round(NoiseLaw("normal", 1.0).error(0.05), 3)
+        1.96
+        """
+        return abs(float(self.quantiles(np.array([tail / 2]))[0]))
+
+
+EXACT = NoiseLaw("none")
+"""No noise: the number is public."""
+
+STANDARD_NORMAL = NoiseLaw("normal", 1.0)
+"""The law of a sampling error in units of its standard deviation, where there are many records."""
+
+__all__ = ["EXACT", "STANDARD_NORMAL", "NoiseLaw"]

@@ -1,0 +1,169 @@
+"""Limits for the population that the records were drawn from: the noise *and* the sampling error.
+
+The intervals of the other modules are about the records at hand: they hold the answer that these records have without
+noise. Here the records are taken as independent draws from a population, and the limits hold *its* mean, share,
+variance or standard deviation. They are wider, and approach the usual confidence intervals where the noise is small.
+
+*How.* Each sample of possible truths of :mod:`~dither.inference.measured` gets a sampling error of its own: one more
+coordinate of the lattice, standard normal, z_k.
+
+* *Mean:* ``mean_k - t(z_k) sqrt(variance_k / N_k)``, where t(z) is the quantile of Student's law with N - 1 degrees of
+  freedom at the level of z. Without noise that is Student's interval.
+* *Share, and the count of a share:* the p for which ``share_k - p = z_k sqrt(p (1 - p) / N)``, the score interval of
+  Wilson. Where the number of records is not public, N p is the mean of a Poisson law, which is the limit of large N.
+* *Variance:* the fourth moment is not released. As ``u = (x - mean)^2`` lies between 0 and M^2, with M the largest
+  distance from the mean to a bound and has the mean v, its variance is at most ``v (M^2 - v)`` (Bhatia and Davis
+  2000): the limits are those of a share, of v in M^2. They cover with *at least* the confidence; where values are
+  concentrated far within the bounds, with much more.
+
+*Coverage.* That of Student's and Wilson's intervals, which assume that sums of N draws are nearly normal: good from
+some 30 records on, less so for skewed populations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.errors import InvalidArgument, message
+from dither.inference.intervals import Interval
+from dither.inference.laws import STANDARD_NORMAL, NoiseLaw
+from dither.inference.measured import Array, Measured, limits, measured
+from dither.inference.moments import IntervalEstimate, deviations, mean, variance
+
+
+def wilson(share: Array, records: Array | float, z: Array) -> Array:
+    """The p with ``share - p = z sqrt(p (1 - p) / records)``.
+
+    >>> wilson(np.array([0.5]), 100.0, np.array([1.96])).round(3)
+    array([0.404])
+    """
+    inside = np.clip(share, 0.0, 1.0)
+    half = z * z / (2 * records)
+    root = np.sqrt(inside * (1 - inside) / records + half * half / (z * z + 1e-300))
+    result: Array = np.clip((inside + half - z * root) / (1 + 2 * half), 0.0, 1.0)
+    return result
+
+
+def population_mean(
+    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float
+) -> IntervalEstimate:
+    """The mean of the population; ``sampling`` is 0 with noise of the standard normal law, measured with the sums.
+
+    >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
+    >>> estimate = population_mean(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)
+    >>> [round(float(number[0]), 3) for number in estimate]
+    [0.0, -0.062, 0.062]
+    """
+    _require_resolved(count)
+    value = mean(count, total, largest).value
+
+    def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        number = values[0] - noises[0]
+        number[number <= 1] = np.nan
+        center = np.clip((values[1] - noises[1]) / number, -largest, largest)
+        spread = np.clip(deviations(values[:3], noises[:3]), 0.0, (largest * largest - center * center))
+        result: Array = center - _student(noises[3], number - 1) * np.sqrt(spread / number)
+        return result
+
+    low, high = limits(statistic, (count, total, squares, sampling), -largest, largest)
+    return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def population_variance(
+    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float
+) -> IntervalEstimate:
+    """The variance of the population, with limits that cover it at least with the confidence.
+
+    >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
+    >>> estimate = population_variance(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)
+    >>> [round(float(number[0]), 2) for number in estimate]
+    [1.0, 0.9, 1.11]
+    """
+    _require_resolved(count)
+    value = variance(count, total, squares, largest).value
+
+    def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        number = values[0] - noises[0]
+        number[number <= 1] = np.nan
+        farthest = largest + np.minimum(np.abs((values[1] - noises[1]) / number), largest)
+        highest = farthest * farthest
+        return highest * wilson(deviations(values[:3], noises[:3]) / highest, number, noises[3])
+
+    low, high = limits(statistic, (count, total, squares, sampling), 0.0, largest * largest)
+    return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def _student(z: Array, freedom: Array) -> Array:
+    """Student's quantile at the level of a normal quantile z, by the first terms of Fisher's expansion; for fewer than
+    four degrees of freedom that of four."""
+    freedom = np.maximum(freedom, 4.0)
+    square = z * z
+    first = z * (square + 1) / 4
+    second = z * ((5 * square + 16) * square + 3) / 96
+    third = z * (((3 * square + 19) * square + 17) * square - 15) / 384
+    result: Array = z + (first + (second + third / freedom) / freedom) / freedom
+    return result
+
+
+def _require_resolved(number: Measured) -> None:
+    if not number.resolved:
+        raise InvalidArgument(
+            message(
+                "confidence",
+                "at most 0.998 for an interval of the population",
+                number.confidence,
+                "ask for a lower confidence",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class PopulationCount(Interval):
+    """For a count: how many records would be counted on average, of as many drawn from the population.
+
+    ``records`` is the number of all records where it is public, and None where it is not.
+    """
+
+    law: NoiseLaw
+    records: int | None
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The score interval, with the noise."""
+        inputs = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
+        _require_resolved(inputs[0])
+        # a Poisson law is the limit of ever more records
+        records = 1e9 * max(abs(value), self.law.scale, 1.0) if self.records is None else float(max(self.records, 1))
+
+        def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+            return records * wilson((values[0] - noises[0]) / records, records, noises[1])
+
+        low, high = limits(statistic, inputs, 0.0, np.inf if self.records is None else float(self.records))
+        return min(float(low[0]), value), max(float(high[0]), value)
+
+
+@dataclass(frozen=True)
+class PopulationVariance(Interval):
+    """For a variance of a public number of records that was released with noise of its own: that of the population."""
+
+    law: NoiseLaw
+    records: int
+    width: float
+    """The distance between the bounds."""
+
+    def __call__(self, value: float, confidence: float) -> tuple[float, float]:
+        """The interval for a share, of the variance in the square of the width."""
+        inputs = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
+        _require_resolved(inputs[0])
+        square = self.width * self.width
+
+        def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+            return square * wilson((values[0] - noises[0]) / square, float(self.records), noises[1])
+
+        low, high = limits(statistic, inputs, 0.0, square / 4)
+        return min(float(low[0]), value), max(float(high[0]), value)
+
+
+__all__ = ["PopulationCount", "PopulationVariance", "population_mean", "population_variance", "wilson"]

@@ -202,7 +202,7 @@ WRONG = [
     (Shape({"x": Column("m")}), "'m'"),
     (Shape(having=op(">", "nn", 1)), "write 'n'"),
     (Shape(order=(Order(Column("n", "table")),)), "names of groups"),
-    (Shape({"x": Call("sqrt", (Column("n"),))}), "operation"),
+    (Shape({"x": Call("cbrt", (Column("n"),))}), "operation"),
     (Shape({"x": Call("+", (Column("n"),))}), "2 arguments"),
     (Shape({"x": Call("case", (Column("n"), Column("n")))}), "arguments"),
     (Shape(limit=-1), "limit"),

@@ -18,7 +18,7 @@ _EXAMPLE = "write col('amount') > 5, or a condition in SQL as a str"
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """An expression that Python's operators extend: ``+ - * /``, comparisons, ``& | ~`` for and, or, not.
+    """An expression that Python's operators extend: ``+ - * / % **``, comparisons, ``& | ~`` for and, or, not.
 
     >>> (col("amount") * 2 > 5) & ~col("vip")
     Term((amount * 2 > 5) and not vip)
@@ -49,6 +49,18 @@ class Term:
 
     def __rtruediv__(self, other: object) -> Term:
         return term("/", other, self)
+
+    def __mod__(self, other: object) -> Term:
+        return term("%", self, other)
+
+    def __rmod__(self, other: object) -> Term:
+        return term("%", other, self)
+
+    def __pow__(self, exponent: float) -> Term:
+        return term("power", self, exponent)
+
+    def __round__(self, digits: int = 0) -> Term:
+        return term("round", self, digits)
 
     def __neg__(self) -> Term:
         return term("neg", self)
@@ -122,9 +134,61 @@ class Term:
         """The start of the year, quarter, month, week, day or hour."""
         return term("date_trunc", period, self)
 
+    def part(self, name: str) -> Term:
+        """The year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; Monday is 1."""
+        return term("date_part", name, self)
+
+    def later(self, count: int, unit: str) -> Term:
+        """The date so many days, weeks, months, quarters or years later; earlier where the number is negative."""
+        return term("date_add", unit, count, self)
+
+    def since(self, start: object, unit: str = "day") -> Term:
+        """How many days, weeks, months, quarters or years a date is after another."""
+        return term("date_diff", unit, start, self)
+
+    def cast(self, type: str) -> Term:
+        """As integer, number, text, boolean, date or timestamp; NULL where a value cannot be cast."""
+        return term("cast", type, self)
+
+    def round(self, digits: int = 0) -> Term:
+        """To so many digits after the point, halves away from 0."""
+        return term("round", self, digits)
+
+    def clip(self, low: object, high: object) -> Term:
+        """Within two limits: what is beyond one becomes it, and NULL stays NULL."""
+        return term("case", term("is_null", self), None, term("greatest", low, term("least", high, self)))
+
     def bin(self, edges: Iterable[float]) -> Term:
         """The number of its bin between the edges, from 0."""
         return term("bin", self, *edges)
+
+    def ilike(self, pattern: str) -> Term:
+        """Whether a text fits a pattern of ``%`` and ``_``, where small letters of ASCII and capitals are alike."""
+        return term("ilike", self, pattern)
+
+    def contains(self, part: object) -> Term:
+        """Whether a text contains another."""
+        return term("contains", self, part)
+
+    def startswith(self, start: object) -> Term:
+        """Whether a text begins with another."""
+        return term("starts_with", self, start)
+
+    def endswith(self, end: object) -> Term:
+        """Whether a text ends with another."""
+        return term("ends_with", self, end)
+
+    def slice(self, start: int, count: int) -> Term:
+        """So many characters of a text, from one on; the first is 1."""
+        return term("substr", self, start, count)
+
+    def length(self) -> Term:
+        """How many characters a text has."""
+        return term("length", self)
+
+    def strip(self) -> Term:
+        """The text without spaces at its ends."""
+        return term("trim", self)
 
     def lower(self) -> Term:
         """The text in small letters."""

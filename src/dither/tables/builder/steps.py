@@ -197,7 +197,7 @@ def query(
     epsilon: float | None = None,
     delta: float | None = None,
     max_groups: int | str | None = None,
-    max_rows: int | None = None,
+    max_rows: int | str | None = None,
 ) -> Query:
     """A question in one call.
 
@@ -216,19 +216,23 @@ def query(
     epsilon, delta, max_groups, max_rows
         What the question states of its release; where None, the call or the card says it.
     """
-    most: int | Choice["auto"] | None = None
-    if max_groups is not None:
-        most = "auto" if max_groups == "auto" else arguments.whole(max_groups, "max_groups")
     asked = Query(
         {},
         epsilon=None if epsilon is None else float(arguments.epsilon(epsilon)),
         delta=None if delta is None else float(arguments.delta(delta)),
-        max_groups=most,
-        max_rows=None if max_rows is None else arguments.whole(max_rows, "max_rows"),
+        max_groups=_limit(max_groups, "max_groups"),
+        max_rows=_limit(max_rows, "max_rows"),
     )
     listed, named = ((), groups) if isinstance(groups, Mapping) else (groups, {})
     asked = agg(group_by(_filtered(asked, where, card), listed, named, card), aggregates, card)
     return shaped(asked, card, columns=columns, having=having, order=order, limit=limit)
+
+
+def _limit(value: int | str | None, name: str) -> int | Choice["auto"] | None:
+    """A stated limit, or "auto"."""
+    if value is None or value == "auto":
+        return "auto" if value == "auto" else None
+    return arguments.whole(value, name)
 
 
 _filtered = where

@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
-from typing import Literal
 
 import sqlglot
 from sqlglot import exp
@@ -27,9 +26,9 @@ from sqlglot import exp
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, plain_value
-
-Dialect = Literal["duckdb", "postgres", "spark"]
-DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres", "spark")
+from dither.tables.query.dialects import DIALECT_FUNCTIONS
+from dither.tables.query.dialects import DIALECTS as DIALECTS
+from dither.tables.query.dialects import Dialect as Dialect
 
 FIRST_DATE, LAST_DATE = date.min, date.max
 """The dates every engine and Python can hold; others are NULL."""
@@ -39,7 +38,8 @@ MAX_TEXT_BYTES = 1 << 16
 
 Engines fail on long texts, and such an error would depend on one value: PostgreSQL's TRANSLATE allocates four times
 the text and no more than 1 GB, and no row of an intermediate result may exceed 1 GB either. A row has at most 1,664
-columns, so with this limit it stays near 100 MB. No operation makes a text longer: limiting the columns is enough.
+columns, so with this limit it stays near 100 MB. Operations that make a text longer (``||``, REPLACE)
+are limited in the same way.
 """
 
 MAX_CHARACTERS = 1 << 20
@@ -52,11 +52,6 @@ _TYPES: dict[Type, exp.DType] = {
     "boolean": exp.DType.BOOLEAN,
     "date": exp.DType.DATE,
     "timestamp": exp.DType.TIMESTAMPNTZ,
-}
-_TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
-    "duckdb": ("STRFTIME", "%Y-%m-%d %H:%M:%S.%f"),
-    "postgres": ("TO_CHAR", "YYYY-MM-DD HH24:MI:SS.US"),
-    "spark": ("DATE_FORMAT", "yyyy-MM-dd HH:mm:ss.SSSSSS"),
 }
 _BINARY: dict[str, type[exp.Binary]] = {
     "+": exp.Add,
@@ -104,6 +99,10 @@ def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.
     for table in list(tree.find_all(exp.Table)) if replacing else []:
         if table.name in replacing and not table.this.quoted:
             table.replace(exp.alias_(replacing[table.name], table.alias, table=True))
+    for node in [node for node in tree.find_all(exp.Anonymous) if node.this in DIALECT_FUNCTIONS]:
+        replacement = DIALECT_FUNCTIONS[node.this][dialect](*node.expressions)
+        tree = replacement if node is tree else tree
+        node.replace(replacement)
     return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
 
 
@@ -112,7 +111,8 @@ def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int
 
     ``known`` holds what was counted before, by the ``id`` of nodes that are still alive.
 
-    >>> count_characters(binary("+", column("a"), column("a"))) == 2 * count_characters(column("a")) + 8
+    >>> a = exp.column("a")
+    >>> count_characters(exp.Add(this=a, expression=a)) == 2 * count_characters(a) + 8
     True
     """
     counts = {} if known is None else known
@@ -365,15 +365,6 @@ def xor(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
     return exp.Paren(this=exp.BitwiseXor(this=operand(left), expression=operand(right)))
 
 
-def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
-    """The first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same type.
-
-    >>> render(start_of_period("month", column("d"), "date"), "duckdb")
-    'CAST(DATE_TRUNC(\\'MONTH\\', "d") AS DATE)'
-    """
-    return cast(exp.TimestampTrunc(this=x, unit=exp.Var(this=period.upper())), type)
-
-
 def translate(x: exp.Expr, source: str, target: str) -> exp.Expr:
     """The text with each character of ``source`` replaced by the one of ``target`` in its place."""
     return call("TRANSLATE", x, exp.Literal.string(source), exp.Literal.string(target))
@@ -391,8 +382,7 @@ def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
     if type == "text":
         return x
     if type == "timestamp":
-        name, pattern = _TIMESTAMP_FORMATS[dialect]
-        return call(name, x, exp.Literal.string(pattern))
+        return DIALECT_FUNCTIONS["_timestamp_text"][dialect](x)
     return cast(x, "text")
 
 
@@ -426,7 +416,7 @@ def bytewise(x: exp.Expr, dialect: Dialect) -> exp.Expr:
     >>> render(bytewise(column("x"), "postgres"), "postgres")
     '"x" COLLATE "C"'
     """
-    if dialect != "postgres":
+    if dialect == "spark":
         return x
     return exp.Collate(this=operand(x), expression=exp.to_identifier("C", quoted=True))
 

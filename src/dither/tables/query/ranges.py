@@ -53,6 +53,15 @@ class Range:
             raise _refusal("larger ones")
         return cls.of(float(low), float(high), min(_quantum(low), _quantum(high)))
 
+    @classmethod
+    def between(cls, low: float, high: float, least: float) -> Range:
+        """The doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size.
+
+        >>> Range.between(0.0, 8.0, 2.0).quantum == 2.0**-51
+        True
+        """
+        return cls(low, high, least, _spacing(least))
+
     @property
     def size(self) -> float:
         """The largest absolute value."""

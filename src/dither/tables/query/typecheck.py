@@ -36,16 +36,20 @@ def typed(expression: Expression, types: Types) -> TypedExpression:
 
 
 def require_number(expression: Expression, types: Types, what: str) -> Expression:
-    """The expression, which is refused unless it is a number; ``what`` needs it.
+    """The expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is refused.
 
     >>> require_number(Column("a"), {Column("a"): "number"}.__getitem__, "SUM")
     Column(name='a', table=None)
+    >>> require_number(Column("a"), {Column("a"): "boolean"}.__getitem__, "AVG").op
+    'cast'
     """
     checked, kind = typed(expression, types)
+    if kind == "boolean":
+        return Call("cast", (Literal("integer"), checked))
     if kind not in NUMBERS:
         fix = (
-            "count instead, or turn it into a number by CASE WHEN … THEN 1 ELSE 0 END"
-            if kind in ("text", "boolean")
+            "count instead, or turn it into a number by CAST(x AS DOUBLE) or CASE WHEN … THEN 1 ELSE 0 END"
+            if kind == "text"
             else "count instead, or pass a column of numbers"
         )
         raise InvalidArgument(message(what, "a number", f"{show(expression)}, which is {describe(kind)}", fix))

@@ -16,15 +16,27 @@ from types import MappingProxyType
 from dither.errors import InvalidArgument, message
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations.arithmetic import ARITHMETIC
-from dither.tables.query.operations.base import Function, Operation
+from dither.tables.query.operations.base import Function, Operation, Syntax
+from dither.tables.query.operations.casts import CASTS
 from dither.tables.query.operations.comparison import COMPARISON
 from dither.tables.query.operations.conditional import CONDITIONAL
+from dither.tables.query.operations.date_arithmetic import DATE_ARITHMETIC
 from dither.tables.query.operations.dates import DATES
+from dither.tables.query.operations.extremes import EXTREMES
+from dither.tables.query.operations.functions import NUMERIC_FUNCTIONS
 from dither.tables.query.operations.logic import LOGIC
+from dither.tables.query.operations.rounding import ROUNDING
 from dither.tables.query.operations.text import TEXT
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {row.name: row for row in (*ARITHMETIC, *COMPARISON, *LOGIC, *CONDITIONAL, *TEXT, *DATES)}
+    {
+        row.name: row
+        for family in (
+            *(ARITHMETIC, ROUNDING, NUMERIC_FUNCTIONS, EXTREMES, COMPARISON, LOGIC),
+            *(CONDITIONAL, TEXT, DATES, DATE_ARITHMETIC, CASTS),
+        )
+        for row in family
+    }
 )
 """Every operation by its name."""
 
@@ -38,10 +50,10 @@ SPECIAL_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 )
 """SQL functions whose arguments are read in a way of their own."""
 
-SYNTAX: Mapping[str, Operation] = MappingProxyType(
-    {row.syntax.node: row for row in OPERATIONS.values() if row.syntax is not None}
+SYNTAX: Mapping[str, tuple[Operation, Syntax]] = MappingProxyType(
+    {form.node: (row, form) for row in OPERATIONS.values() for form in row.all_syntax}
 )
-"""The operation of every sqlglot class that stands for one."""
+"""The operation of every sqlglot class that stands for one, and how its node is read."""
 
 
 def operation(name: str) -> Operation:

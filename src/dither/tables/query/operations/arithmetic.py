@@ -6,17 +6,21 @@ So the range of every result is known before any row is read, and what could ove
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.values import literal_type
 from dither.tables.query.operations.base import (
+    EXACT_INTEGERS,
     NUMBERS,
     Checked,
     Compiler,
@@ -26,11 +30,17 @@ from dither.tables.query.operations.base import (
     Syntax,
     TypedExpression,
     TypedSql,
+    check_alike,
+    constant,
     describe,
     nodes,
+    refuse_other_parts,
     refuse_sql,
+    require_numbers,
+    require_range,
     wrong_type,
 )
+from dither.tables.query.operations.date_arithmetic import compile_days, difference, read_interval
 from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal, show
 
@@ -38,17 +48,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 MAX_BINS = 10_000
-_EXACT_INTEGERS = float(1 << 53)
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
-    for item, kind in args:
-        if kind not in NUMBERS:
-            got = f"{show(item)}, which is {describe(kind)}"
-            fix = (
-                "use date_trunc, or compare with a date" if kind in ("date", "timestamp") else "use a column of numbers"
-            )
-            raise InvalidArgument(message(show(call), "numbers", got, fix))
+    require_numbers(call, args)
     whole = call.op in ("floor", "ceil") or (call.op != "/" and all(kind == "integer" for _, kind in args))
     return [item for item, _ in args], "integer" if whole else "number"
 
@@ -64,14 +67,6 @@ def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-def _known_range(typed: TypedSql) -> Range:
-    if typed.range is None:
-        raise InvalidArgument(
-            message("expression", "numbers with public bounds", "one without", "state the bounds of its columns")
-        )
-    return typed.range
-
-
 def arithmetic(
     name: str,
     meaning: str,
@@ -83,27 +78,39 @@ def arithmetic(
     example: str,
     functions: tuple[str, ...] = (),
     syntax: Syntax | None = None,
+    null_where: str = "",
+    range_rule: str = "that of the results of its ends",
 ) -> Operation:
     """An operation on numbers: ``bounds`` is the range of its result by those of its arguments, and ``write`` its SQL
     by theirs, which are doubles.
     """
 
-    def compile(call: Call, compiler: Compiler) -> TypedSql:
+    def compile_number(call: Call, compiler: Compiler) -> TypedSql:
         parts = [compiler.number(argument) for argument in call.args]
-        known = bounds(*map(_known_range, parts)).checked()
+        known = bounds(*map(require_range, parts)).checked()
         node = write(*(part.node for part in parts))
         if name in ("floor", "ceil"):
             return TypedSql(nodes.cast(node, "integer"), "integer", known)
         return TypedSql(node, "number", known)
 
+    def compile(call: Call, compiler: Compiler) -> TypedSql:
+        """Of whole numbers a whole number, which can be grouped by, where doubles hold it exactly."""
+        result = compile_number(call, compiler)
+        known = require_range(result)
+        whole = known.quantum >= 1 and known.size <= EXACT_INTEGERS
+        if name == "/" or not whole or any(compiler.value(item).type != "integer" for item in call.args):
+            return result
+        return result if result.type == "integer" else TypedSql(nodes.cast(result.node, "integer"), "integer", known)
+
     return Operation(
         name, meaning, arguments, arguments, _check, compile, _of_numbers(evaluate), example,
-        functions=functions, syntax=syntax,
+        compile_number=compile_number, functions=functions, syntax=syntax, null_where=null_where,
+        range_rule=range_rule,
     )  # fmt: skip
 
 
 def _rounded(known: Range, round: Callable[[float], int]) -> Range:
-    if known.size > _EXACT_INTEGERS:
+    if known.size > EXACT_INTEGERS:
         raise InvalidArgument(
             message("FLOOR and CEIL", "values within 2^53 in size", "larger ones, by their bounds", "leave it out")
         )
@@ -113,6 +120,47 @@ def _rounded(known: Range, round: Callable[[float], int]) -> Range:
 def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     zero = nodes.binary("=", right, nodes.integer(0))
     return nodes.case([(zero, nodes.literal(None))], nodes.divide(left, right))
+
+
+# -- dates ----------------------------------------------------------------------------------------------------------
+
+
+def _read_sum(node: exp.Expr, read: Read) -> Expression:
+    """A sum or difference of numbers, of a date and an interval, or of dates."""
+    refuse_other_parts(node, "this", "expression")
+    left, right = node.this, node.args["expression"]
+    plus = node.key == "add"
+    if right.key == "interval":
+        return read_interval(right, read(left), read, 1 if plus else -1)
+    if left.key == "interval" and plus:
+        return read_interval(left, read(right), read, 1)
+    return Call("+" if plus else "-", (read(left), read(right)))
+
+
+def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
+    if "date" not in {kind for _, kind in args}:
+        return _check(call, args)
+    days = [constant(item) for item, kind in args if kind == "integer"]
+    if days:
+        raise InvalidArgument(message(show(call), "two dates", "a date and a number", "write x - INTERVAL 5 DAY"))
+    values, kind = check_alike(call, args)
+    if kind != "date":
+        raise InvalidArgument(message(show(call), "two dates", f"a {kind}", "write DATE_DIFF('day', start, end)"))
+    return values, "integer"
+
+
+def _compile_difference(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """Of dates, as how many days one is after the other."""
+    end, start = (compiler.value(item) for item in call.args)
+    if end.type == start.type == "date":
+        return compile_days(start, end, call.args[::-1])
+    compile = _DIFFERENCE.compile_number if as_number and _DIFFERENCE.compile_number else _DIFFERENCE.compile
+    return compile(call, compiler)
+
+
+def _difference(left: Any, right: Any) -> Any:
+    plain = [isinstance(item, date) and not isinstance(item, datetime) for item in (left, right)]
+    return difference("day", right, left) if all(plain) else _DIFFERENCE.evaluate(left, right)
 
 
 def _read_negative(node: exp.Expr, read: Read) -> Expression:
@@ -180,21 +228,27 @@ def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
     return Call("+", (Call("bin", (read(args[0]), *edges)), Literal(1)))
 
 
+_DIFFERENCE = arithmetic(
+    "-", "the difference; of dates, in days", arguments=2, bounds=operator.sub, evaluate=operator.sub,
+    write=lambda a, b: nodes.binary("-", a, b), example="x - n", syntax=Syntax("Sub", read=_read_sum),
+)  # fmt: skip
+
 ARITHMETIC = (
     arithmetic(
         "+", "the sum", arguments=2, bounds=operator.add, evaluate=operator.add,
-        write=lambda a, b: nodes.binary("+", a, b), example="x + n", syntax=Syntax("Add", ("this", "expression")),
+        write=lambda a, b: nodes.binary("+", a, b), example="x + n", syntax=Syntax("Add", read=_read_sum),
     ),
-    arithmetic(
-        "-", "the difference", arguments=2, bounds=operator.sub, evaluate=operator.sub,
-        write=lambda a, b: nodes.binary("-", a, b), example="x - n", syntax=Syntax("Sub", ("this", "expression")),
+    replace(
+        _DIFFERENCE, check=_check_difference, compile=_compile_difference, evaluate=_difference,
+        compile_number=functools.partial(_compile_difference, as_number=True),
+        examples=("d - DATE '2024-03-01'", "d - d"),
     ),
     arithmetic(
         "*", "the product", arguments=2, bounds=operator.mul, evaluate=operator.mul,
         write=lambda a, b: nodes.binary("*", a, b), example="x * n", syntax=Syntax("Mul", ("this", "expression")),
     ),
     arithmetic(
-        "/", "the quotient; NULL where the divisor is 0", arguments=2, bounds=operator.truediv,
+        "/", "the quotient, never cut off", arguments=2, null_where="the divisor is 0", bounds=operator.truediv,
         evaluate=lambda a, b: None if b == 0 else a / b, write=_quotient, example="x / n",
         syntax=Syntax("Div", ("this", "expression"), ("typed", "safe")),
     ),
@@ -219,8 +273,9 @@ ARITHMETIC = (
     Operation(
         "bin",
         "(x, edge, edge, …), edges rising literals: the index of the bin from 0 (edge[i] <= x < edge[i + 1], the last "
-        "one closed); NULL outside",
+        "one closed); WIDTH_BUCKET counts from 1",
         3, None, _check_bin, _compile_bin, _bin, "WIDTH_BUCKET(x, -2, 2, 4)",
+        null_where="x is outside of the edges", range_rule="the number of the bins",
         special_functions=(Function("WIDTH_BUCKET", 4, "WIDTH_BUCKET(x, 0, 100, 10)", _read_width_bucket),),
     ),
 )  # fmt: skip

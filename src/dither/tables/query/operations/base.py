@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Type
-from dither.tables.card.values import literal_type
+from dither.tables.card.values import Value, literal_type
 from dither.tables.card.wording import clip
 from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal, show
@@ -39,11 +39,14 @@ class LazyModule:
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from dither.tables.query import nodes
+    from dither.tables.query import engine_nodes, nodes
 else:  # sqlglot is loaded when something is compiled
     nodes = LazyModule("dither.tables.query.nodes")
+    engine_nodes = LazyModule("dither.tables.query.engine_nodes")
 
 NUMBERS = ("integer", "number")
+EXACT_INTEGERS = float(1 << 53)
+"""Whole numbers up to this size are doubles."""
 
 TypedExpression = tuple[Expression, Type | None]
 """An expression and its type; None is the type of a bare NULL."""
@@ -104,13 +107,17 @@ class Syntax:
 class Function:
     """A SQL function that is not simply called with the operation's arguments.
 
-    ``read`` turns the arguments into an expression. ``usage`` is shown where there are not ``arguments`` of them.
+    ``read`` turns the arguments into an expression. ``usage`` is shown where their number is none of ``arguments``.
     """
 
     name: str
-    arguments: int
+    arguments: int | tuple[int, ...]
     usage: str
     read: Callable[[Sequence[exp.Expr], Read], Expression]
+
+    def takes(self, count: int) -> bool:
+        """Whether it can be called with so many arguments."""
+        return count in (self.arguments if isinstance(self.arguments, tuple) else (self.arguments,))
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,21 @@ class Operation:
     """Names of SQL functions that take its arguments."""
     special_functions: tuple[Function, ...] = ()
     syntax: Syntax | None = None
+    other_syntax: tuple[Syntax, ...] = ()
+    """Further ways in which SQL writes it."""
+    examples: tuple[str, ...] = ()
+    """Further examples: forms and branches that the first one leaves out."""
+    null_where: str = ""
+    """Where the result is NULL although no argument is: what keeps it from failing."""
+    range_rule: str = ""
+    """How the range of a number follows from those of the arguments, in words."""
+    exact: bool = True
+    """Whether engines agree to the last bit; where they do not, they agree to 1e-12 of the value or of 1."""
+
+    @property
+    def all_syntax(self) -> tuple[Syntax, ...]:
+        """Every way in which SQL writes it, besides calling a function."""
+        return (*(() if self.syntax is None else (self.syntax,)), *self.other_syntax)
 
     def check_arity(self, call: Call) -> None:
         """Refuse a call that has too few or too many arguments.
@@ -296,6 +318,52 @@ def wrong_type(expected: str, got: str) -> WrongType:
     return WrongType(message("expression", expected, got, "compare and compute like with like"))
 
 
+def require_numbers(call: Call, args: list[TypedExpression]) -> None:
+    """Refuse arguments that are no numbers."""
+    for item, kind in args:
+        if kind not in NUMBERS:
+            fix = "use a column of numbers"
+            if kind in ("date", "timestamp"):
+                fix = "use YEAR(x), DATE_DIFF('day', x, y) or x + INTERVAL 1 DAY"
+            elif kind in ("boolean", "text"):
+                fix = "use a column of numbers, or CAST(x AS DOUBLE)"
+            raise InvalidArgument(message(show(call), "numbers", f"{show(item)}, which is {describe(kind)}", fix))
+
+
+def require_range(typed: TypedSql) -> Range:
+    """The range of a number; refused where it is not known."""
+    if typed.range is None:
+        raise InvalidArgument(
+            message("expression", "numbers with public bounds", "one without", "state the bounds of its columns")
+        )
+    return typed.range
+
+
+def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
+    """A whole number as a BIGINT: within its bounds where they are stated and exact, and else as it is.
+
+    What is computed from whole numbers is a double; its range says that every value is whole.
+    """
+    result = compiler.value(expression)
+    try:
+        number = compiler.number(expression)
+    except InvalidArgument:
+        if result.type != "integer":
+            raise
+        return result
+    known = number.range
+    if known is not None and known.quantum >= 1 and known.size <= EXACT_INTEGERS:
+        return TypedSql(nodes.cast(number.node, "integer"), "integer", known)
+    if result.type != "integer":
+        raise wrong_type("whole numbers within 2^53 in size", "others, by their bounds")
+    return result
+
+
+def constant(expression: Expression) -> Value:
+    """The value of a constant, or None."""
+    return expression.value if isinstance(expression, Literal) else None
+
+
 def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
     """A text of SQL that cannot be answered.
 
@@ -314,7 +382,8 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
 
 
 __all__ = [
-    "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax", "TypedExpression",
-    "TypedSql", "as_date", "as_timestamp", "check_alike", "check_boolean", "compile_alike", "compile_condition",
-    "describe", "nodes", "refuse_other_parts", "refuse_sql", "require_alike", "require_conditions", "wrong_type",
+    "EXACT_INTEGERS", "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax",
+    "TypedExpression", "TypedSql", "as_date", "as_timestamp", "check_alike", "check_boolean", "compile_alike",
+    "compile_condition", "constant", "describe", "engine_nodes", "nodes", "refuse_other_parts", "refuse_sql",
+    "require_alike", "require_conditions", "require_numbers", "require_range", "whole_number", "wrong_type",
 ]  # fmt: skip

@@ -12,15 +12,18 @@ from dither.tables.query.operations.base import (
     Checked,
     Compiler,
     Operation,
+    Read,
     Syntax,
     TypedExpression,
     TypedSql,
     check_alike,
     compile_alike,
+    engine_nodes,
     nodes,
+    refuse_other_parts,
     refuse_sql,
 )
-from dither.tables.query.tree import Call, Literal
+from dither.tables.query.tree import Call, Expression, Literal
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -34,14 +37,20 @@ def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
     """
     dates = isinstance(a, date) and isinstance(b, date)
     if dates and isinstance(a, datetime) != isinstance(b, datetime):
-        a, b = _as_datetime(a), _as_datetime(b)
+        a, b = as_datetime(a), as_datetime(b)
     if isinstance(a, str) != isinstance(b, str):
         raise TypeError
     return bool(relation(a, b))
 
 
-def _as_datetime(value: date) -> datetime:
-    return value if isinstance(value, datetime) else datetime.combine(value, time())
+def as_datetime(value: Any) -> Any:
+    """A date as the start of its day, and any other value as it is.
+
+    >>> as_datetime(date(2024, 2, 29)), as_datetime(5)
+    (datetime.datetime(2024, 2, 29, 0, 0), 5)
+    """
+    dated = isinstance(value, date) and not isinstance(value, datetime)
+    return datetime.combine(value, time()) if dated else value
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
@@ -101,6 +110,26 @@ def _between(*arguments: Callable[[], Any]) -> bool | None:
     return False if False in (above, below) else None if None in (above, below) else True
 
 
+# -- IS DISTINCT FROM -------------------------------------------------------------------------------------------------
+
+
+def _compile_distinct(call: Call, compiler: Compiler) -> TypedSql:
+    left, right = compile_alike(call, compiler)
+    return TypedSql(nodes.not_(engine_nodes.is_same(left.node, right.node)), "boolean")
+
+
+def _distinct(*arguments: Callable[[], Any]) -> bool:
+    left, right = (argument() for argument in arguments)
+    if left is None or right is None:
+        return left is not right
+    return not compare(operator.eq, left, right)
+
+
+def _read_same(node: exp.Expr, read: Read) -> Expression:
+    refuse_other_parts(node, "this", "expression")
+    return Call("not", (Call("is_distinct", (read(node.this), read(node.args["expression"]))),))
+
+
 def _refuse_other_than_list(node: exp.Expr) -> None:
     """Refuse an IN that has a subquery or no list."""
     if node.args.get("query") is not None:
@@ -126,7 +155,13 @@ COMPARISON = (
         3, 3, _check, _compile_between, _between, "x BETWEEN 0 AND n", strict=False,
         syntax=Syntax("Between", ("this", "low", "high")),
     ),
+    Operation(
+        "is_distinct", "whether they differ, where NULL is a value like others: never NULL",
+        2, 2, _check, _compile_distinct, _distinct, "x IS DISTINCT FROM n", strict=False, takes_null=True,
+        syntax=Syntax("NullSafeNEQ", ("this", "expression")), other_syntax=(Syntax("NullSafeEQ", read=_read_same),),
+        examples=("s IS NOT DISTINCT FROM 'a'", "d IS DISTINCT FROM DATE '2024-02-29'"),
+    ),
 )  # fmt: skip
 """The comparisons."""
 
-__all__ = ["COMPARISON", "compare"]
+__all__ = ["COMPARISON", "as_datetime", "compare"]

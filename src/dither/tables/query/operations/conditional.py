@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def _compile_branches(expressions: list[Expression], compiler: Compiler, as_number: bool) -> list[TypedSql]:
+def compile_branches(expressions: list[Expression], compiler: Compiler, as_number: bool) -> list[TypedSql]:
     """Compiled alike: as safe doubles, within their bounds, if any is a number or all take part in arithmetic."""
     result = [compiler.value(expression) for expression in expressions]
     kinds = {part.type for part in result if not part.is_null}
@@ -46,7 +46,7 @@ def _compile_branches(expressions: list[Expression], compiler: Compiler, as_numb
     return result
 
 
-def _union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
+def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
     """The type and range of a value that is one of several."""
     given = [part for part in require_alike(parts) if not part.is_null]
     if not given:
@@ -71,8 +71,8 @@ def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
 def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
     *pairs, otherwise = call.args
     conditions = [compile_condition(argument, compiler) for argument in pairs[::2]]
-    branches = _compile_branches([*pairs[1::2], otherwise], compiler, as_number)
-    kind, known = _union(branches)
+    branches = compile_branches([*pairs[1::2], otherwise], compiler, as_number)
+    kind, known = union(branches)
     arms = [(when, then.node) for when, then in zip(conditions, branches[:-1], strict=True)]
     return TypedSql(nodes.case(arms, branches[-1].node), kind, known)
 
@@ -99,8 +99,8 @@ def _read_case(node: exp.Expr, read: Read) -> Expression:
 
 
 def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    parts = _compile_branches(list(call.args), compiler, as_number)
-    kind, known = _union(parts)
+    parts = compile_branches(list(call.args), compiler, as_number)
+    kind, known = union(parts)
     return TypedSql(nodes.coalesce(*(part.node for part in parts)), kind, known)
 
 
@@ -126,7 +126,7 @@ def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> 
     same CASE of it, and its plan would take all the memory.
     """
     x, y = compile_alike(call, compiler)
-    (value,) = _compile_branches([call.args[0]], compiler, as_number)
+    (value,) = compile_branches([call.args[0]], compiler, as_number)
     equal = nodes.binary("=", x.node, y.node)
     return TypedSql(nodes.case([(equal, nodes.literal(None))], value.node), value.type, value.range)
 
@@ -135,6 +135,17 @@ def _nullif(*arguments: Callable[[], Any]) -> Any:
     value, other = (argument() for argument in arguments)
     known = value is not None and other is not None
     return None if known and compare(operator.eq, value, other) else value
+
+
+def _read_if(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """IF(when, then, otherwise); without the last it is NULL."""
+    parts = [read(item) for item in args]
+    return Call("case", (*parts, *([Literal(None)] if len(parts) == 2 else [])))
+
+
+def _read_if_node(node: exp.Expr, read: Read) -> Expression:
+    refuse_other_parts(node, "this", "true", "false")
+    return _read_if([part for name in ("this", "true", "false") if (part := node.args.get(name)) is not None], read)
 
 
 def _read_nullif(args: Sequence[exp.Expr], read: Read) -> Expression:
@@ -146,21 +157,26 @@ CONDITIONAL = (
         "case", "(when, then, when, then, …, otherwise): the value beside the first condition that holds",
         3, None, _check_case, _compile_case, _case, "CASE WHEN b THEN x ELSE n END",
         strict=False, takes_null=True, compile_number=functools.partial(_compile_case, as_number=True),
-        syntax=Syntax("Case", read=_read_case),
+        syntax=Syntax("Case", read=_read_case), other_syntax=(Syntax("If", read=_read_if_node),),
+        special_functions=tuple(Function(name, (2, 3), "IF(x > 0, 1, 0)", _read_if) for name in ("IF", "IIF")),
+        examples=("IF(b, x, n)", "IIF(b, s, 'none')", "CASE n WHEN 1 THEN 'one' WHEN 2 THEN 'two' END"),
+        range_rule="that of all branches together",
     ),
     Operation(
         "coalesce", "the first that is not NULL",
         1, None, check_alike, _compile_coalesce, _coalesce, "COALESCE(x, n)",
         strict=False, takes_null=True, compile_number=functools.partial(_compile_coalesce, as_number=True),
-        functions=("COALESCE", "IFNULL"),
+        functions=("COALESCE", "IFNULL", "NVL"), range_rule="that of all together",
+        examples=("IFNULL(s, 'none')", "COALESCE(d, DATE '2024-01-01')"),
     ),
     Operation(
-        "nullif", "(x, y): NULL where they are equal, x elsewhere",
+        "nullif", "(x, y): x, unless they are equal",
         2, 2, _check_nullif, _compile_nullif, _nullif, "NULLIF(n, 0)",
         strict=False, compile_number=functools.partial(_compile_nullif, as_number=True),
+        range_rule="that of x", null_where="they are equal",
         special_functions=(Function("NULLIF", 2, "NULLIF(x, 0)", _read_nullif),),
     ),
 )  # fmt: skip
 """The operations that choose among values."""
 
-__all__ = ["CONDITIONAL"]
+__all__ = ["CONDITIONAL", "compile_branches", "union"]

@@ -1,4 +1,7 @@
-"""Dates and timestamps: the start of a period."""
+"""Dates and timestamps: the start of a period, and the parts of a date.
+
+A week begins on Monday, which is day 1 of it; weeks of a year are those of ISO 8601. Seconds are whole.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,16 @@ from dither.tables.query.operations.base import (
     Function,
     Operation,
     Read,
+    Syntax,
     TypedExpression,
     TypedSql,
+    constant,
     describe,
-    nodes,
+    engine_nodes,
+    refuse_other_parts,
     refuse_sql,
 )
+from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
         )
     if result.type == "date" and period.value == "hour":
         raise InvalidArgument(message("date_trunc", "a period of days or more", "hour of a date", "use 'day'"))
-    return TypedSql(nodes.start_of_period(str(period.value), result.node, result.type), result.type)
+    return TypedSql(engine_nodes.start_of_period(str(period.value), result.node, result.type), result.type)
 
 
 def start_of_period(period: str, value: date) -> date:
@@ -88,6 +95,82 @@ def _read(args: Sequence[exp.Expr], read: Read) -> Expression:
     return Call("date_trunc", (Literal(period), read(first)))
 
 
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+PARTS = {
+    "year": (1, 9999), "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "doy": (1, 366),
+    "isodow": (1, 7), "hour": (0, 23), "minute": (0, 59), "second": (0, 59),
+}  # fmt: skip
+"""The parts of a date and their least and largest values."""
+_TIME_PARTS = ("hour", "minute", "second")
+_PART_NAMES = {
+    **{name: name for name in PARTS}, **{f"{name}s": name for name in ("year", "month", "day", "hour", "minute")},
+    "dayofyear": "doy", "dayofmonth": "day", "weekofyear": "week", "isoweek": "week", "dow_iso": "isodow",
+    "dayofweek_iso": "isodow",
+}  # fmt: skip
+
+
+def _part(name: object, kind: str | None, text: str) -> str:
+    """The part of a date that a name stands for; refused where a value of this type has none."""
+    if isinstance(name, str) and name.lower() in ("dow", "dayofweek", "weekday"):
+        fix = "write ISODOW(x), or EXTRACT(ISODOW FROM x): Monday is 1, Sunday is 7"
+        raise InvalidArgument(message(text, "a day of the week with one meaning", "DOW", fix))
+    part = _PART_NAMES.get(name.lower()) if isinstance(name, str) else None
+    if part is None:
+        got = clip(repr(name)) if isinstance(name, str) else "something else"
+        raise InvalidArgument(message(text, f"one of {', '.join(PARTS)}", got, "write EXTRACT(MONTH FROM x)"))
+    if kind not in ("date", "timestamp"):
+        fix = "use a column of dates, or CAST(x AS DATE)"
+        raise InvalidArgument(message(text, "a date or timestamp", "NULL" if kind is None else f"a {kind}", fix))
+    if kind == "date" and part in _TIME_PARTS:
+        raise InvalidArgument(message(text, f"a timestamp for '{part}'", "a date", "use 'day' or longer"))
+    return part
+
+
+def _check_part(call: Call, args: list[TypedExpression]) -> Checked:
+    (name, _), (value, kind) = args
+    return [Literal(_part(constant(name), kind, call.op)), value], "integer"
+
+
+def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
+    name, value = call.args
+    result = compiler.value(value)
+    part = _part(constant(name), None if result.is_null else result.type, call.op)
+    return TypedSql(engine_nodes.date_part(part, result.node), "integer", Range.whole(*PARTS[part]))
+
+
+def part_of_date(name: str, value: date) -> int:
+    """A part of a date.
+
+    >>> [part_of_date(name, date(2024, 12, 30)) for name in ("year", "quarter", "week", "isodow", "doy")]
+    [2024, 4, 1, 1, 365]
+    """
+    part = _PART_NAMES[name.lower()]
+    if part == "quarter":
+        return (value.month + 2) // 3
+    if part == "week":
+        return value.isocalendar().week
+    if part == "isodow":
+        return value.isoweekday()
+    if part == "doy":
+        return value.timetuple().tm_yday
+    return int(getattr(value, part))
+
+
+def _read_part(name: str) -> Function:
+    part = _PART_NAMES[name.lower()]
+    return Function(name, 1, f"{name}(x)", lambda args, read: Call("date_part", (Literal(part), read(args[0]))))
+
+
+def _read_date_part(args: Sequence[exp.Expr], read: Read) -> Expression:
+    return Call("date_part", (read(args[0]), read(args[1])))
+
+
+def _read_extract(node: exp.Expr, read: Read) -> Expression:
+    refuse_other_parts(node, "this", "expression")
+    return Call("date_part", (Literal(node.this.name.lower()), read(node.args["expression"])))
+
+
 DATES = (
     Operation(
         "date_trunc",
@@ -102,8 +185,36 @@ DATES = (
             Function(name, 2, "date_trunc('month', x)", _read)
             for name in ("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATETIME_TRUNC")
         ),
+        examples=tuple(f"DATE_TRUNC('{period}', t)" for period in PERIODS),
+    ),
+    Operation(
+        "date_part",
+        f"(part, x), part a constant of {', '.join(PARTS)}: that part of a date; Monday is 1",
+        2,
+        2,
+        _check_part,
+        _compile_part,
+        part_of_date,
+        "EXTRACT(MONTH FROM d)",
+        special_functions=(
+            *(
+                _read_part(name)
+                for name in (
+                    *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR", "ISODOW"),
+                    *("HOUR", "MINUTE", "SECOND"),
+                )
+            ),
+            Function("DATE_PART", 2, "DATE_PART('month', x)", _read_date_part),
+            Function("DATEPART", 2, "DATEPART('month', x)", _read_date_part),
+        ),
+        syntax=Syntax("Extract", read=_read_extract),
+        examples=(
+            *(f"DATE_PART('{part}', t)" for part in PARTS),
+            *(f"EXTRACT({part} FROM d)" for part in PARTS if part not in _TIME_PARTS),
+        ),
+        range_rule="that of the part: months are 1 to 12",
     ),
 )
 """The operations on dates."""
 
-__all__ = ["DATES", "PERIODS", "start_of_period"]
+__all__ = ["DATES", "PARTS", "PERIODS", "part_of_date", "start_of_period"]

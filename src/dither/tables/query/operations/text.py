@@ -1,34 +1,54 @@
-"""Text: LIKE, and letters of ASCII as small ones or capitals."""
+"""Text: patterns, letters of ASCII as small ones or capitals, parts of texts, and texts put together.
+
+Characters are code points, as all engines count them. Where text begins and how much of it is taken is said by
+constants, so no engine is asked for a part that it would refuse. A result longer than a text may be is NULL.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from string import ascii_lowercase, ascii_uppercase
+from typing import TYPE_CHECKING, Any
+from typing import Literal as Choice
 
 from dither.errors import InvalidArgument, message
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
+    Function,
     Operation,
+    Read,
     Syntax,
     TypedExpression,
     TypedSql,
+    constant,
     describe,
+    engine_nodes,
     nodes,
+    refuse_other_parts,
     wrong_type,
 )
-from dither.tables.query.tree import Call, Literal, show
+from dither.tables.query.ranges import Range
+from dither.tables.query.tree import Call, Expression, Literal, show
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+MAX_TEXT_BYTES = 1 << 16
+"""The same as in :mod:`dither.tables.query.nodes`, which takes long to load."""
+MAX_REPLACEMENT_BYTES = 256
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 
 
-def _check_like(_call: Call, args: list[TypedExpression]) -> Checked:
+def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
     (_, kind), (pattern, _) = args
     if kind != "text":
-        raise InvalidArgument(message("LIKE", "a text", describe(kind), "compare it with =, < or BETWEEN"))
+        raise InvalidArgument(message(call.op.upper(), "a text", describe(kind), "compare it with =, < or BETWEEN"))
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "\\" in pattern.value:
         expected = "a constant pattern of %, _ and other characters, without backslash"
-        raise InvalidArgument(message("LIKE", expected, show(pattern), "write for example x LIKE 'a%'"))
+        raise InvalidArgument(message(call.op.upper(), expected, show(pattern), "write for example x LIKE 'a%'"))
     return [item for item, _ in args], "boolean"
 
 
@@ -38,7 +58,11 @@ def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
         raise wrong_type("text and a constant pattern", f"{x.type} and {pattern.type}")
     if "\\" in str(call.args[1].value):
         raise InvalidArgument(message("pattern", "one without a backslash", "a backslash", "leave it out"))
-    return TypedSql(nodes.like(x.node, pattern.node), "boolean")
+    if call.op == "like":
+        return TypedSql(nodes.like(x.node, pattern.node), "boolean")
+    small = nodes.translate(x.node, ascii_uppercase, ascii_lowercase)
+    letters = str(call.args[1].value).translate(_LOWER)
+    return TypedSql(nodes.like(small, nodes.literal(letters)), "boolean")
 
 
 def like(text: str, pattern: str) -> bool:
@@ -62,19 +86,205 @@ def like(text: str, pattern: str) -> bool:
     return all(item == "%" for item in pattern[place:])
 
 
-def _check_letters(call: Call, args: list[TypedExpression]) -> Checked:
-    if args[0][1] != "text":
-        raise InvalidArgument(message(show(call), "a text", describe(args[0][1]), "use a column of texts"))
-    return [args[0][0]], "text"
+def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
+    for item, kind in args:
+        if kind != "text":
+            got = f"{show(item)}, which is {describe(kind)}"
+            fix = "use a column of texts" if kind == "number" else "use a column of texts, or CAST(x AS TEXT)"
+            raise InvalidArgument(message(show(call), "a text", got, fix))
+
+
+def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[exp.Expr]:
+    parts = [compiler.value(argument) for argument in arguments]
+    for part in parts:
+        if part.type != "text" or part.is_null:
+            raise wrong_type("text", "NULL" if part.is_null else part.type)
+    return [part.node for part in parts]
+
+
+def _check_text(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args)
+    return [item for item, _ in args], "text"
 
 
 def _compile_letters(call: Call, compiler: Compiler) -> TypedSql:
-    result = compiler.value(call.args[0])
-    if result.type != "text":
-        raise wrong_type("text", result.type)
+    (text,) = _compile_texts(call.args, compiler)
     letters = ascii_uppercase, ascii_lowercase
     source, target = letters if call.op == "lower" else letters[::-1]
-    return TypedSql(nodes.translate(result.node, source, target), "text")
+    return TypedSql(nodes.translate(text, source, target), "text")
+
+
+# -- spaces at the ends ---------------------------------------------------------------------------------------------
+
+_SIDES: dict[str, Choice["both", "leading", "trailing"]] = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
+
+
+def _compile_trim(call: Call, compiler: Compiler) -> TypedSql:
+    (text,) = _compile_texts(call.args, compiler)
+    return TypedSql(engine_nodes.trim(text, _SIDES[call.op]), "text")
+
+
+def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operation:
+    return Operation(
+        name, meaning, 1, 1, _check_text, _compile_trim, lambda text: compute(text, " "), f"{name.upper()}(s)",
+        functions=(name.upper(),), examples=(f"{name.upper()}(' ' || s || '  ')",),
+    )  # fmt: skip
+
+
+# -- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _count(call: Call, place: int, least: int, what: str) -> int:
+    value = constant(call.args[place])
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_TEXT_BYTES:
+        expected = f"a constant from {least} to {MAX_TEXT_BYTES} for {what}"
+        fix = "write SUBSTR(s, 1, 3), LEFT(s, 3) or RIGHT(s, 3)"
+        raise InvalidArgument(message(call.op.upper(), expected, show(call.args[place]), fix))
+    return value
+
+
+def _check_substr(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args[:1])
+    _count(call, 1, 1, "the first character")
+    _count(call, 2, 0, "the number of characters")
+    return [item for item, _ in args], "text"
+
+
+def _compile_substr(call: Call, compiler: Compiler) -> TypedSql:
+    (text,) = _compile_texts(call.args[:1], compiler)
+    start, count = _count(call, 1, 1, "the first character"), _count(call, 2, 0, "the number of characters")
+    return TypedSql(nodes.call("SUBSTRING", text, nodes.integer(start), nodes.integer(count)), "text")
+
+
+def _substr(text: str, start: int, count: int) -> str:
+    return text[start - 1 : start - 1 + count]
+
+
+def _read_substr(args: Sequence[exp.Expr], read: Read) -> Expression:
+    parts = [read(item) for item in args]
+    return Call("substr", (*parts, *([Literal(MAX_TEXT_BYTES)] if len(parts) == 2 else [])))
+
+
+def _read_left(args: Sequence[exp.Expr], read: Read) -> Expression:
+    return Call("substr", (read(args[0]), Literal(1), read(args[1])))
+
+
+def _check_right(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args[:1])
+    _count(call, 1, 0, "the number of characters")
+    return [item for item, _ in args], "text"
+
+
+def _compile_right(call: Call, compiler: Compiler) -> TypedSql:
+    (text,) = _compile_texts(call.args[:1], compiler)
+    return TypedSql(nodes.call("RIGHT", text, nodes.integer(_count(call, 1, 0, "the number of characters"))), "text")
+
+
+def _right(text: str, count: int) -> str:
+    return text[max(len(text) - count, 0) :]
+
+
+def _check_length(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args)
+    return [args[0][0]], "integer"
+
+
+def _compile_length(call: Call, compiler: Compiler) -> TypedSql:
+    (text,) = _compile_texts(call.args, compiler)
+    return TypedSql(nodes.cast(nodes.call("LENGTH", text), "integer"), "integer", Range.whole(0, MAX_TEXT_BYTES))
+
+
+# -- one text in another --------------------------------------------------------------------------------------------
+
+
+def _check_search(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args)
+    return [item for item, _ in args], "boolean"
+
+
+def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
+    text, part = _compile_texts(call.args, compiler)
+    if call.op == "starts_with":
+        return TypedSql(engine_nodes.starts_with(text, part), "boolean")
+    if call.op == "ends_with":
+        ending = nodes.call("RIGHT", text, nodes.call("LENGTH", part))
+        return TypedSql(nodes.binary("=", ending, part), "boolean")
+    return TypedSql(nodes.binary(">", engine_nodes.text_position(text, part), nodes.integer(0)), "boolean")
+
+
+# -- texts put together ---------------------------------------------------------------------------------------------
+
+
+def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
+    texts = _compile_texts(call.args, compiler)
+    result, size = texts[0], engine_nodes.text_bytes(texts[0])
+    for text in texts[1:]:
+        result, size = nodes.concatenate(result, text), nodes.binary("+", size, engine_nodes.text_bytes(text))
+    return TypedSql(engine_nodes.limit_text(result, size), "text")
+
+
+def _limited(text: str) -> str | None:
+    return text if len(text.encode()) <= MAX_TEXT_BYTES else None
+
+
+def _concat(*texts: str) -> str | None:
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError
+    return _limited("".join(texts))
+
+
+def _read_pipe(node: exp.Expr, read: Read) -> Expression:
+    """A chain of ``||`` as one operation."""
+    parts: list[Expression] = []
+    while node.key == "dpipe":
+        refuse_other_parts(node, "this", "expression", "safe")
+        parts.append(read(node.args["expression"]))
+        node = node.this
+    return Call("||", (read(node), *reversed(parts)))
+
+
+def _read_concat(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """CONCAT takes NULL for an empty text, as DuckDB and PostgreSQL do."""
+    parts = [read(item) for item in args]
+    present = [item if isinstance(item, Literal) else Call("coalesce", (item, Literal(""))) for item in parts]
+    return Call("||", tuple(present))
+
+
+def _replaced(call: Call) -> tuple[str, str]:
+    old, new = constant(call.args[1]), constant(call.args[2])
+    if isinstance(old, str) and isinstance(new, str):
+        sizes = len(old.encode()), len(new.encode())
+        if old and max(sizes) <= MAX_REPLACEMENT_BYTES:
+            return old, new
+    expected = f"constant texts of at most {MAX_REPLACEMENT_BYTES} bytes, the first not empty"
+    raise InvalidArgument(message("REPLACE", expected, "others", "write REPLACE(s, 'old', 'new')"))
+
+
+def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:
+    _require_texts(call, args)
+    _replaced(call)
+    return [item for item, _ in args], "text"
+
+
+def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
+    """What is replaced and by what is short, so that the result can be measured before it is too long."""
+    (text,) = _compile_texts(call.args[:1], compiler)
+    old, new = _replaced(call)
+    result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))
+    if len(new.encode()) > len(old.encode()):
+        result = engine_nodes.limit_text(result, engine_nodes.text_bytes(result))
+    return TypedSql(result, "text")
+
+
+def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functions: str) -> Operation:
+    return Operation(
+        name, meaning, 2, 2, _check_search, _compile_search, compute, f"{functions[0]}(s, 'a')", functions=functions,
+        examples=(f"{functions[0]}(s, s)", f"{functions[0]}(s, '')", f"{functions[0]}('aé', s)"),
+    )  # fmt: skip
+
+
+def _contains(text: str, part: str) -> bool:
+    return part in text
 
 
 TEXT = (
@@ -83,12 +293,64 @@ TEXT = (
         2, 2, _check_like, _compile_like, like, "s LIKE 'a%'", syntax=Syntax("Like", ("this", "expression")),
     ),
     Operation(
+        "ilike", "(x, pattern): the same, where small letters of ASCII and capitals are alike",
+        2, 2, _check_like, _compile_like, lambda text, pattern: like(text.translate(_LOWER), pattern.translate(_LOWER)),
+        "s ILIKE 'A%'", syntax=Syntax("ILike", ("this", "expression")), examples=("s NOT ILIKE '%É_'",),
+    ),
+    Operation(
         "lower", "the text in small letters, of ASCII only",
-        1, 1, _check_letters, _compile_letters, lambda text: text.translate(_LOWER), "LOWER(s)", functions=("LOWER",),
+        1, 1, _check_text, _compile_letters, lambda text: text.translate(_LOWER), "LOWER(s)",
+        functions=("LOWER", "LCASE"),
     ),
     Operation(
         "upper", "the text in capitals, of ASCII only",
-        1, 1, _check_letters, _compile_letters, lambda text: text.translate(_UPPER), "UPPER(s)", functions=("UPPER",),
+        1, 1, _check_text, _compile_letters, lambda text: text.translate(_UPPER), "UPPER(s)",
+        functions=("UPPER", "UCASE"),
+    ),
+    _trim("trim", "the text without spaces at its ends; other white space stays", str.strip),
+    _trim("ltrim", "the text without spaces at its start", str.lstrip),
+    _trim("rtrim", "the text without spaces at its end", str.rstrip),
+    Operation(
+        "substr", "(x, first, count), constants: so many characters from the first on, which is 1; LEFT(x, count)",
+        3, 3, _check_substr, _compile_substr, _substr, "SUBSTR(s, 1, 1)",
+        special_functions=(
+            *(Function(name, (2, 3), "SUBSTR(s, 1, 3)", _read_substr) for name in ("SUBSTR", "SUBSTRING")),
+            Function("LEFT", 2, "LEFT(s, 3)", _read_left),
+        ),
+        examples=("SUBSTRING(s, 2)", "LEFT(s, 1)", "SUBSTR(s, 3, 5)", "LEFT(s, 0)"),
+    ),
+    Operation(
+        "right", "(x, count), a constant: so many characters from the end",
+        2, 2, _check_right, _compile_right, _right, "RIGHT(s, 1)",
+        special_functions=(
+            Function("RIGHT", 2, "RIGHT(s, 3)", lambda args, read: Call("right", tuple(map(read, args)))),
+        ),
+        examples=("RIGHT(s, 5)", "RIGHT(s, 0)"),
+    ),
+    Operation(
+        "length", "how many characters (code points) a text has",
+        1, 1, _check_length, _compile_length, len, "LENGTH(s)",
+        functions=("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), range_rule=f"0 to {MAX_TEXT_BYTES}",
+    ),
+    _search("contains", "(x, part): whether the part is in x", _contains, "CONTAINS"),
+    _search("starts_with", "(x, start): whether x begins so", str.startswith, "STARTS_WITH", "STARTSWITH", "PREFIX"),
+    _search("ends_with", "(x, end): whether x ends so", str.endswith, "ENDS_WITH", "ENDSWITH", "SUFFIX"),
+    Operation(
+        "replace", f"(x, old, new), constants of at most {MAX_REPLACEMENT_BYTES} bytes: x with each old as new",
+        3, 3, _check_replace, _compile_replace, lambda text, old, new: _limited(text.replace(old, new)),
+        "REPLACE(s, 'a', 'xyz')",
+        special_functions=(
+            Function(
+                "REPLACE", 3, "REPLACE(s, 'old', 'new')", lambda args, read: Call("replace", tuple(map(read, args)))
+            ),
+        ),
+        examples=("REPLACE(s, 'ab', '')", "REPLACE(s, 'é', 'ée')"), null_where="the result has more than 65,536 bytes",
+    ),
+    Operation(
+        "||", "the texts as one; in CONCAT, NULL is an empty text",
+        1, None, _check_text, _compile_concat, _concat, "s || '-' || s", syntax=Syntax("DPipe", read=_read_pipe),
+        special_functions=(Function("CONCAT", tuple(range(1, 33)), "CONCAT(s, t)", _read_concat),),
+        examples=("CONCAT(s, 'x', s)", "CONCAT(LOWER(s))"), null_where="the result has more than 65,536 bytes",
     ),
 )  # fmt: skip
 """The operations on text."""

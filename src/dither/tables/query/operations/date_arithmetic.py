@@ -1,0 +1,284 @@
+"""Arithmetic of dates: so many days or months later, and how many days, months or years lie between two dates.
+
+A date with an interval stays a date. Which dates stay within the years 1 to 9999 is computed here and written as a
+comparison with two constants: PostgreSQL would fail on others, and they are NULL. Differences count the borders between
+two moments, as DATE_DIFF of DuckDB and DATEDIFF of other engines do: from 31 January to 1 February is one month.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Type
+from dither.tables.query.operations.base import (
+    Checked,
+    Compiler,
+    Function,
+    Operation,
+    Read,
+    TypedExpression,
+    TypedSql,
+    check_alike,
+    constant,
+    describe,
+    engine_nodes,
+    nodes,
+    refuse_sql,
+    require_alike,
+    wrong_type,
+)
+from dither.tables.query.ranges import Range
+from dither.tables.query.tree import Call, Expression, Literal, show
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_TIME_UNITS = ("hour", "minute", "second")
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_SECONDS = {"week": 7 * 86_400, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+_EXAMPLE = "write for example x + INTERVAL 5 DAY"
+
+
+def _unit(expression: Expression, kind: Type | None, text: str) -> str:
+    value = constant(expression)
+    name = value.lower().removesuffix("s") if isinstance(value, str) else None
+    if name not in UNITS:
+        raise InvalidArgument(message(text, f"one of {', '.join(UNITS)}", show(expression), _EXAMPLE))
+    if kind not in ("date", "timestamp"):
+        raise InvalidArgument(message(text, "a date or timestamp", describe(kind), "use a column of dates"))
+    if kind == "date" and name in _TIME_UNITS:
+        fix = "use days or more, or CAST(x AS TIMESTAMP)"
+        raise InvalidArgument(message(text, f"a timestamp for {name}s", "a date", fix))
+    return name
+
+
+# -- a date and an interval -----------------------------------------------------------------------------------------
+
+
+def _count(call: Call) -> int:
+    value = constant(call.args[1])
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(message("interval", "a constant whole number", show(call.args[1]), _EXAMPLE))
+    return value
+
+
+def _check_add(call: Call, args: list[TypedExpression]) -> Checked:
+    (unit, _), (count, _), (value, kind) = args
+    name = _unit(unit, kind, "interval")
+    assert kind is not None
+    _limits(_count(call), name, kind)
+    return [Literal(name), count, value], kind
+
+
+def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
+    result = compiler.value(call.args[2])
+    unit, count = _unit(call.args[0], None if result.is_null else result.type, "interval"), _count(call)
+    first, last = _limits(count, unit, result.type)
+    steps, name = (count * _MONTHS[unit], "month") if unit in _MONTHS else (count, unit)
+    if name == "week":
+        steps, name = 7 * count, "day"
+    inside = nodes.between(result.node, nodes.literal(first), nodes.literal(last))
+    later = engine_nodes.add_interval(result.node, steps, name, result.type)
+    return TypedSql(nodes.case([(inside, later)], nodes.literal(None)), result.type)
+
+
+def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
+    """The first and the last date, or timestamp, that stays within the calendar."""
+    first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
+    result = (first, _moved(last, -count, unit)) if count >= 0 else (_moved(first, -count, unit), last)
+    if result[0] is None or result[1] is None:
+        raise InvalidArgument(message("interval", "one within the years 1 to 9999", "a longer one", _EXAMPLE))
+    return result[0], result[1]
+
+
+def add_interval(unit: str, count: int, value: date) -> date | None:
+    """A date so many units later, the last of a shorter month where the day is missing; None beyond the calendar.
+
+    >>> add_interval("month", 1, date(2024, 1, 31)), add_interval("day", 1, date.max)
+    (datetime.date(2024, 2, 29), None)
+    """
+    return _moved(value, count, unit)
+
+
+def _moved(value: date, count: int, unit: str) -> date | None:
+    if unit in _MONTHS:
+        month = (value.year - 1) * 12 + value.month - 1 + count * _MONTHS[unit]
+        if not 0 <= month < 9999 * 12:
+            return None
+        year, month = month // 12 + 1, month % 12 + 1
+        return value.replace(year=year, month=month, day=min(value.day, calendar.monthrange(year, month)[1]))
+    try:
+        return value + timedelta(seconds=count * _SECONDS[unit])
+    except OverflowError:
+        return None
+
+
+def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> Expression:
+    """A date and an interval of SQL, added or, where the sign is -1, subtracted."""
+    unit = node.args.get("unit")
+    count: Any = node.this.name if node.this is not None and node.this.key == "literal" else None
+    if node.this is not None and node.this.key in ("neg", "paren"):
+        inner = read(node.this)
+        count = str(inner.value) if isinstance(inner, Literal) else None
+    digits = count.removeprefix("-") if isinstance(count, str) else ""
+    if unit is None or unit.key != "var" or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        raise refuse_sql("an interval of one constant and one unit", "another", "write INTERVAL 5 DAY")
+    name = unit.name.lower().removesuffix("s")
+    if name not in UNITS:
+        raise refuse_sql(f"an interval of {', '.join(UNITS)}", "another unit", "write INTERVAL 5 DAY")
+    return Call("date_add", (Literal(name), Literal(sign * int(count)), value))
+
+
+def _read_add(sign: int) -> Callable[[Sequence[exp.Expr], Read], Expression]:
+    def read_arguments(args: Sequence[exp.Expr], read: Read) -> Expression:
+        value = read(args[0])
+        if args[1].key == "interval":
+            return read_interval(args[1], value, read, sign)
+        days = constant(read(args[1]))
+        if not isinstance(days, int) or isinstance(days, bool):
+            raise refuse_sql("an interval", "something else", "write DATE_ADD(x, INTERVAL 5 DAY)")
+        return Call("date_add", (Literal("day"), Literal(sign * days), value))
+
+    return read_arguments
+
+
+# -- between two dates ----------------------------------------------------------------------------------------------
+
+
+def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
+    (unit, _), *ends = args
+    values, kind = check_alike(call, ends)
+    return [Literal(_unit(unit, kind, call.op)), *values], "integer"
+
+
+def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
+    start, end = require_alike([compiler.value(argument) for argument in call.args[1:]])
+    if start.is_null or end.is_null or start.type != end.type:
+        raise wrong_type("two dates or two timestamps", f"{start.type} and {end.type}")
+    unit = _unit(call.args[0], start.type, call.op)
+    steps = nodes.binary("-", _position(unit, end), _position(unit, start))
+    if unit == "day":
+        steps = engine_nodes.days_between(_day(end), _day(start))
+    return TypedSql(nodes.cast(steps, "integer"), "integer", _difference_range(unit, call.args[1:], start.type))
+
+
+def compile_days(start: TypedSql, end: TypedSql, arguments: Sequence[Expression]) -> TypedSql:
+    """How many days one date is after another."""
+    days = engine_nodes.days_between(end.node, start.node)
+    return TypedSql(days, "integer", _difference_range("day", arguments, "date"))
+
+
+def _day(value: TypedSql) -> exp.Expr:
+    return nodes.cast(value.node, "date") if value.type == "timestamp" else value.node
+
+
+def _position(unit: str, value: TypedSql) -> exp.Expr:
+    """How many years, months, … lie between the beginning of the calendar and a date."""
+    if unit in _MONTHS:
+        year = engine_nodes.date_part("year", value.node)
+        if unit == "year":
+            return year
+        parts = nodes.integer(12 // _MONTHS[unit])
+        return nodes.binary("+", nodes.binary("*", year, parts), engine_nodes.date_part(unit, value.node))
+    days: exp.Expr = engine_nodes.days_between(_day(value), nodes.literal(date.min))
+    if unit == "week":  # the calendar begins on a Monday; the remainder makes the quotient whole
+        monday = nodes.binary("-", days, nodes.binary("%", days, nodes.integer(7)))
+        return nodes.cast(nodes.divide(nodes.cast(monday, "number"), nodes.double(7.0)), "integer")
+    result = days
+    for part, count in (("hour", 24), ("minute", 60), ("second", 60))[: UNITS.index(unit) - 4]:
+        steps = nodes.binary("*", result, nodes.integer(count))
+        result = nodes.binary("+", steps, engine_nodes.date_part(part, value.node))
+    return result
+
+
+def _difference_range(unit: str, arguments: Sequence[Expression], kind: str) -> Range:
+    """A constant is one moment, and any other value anywhere in the calendar."""
+    ends = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
+    start, end = ((value, value) if isinstance(value := constant(item), date) else ends for item in arguments)
+    return Range.whole(difference(unit, start[1], end[0]), difference(unit, start[0], end[1]))
+
+
+def difference(unit: str, start: date, end: date) -> int:
+    """How many borders of units lie between two moments, negative where the end is before the start.
+
+    >>> difference("month", date(2024, 1, 31), date(2024, 2, 1)), difference("week", date(2024, 1, 7), date(2024, 1, 8))
+    (1, 1)
+    """
+    if not isinstance(start, date) or not isinstance(end, date):
+        raise TypeError
+    return _place(unit, end) - _place(unit, start)
+
+
+def _place(unit: str, value: date) -> int:
+    if unit in _MONTHS:
+        return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
+    days = value.toordinal() - 1
+    if unit in ("day", "week"):
+        return days // (_SECONDS[unit] // 86_400)
+    clock = value.time() if isinstance(value, datetime) else time()
+    return (days * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second) // _SECONDS[unit]
+
+
+def _read_difference(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """DATE_DIFF('day', start, end), DATEDIFF(day, start, end), DATE_DIFF(end, start, DAY) and DATEDIFF(end, start)."""
+    if len(args) == 2:
+        return Call("date_diff", (Literal("day"), read(args[1]), read(args[0])))
+    first, last = (_unit_name(item) for item in (args[0], args[-1]))
+    if args[0].key == "literal" and first is not None:
+        last = None  # a column may be called day
+    elif args[-1].key == "literal" and last is not None:
+        first = None
+    if (first is None) == (last is None):
+        raise refuse_sql("one unit", "none or two", "write DATE_DIFF('day', start, end)")
+    if first is not None:
+        return Call("date_diff", (Literal(first), read(args[1]), read(args[2])))
+    return Call("date_diff", (Literal(str(last)), read(args[1]), read(args[0])))
+
+
+def _unit_name(node: exp.Expr) -> str | None:
+    text = node.key == "literal" and node.is_string
+    word = node.key in ("column", "var") and not node.args.get("table")
+    name = node.name.lower().removesuffix("s")
+    return name if (text or word) and name in UNITS else None
+
+
+DATE_ARITHMETIC = (
+    Operation(
+        "date_add",
+        f"(unit, n, x), unit and n constants, {', '.join(UNITS)}: x so much later, of the same type; a day that "
+        "a month lacks is its last",
+        3, 3, _check_add, _compile_add, add_interval, "d + INTERVAL 1 MONTH",
+        special_functions=(
+            Function("DATE_ADD", 2, "DATE_ADD(x, INTERVAL 5 DAY)", _read_add(1)),
+            Function("DATE_SUB", 2, "DATE_SUB(x, INTERVAL 5 DAY)", _read_add(-1)),
+        ),
+        examples=(
+            "d - INTERVAL '1' YEAR", "d + INTERVAL '45 days'", "DATE_ADD(d, INTERVAL 2 WEEK)", "DATE_SUB(d, 31)",
+            "t + INTERVAL 5 HOUR", "t - INTERVAL 90 MINUTE", "t + INTERVAL 1 QUARTER", "t + INTERVAL 1 SECOND",
+            "INTERVAL 3 DAY + t",
+        ),
+        null_where="the result is not within the years 1 to 9999",
+    ),
+    Operation(
+        "date_diff",
+        "(unit, start, end): how many borders of units lie between two dates or two timestamps; a - b of dates is days",
+        3, 3, _check_difference, _compile_difference, difference, "DATE_DIFF('day', d, DATE '2024-05-01')",
+        special_functions=tuple(
+            Function(name, (2, 3), "DATE_DIFF('day', start, end)", _read_difference)
+            for name in ("DATE_DIFF", "DATEDIFF")
+        ),
+        examples=(
+            *(f"DATE_DIFF('{unit}', t, TIMESTAMP '2024-02-26 03:30:00')" for unit in UNITS),
+            "DATEDIFF(d, DATE '2023-12-31')", "DATE_DIFF(d, DATE '2020-02-29', WEEK)", "DATEDIFF(month, d, d)",
+        ),
+        range_rule="that of the calendar; a constant narrows it",
+    ),
+)  # fmt: skip
+"""The operations on dates and intervals."""
+
+__all__ = ["DATE_ARITHMETIC", "UNITS", "add_interval", "compile_days", "difference", "read_interval"]

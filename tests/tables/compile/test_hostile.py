@@ -17,11 +17,14 @@ from dither.errors import DitherError
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
+from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql, alias, relation, select
 from dither.tables.compile.statements import Measure, StatementContext
 from dither.tables.planning import plan
 from dither.tables.query import nodes
+from dither.tables.query.evaluate import evaluate
 from dither.tables.query.operations import OPERATIONS
+from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from tables import hostile
 
@@ -34,6 +37,13 @@ def evaluated(engine, values: list[Any]) -> list[list[str]]:
     listed = [alias(item, f"y{i}") for i, item in enumerate(values)]
     result = engine.run(select(listed, relation(engine.table, "t")).order_by(nodes.column("i", "t")))
     return [list(map(_shown, column.to_pylist())) for column in result.columns]
+
+
+def agree_closely(here: list[str], there: list[str]) -> bool:
+    """Whether doubles agree to 1e-12, as operations promise that are not computed to the last bit."""
+    nulls = [value == "None" for value in here] == [value == "None" for value in there]
+    pairs = [(float(a), float(b)) for a, b in zip(here, there, strict=True) if a != "None" and b != "None"]
+    return nulls and all(abs(a - b) <= 1e-12 * max(abs(a), 1.0) for a, b in pairs)
 
 
 def _shown(value: object) -> str:
@@ -55,7 +65,8 @@ def test_every_operation_is_total(engine, kind, count):
     for some in (every[i : i + 60] for i in range(0, len(every), 60)):
         sql = [hostile.compiled(item).node for item in some]
         for item, here, there in zip(some, evaluated(duck, sql), evaluated(other, sql), strict=True):
-            assert here == there, item
+            assert OPERATIONS[item.op].exact is False or here == there, item
+            assert here == there or agree_closely(here, there), item
 
 
 @pytest.mark.parametrize(
@@ -87,10 +98,10 @@ def test_every_statement_is_total(engine, kind, count):
     assert 0 < refused < len(asked)
 
 
-def statements(made, frame):
-    if made.measures:
-        yield bounding.sums(frame, list(made.measures))
-    for item in (*made.choices, *made.quantiles, *made.counts):
+def statements(query_plan, frame):
+    if query_plan.measures:
+        yield bounding.sums(frame, list(query_plan.measures))
+    for item in (*query_plan.choices, *query_plan.quantiles, *query_plan.counts):
         yield bounding.bins(frame, item.aggregate.value, item.aggregate.edges, item.aggregate.keys)
 
 
@@ -119,8 +130,9 @@ def test_whole_numbers_are_compared_as_whole_numbers(engine, kind):
 
 def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
     card = Card("t", "", {name: ColumnCard(type) for name, type in engine.columns.items()}, unit)
+    limits = Limits(groups, 1, weighted=unit is not None)
     frame = StatementContext(
-        Query({}, (Group("g", Column(column)),)), card, (keys,), groups, 1, 7, DialectSql(engine.dialect),
+        Query({}, (Group("g", Column(column)),)), card, (keys,), limits, 7, DialectSql(engine.dialect),
         {"": engine.table},
     )  # fmt: skip
     result = engine.run(bounding.sums(frame, [Measure("people")]))
@@ -147,7 +159,9 @@ def test_a_row_is_in_one_group_whatever_the_keys(engine, kind):
     assert counted(loaded, (*edges, *edges, *edges), "code") == dict.fromkeys(range(len(edges)), 1)
     assert counted(loaded, (True, 1, "yes", "t", False), "ok") == {0: len(edges)}  # each of them is true
     assert counted(loaded, ("é", "é", "e\u0301", None, None), "name") == {0: len(edges)}
-    assert sum(counted(loaded, (*edges, *edges), "code", "name", groups=3).values()) == 3
+    total = sum(counted(loaded, (*edges, *edges), "code", "name", groups=3).values())
+    sensitivity = Limits(3, 1).sensitivity()  # one person, in units of their weight, each group's rounded down
+    assert sensitivity - len(edges) < total <= sensitivity
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,5 +173,17 @@ def test_a_row_has_one_partner_whatever_the_public_table(engine, kind):
         query = Query({}, joins=(Join("p", Column("code"), "key", left),))
         public = sqlglot.parse_one('(SELECT k AS "key" FROM (VALUES (1), (1), (1), (3)) AS v(k))', read="duckdb")
         tables = {"": loaded.table, "p": public}
-        frame = StatementContext(query, card, (), 1, 1, 7, DialectSql(loaded.dialect), tables)
+        frame = StatementContext(query, card, (), Limits(1, 1, weighted=False), 7, DialectSql(loaded.dialect), tables)
         assert loaded.run(bounding.sums(frame, [Measure("people")])).to_pylist() == [{"m0": partners}]
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.slow)])
+def test_every_text_is_cast_as_python_casts_it(engine, kind):
+    """Texts that some engine reads and another does not, or fails on: each as each type, by one strict grammar."""
+    names = [*hostile.TEXTS, None]
+    loaded = engine(kind, pa.table({"i": pa.array(range(len(names))), "name": pa.array(names, pa.string())}))
+    casts = [Call("cast", (Literal(target), Column("name"))) for target in TYPES]
+    columns = evaluated(loaded, [hostile.compiled(item).node for item in casts])
+    for item, column in zip(casts, columns, strict=True):
+        expected = [evaluate(item, {"name": name}) for name in names]
+        assert column == [_shown(value) for value in expected], item

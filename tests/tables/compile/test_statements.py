@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa
@@ -12,15 +12,18 @@ import pytest
 
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
+from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, StatementContext, grid
+from dither.tables.compile.statements import Measure, Moments, StatementContext, grid
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import refuses
+from tables.weighted import weighted_sums
 
 # Py4J leaves its sockets to the garbage collector
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
+EDGES = (1, 2, 3, 5, 8, 13, 21, 1000)
 KINDS = ("duckdb", "postgres", "spark")
 TEXTS = ["", " ", "a", "A", "a ", "é", "e\u0301", "🎲", "x'y", 'q"r', "\\N", "\\", "%", None]
 NUMBERS = [0.0, -0.0, 1.5, -1.5, 99.999999, 100.0, 1e300, -1e300, 5e-324, -5e-324, math.inf, -math.inf, math.nan, None]
@@ -64,10 +67,18 @@ def table(size: int, people: int) -> pa.Table:
     )
 
 
-def frame(engine, card, query, keys, groups=2, limit=2) -> StatementContext:
+def limits_of(card, keys, groups=2, rows=2, norm=1) -> Limits:
+    """Limits as a plan has them."""
+    private = any(listed is None for listed in keys)
+    exceeded = not private and math.prod(len(listed) for listed in keys) > groups
+    return Limits(groups if keys else 1, rows, norm, card.unit is not None, card.unit is not None and exceeded)
+
+
+def frame(engine, card, query, keys, **more) -> StatementContext:
     tables = {"": engine.table}
     tables |= {join.table: engine.public(join.table) for join in query.joins}
-    return StatementContext(query, card, keys, groups, limit, 20261115, DialectSql(engine.dialect), tables)
+    limits = limits_of(card, keys, **more)
+    return StatementContext(query, card, keys, limits, 20261115, DialectSql(engine.dialect), tables)
 
 
 def lines(engine, sql) -> list[tuple]:
@@ -78,12 +89,14 @@ def lines(engine, sql) -> list[tuple]:
 AMOUNT, TINY, AGE = Column("amount"), Column("tiny"), Column("age")
 
 
-def measures(limit: int) -> list[Measure]:
-    result = [Measure("count"), Measure("people"), Measure("values", Column("region"))]
+def measures() -> list[Measure]:
+    """Every kind of measure, of every column: sums, moments of each degree, with and without rows without a value."""
+    result = [Measure("rows"), Measure("people"), *Moments(Column("region"), 0, True).parts]
     for value, bounds, whole in ((AMOUNT, (-10.0, 100.0), False), (TINY, (0.0, 1e30), False), (AGE, (0, 120), True)):
-        fine, coarse = grid(bounds, whole, 24, limit), grid(bounds, False, 12, limit)
-        result += [Measure(kind, value, bounds, fine) for kind in ("sum", "values", "center")]
-        result.append(Measure("square", value, bounds, coarse))
+        fine, coarse = grid(bounds, whole, 24, 4), grid(bounds, False, 12, 4)
+        result.append(Measure("sum", value, Moments(value, 1, False, bounds, fine)))
+        result += Moments(value, 1, False, bounds, fine).parts
+        result += Moments(value, 2, True, bounds, coarse).parts
     return result
 
 
@@ -152,21 +165,25 @@ BINS = (
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("unit", ["who", "name", None])
 def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
-    """Every question with every sum, all in one statement, for every unit; with every kind of bins for one unit, and
-    with one kind after another for the others.
+    """Every question with every sum, for every unit: weighted row by row, and for each person and group, in both norms;
+    with every kind of bins for one unit, and with one kind after another for the others.
     """
-    rows, limit = table(600, 25), 2
+    rows = table(600, 25)
     card = Card("t", "", COLUMNS, unit)
     engines = {kind: engine(kind, rows, card) for kind in KINDS}
-    sums = [*measures(limit), Measure("sum", PRODUCT, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, limit))]
+    product = Moments(PRODUCT, 1, False, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, 4))
+    every = [*measures(), Measure("sum", PRODUCT, product)]
+    of_rows = [measure for measure in every if measure.kind != "people"]
     for number, (name, (query, keys)) in enumerate(QUESTIONS.items()):
         binned = BINS if unit == "who" else (BINS[(number + (unit is None)) % len(BINS)],)
         result = {}
         for kind, item in engines.items():
             context = frame(item, card, query, keys)
-            built = [statements.sums(context, sums), *(statements.bins(context, *bins) for bins in binned)]
-            if unit and query.groups:
-                built.append(statements.spread(context, 64))
+            built = [statements.sums(context, of_rows), *(statements.bins(context, *bins) for bins in binned)]
+            if unit:
+                squares = frame(item, card, query, keys, norm=2)
+                built += [statements.sums(context, every), statements.sums(squares, every)]
+                built += [statements.people_by_size(context, EDGES, size) for size in ("rows", "squares", "groups")]
             result[kind] = [lines(item, statement) for statement in built]
         assert result["postgres"] == result["duckdb"], name
         assert result["spark"] == result["duckdb"], name
@@ -176,127 +193,99 @@ def steps(value, bounds, how) -> int | None:
     """A value on its grid, from the definition."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    held = min(max(value, bounds[0]), bounds[1])
-    return math.floor(held * how.scale + 0.5)
+    within = min(max(value, bounds[0]), bounds[1])
+    return math.floor(within * how.scale + 0.5)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 100])
-@pytest.mark.parametrize("limit", [1, 3])
-def test_sums_are_what_their_definition_says(engine, groups, limit):
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize(("groups", "limit"), [(1, 1), (2, 3), (100, 1), (100, 3)])
+def test_sums_are_what_their_definition_says(engine, groups, limit, norm):
     rows = table(400, 12)
     card = Card("t", "", COLUMNS, "who")
     query, keys = QUESTIONS["private text keys"]
     item = engine("duckdb", rows, card)
-    bounds, fine = (-10.0, 100.0), grid((-10.0, 100.0), False, 24, limit)
-    wanted = [
-        Measure("count"),
-        Measure("people"),
-        *(Measure(k, AMOUNT, bounds, fine) for k in ("sum", "values", "center")),
-    ]
-    result = {
-        key: tuple(sums)
-        for key, *sums in lines(item, statements.sums(frame(item, card, query, keys, groups, limit), wanted))
-    }
-
-    pairs = defaultdict(list)
-    for who, region, amount in zip(*(rows[name].to_pylist() for name in ("who", "region", "amount")), strict=True):
+    asked = measures()
+    context = frame(item, card, query, keys, groups=groups, rows=limit, norm=norm)
+    result = {key: tuple(sums) for key, *sums in lines(item, statements.sums(context, asked))}
+    names = [f"c{i}" for i in range(len(asked))]
+    defined = []
+    for i, (who, region) in enumerate(zip(*(rows[name].to_pylist() for name in ("who", "region")), strict=True)):
+        values = {}
+        for name, measure in zip(names, asked, strict=True):
+            if measure.moments is None:
+                continue
+            value = rows[measure.value.name][i].as_py()
+            how, bounds = measure.moments.grid, measure.moments.bounds
+            values[name] = (None if value is None else 0) if how is None else steps(value, bounds, how)
+        defined.append((who, region, values))
+    groups_of = defaultdict(set)
+    for who, region, _ in defined:
         if who is not None:
-            pairs[who, region].append(steps(amount, bounds, fine))
-    kept = defaultdict(set)
-    for who, region in pairs:
-        kept[who].add(region)
-    # whichever groups of a person are kept, there are as many as allowed, and totals follow from all persons' choices
-    totals = [sum(sums[i] for sums in result.values()) for i in range(len(wanted))]
-    assert totals[1] == sum(min(len(regions), groups) for regions in kept.values())
+            groups_of[who].add(region)
+    # whichever groups of a person are kept, there are as many as allowed
+    people = asked.index(Measure("people"))
+    kept = sum(min(len(regions), groups) for regions in groups_of.values())
+    assert sum(sums[people] for sums in result.values()) == kept
     if groups == 100:
-        for region, sums in result.items():
-            mine = [values for (_, other), values in pairs.items() if other == region]
-            given = [[v for v in values if v is not None] for values in mine]
-            assert sums[0] == sum(min(len(values), limit) for values in mine)
-            assert sums[1] == len(mine)
-            low, high = min(0, fine.low * limit), max(0, fine.high * limit)
-            assert sums[2] == sum(min(max(sum(values), low), high) for values in given)
-            assert sums[3] == sum(min(len(values), limit) for values in given)
-            assert sums[4] == sum(centered(values, fine, limit) for values in given)
+        assert result == weighted_sums(defined, context.limits, asked, names, by_person=True)
 
 
-def centered(values: list[int], how, limit: int) -> int:
-    if len(values) <= limit:
-        return sum(2 * v - how.low - how.high for v in values)
-    return 2 * (sum(v - how.low for v in values) * limit // len(values)) - how.width * limit
-
-
-@pytest.mark.parametrize("limit", [1, 4])
-def test_one_person_moves_no_sum_by_more_than_its_bound(engine, limit):
-    """Neighbors: all rows of one person removed. In at most ``groups`` groups, by at most the bound in each.
-
-    All kinds of sums are in one statement, which is built once and run on one table after another.
-    """
-    groups, card = 2, Card("t", "", COLUMNS, "who")
+def test_people_are_counted_by_their_numbers_of_rows_and_groups(engine):
+    rows = table(500, 12)
+    card = Card("t", "", COLUMNS, "who")
     query, keys = QUESTIONS["private text keys"]
-    bounds, fine, coarse = (-10.0, 100.0), *(grid((-10.0, 100.0), False, bits, limit) for bits in (24, 12))
-    added = [
-        Measure("count"),
-        Measure("people"),
-        *(Measure(kind, AMOUNT, bounds, fine) for kind in ("values", "sum", "center")),
-        Measure("square", AMOUNT, bounds, coarse),
-    ]
-    item = engine("duckdb", table(1, 1), card)
-    statement = statements.sums(frame(item, card, query, keys, groups, limit), added)
-
-    def sums_of(rows) -> dict[object, tuple[int, ...]]:
-        staged = item.stage("dither_neighbor", rows)
-        result = {key: tuple(sums) for key, *sums in lines(item, statement.on(staged))}
-        item.drop(staged)
-        return result
-
-    nothing, worst = (0,) * len(added), [0] * len(added)
-    for _ in range(6):
-        rows = table(300, 6)
-        owners, whole = rows["who"].to_pylist(), sums_of(rows)
-        for person in range(-6, 6):
-            fewer = sums_of(rows.filter(pa.array([owner != person for owner in owners])))
-            for i, measure in enumerate(added):
-                moved = [abs(whole.get(key, nothing)[i] - fewer.get(key, nothing)[i]) for key in {*whole, *fewer}]
-                assert sum(1 for by in moved if by) <= groups
-                assert max(moved, default=0) <= measure.bound(limit)
-                worst[i] = max(worst[i], *moved)
-    for measure, largest in zip(added, worst, strict=True):
-        if measure.kind in ("count", "people", "values", "center"):
-            bound = measure.bound(limit)
-            assert largest == bound or (measure.kind == "center" and largest >= bound // 2)
+    item = engine("duckdb", rows, card)
+    pairs = Counter(
+        pair for pair in zip(rows["who"].to_pylist(), rows["region"].to_pylist(), strict=True) if pair[0] is not None
+    )
+    sizes = {"rows": Counter(), "squares": Counter(), "groups": Counter()}
+    for (who, _), number in pairs.items():
+        sizes["rows"][who] += number
+        sizes["squares"][who] += number * number
+        sizes["groups"][who] += 1
+    for size, numbers in sizes.items():
+        power = 2 if size == "squares" else 1
+        expected = Counter(
+            next((i for i, edge in enumerate(EDGES[:-1]) if number <= edge**power), len(EDGES) - 1)
+            for number in numbers.values()
+        )
+        statement = statements.people_by_size(frame(item, card, query, keys), EDGES, size)
+        assert dict(lines(item, statement)) == expected
 
 
 def test_groups_are_chosen_evenly_and_afresh(engine):
-    """Of four groups of every person two are kept: each about equally often, and others under another secret."""
+    """Of four groups of every person two are kept: each about equally often, and others under another secret. Public
+    groups are all kept, each person's at a smaller weight.
+    """
     people = 2000
     rows = pa.table({"who": [i // 4 for i in range(4 * people)], "region": [f"r{i % 4}" for i in range(4 * people)]})
     card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
     query = Query({}, (Group("region", Column("region")),))
     item = engine("duckdb", rows, card)
-    for keys in ((None,), (("r0", "r1", "r2", "r3"),)):
-        seen = set()
-        for secret in (random.SystemRandom().getrandbits(128) for _ in range(20)):
-            sums = statements.sums(
-                StatementContext(query, card, keys, 2, 1, secret, DialectSql("duckdb"), {"": item.table}),
-                [Measure("people")],
-            )
-            counts = [line[1] for line in lines(item, sums)]
-            assert sum(counts) == 2 * people
-            seen.add(tuple(counts))
-        assert len(seen) > 15
+
+    def counts(keys, secret) -> tuple[int, ...]:
+        limits = limits_of(card, keys, rows=1)
+        context = StatementContext(query, card, keys, limits, secret, DialectSql("duckdb"), {"": item.table})
+        return tuple(line[1] for line in lines(item, statements.sums(context, [Measure("people")])))
+
+    secrets = [random.SystemRandom().getrandbits(128) for _ in range(20)]
+    private = [counts((None,), secret) for secret in secrets]
+    assert all(sum(kept) == 2 * people for kept in private)
+    assert len(set(private)) > 15
+    public = {counts((("r0", "r1", "r2", "r3"),), secret) for secret in secrets}
+    assert public == {(people << 19,) * 4}  # half a person each, in units of 2^-20
 
 
-@pytest.mark.parametrize("private", [False, True])
-def test_groups_are_chosen_as_if_at_random_within_one_release(engine, private):
+def test_groups_are_chosen_as_if_at_random_within_one_release(engine):
     """All are in the same 14 groups: each is kept as often as chance has it, and not only on average over secrets."""
     people, names, most = 100_000, [f"r{place:02d}" for place in range(14)], 3
     rows = pa.table({"who": [who for who in range(people) for _ in names], "region": names * people})
     card = Card("t", "", {"who": ColumnCard("integer"), "region": ColumnCard("text")}, "who")
-    query, keys = Query({}, (Group("region", Column("region")),)), (None if private else tuple(names),)
+    query = Query({}, (Group("region", Column("region")),))
     item, share = engine("duckdb", rows, card), most / len(names)
+    limits = limits_of(card, (None,), groups=most, rows=1)
     for secret in (random.SystemRandom().getrandbits(128) for _ in range(3)):
-        one = StatementContext(query, card, keys, most, 1, secret, DialectSql("duckdb"), {"": item.table})
+        one = StatementContext(query, card, (None,), limits, secret, DialectSql("duckdb"), {"": item.table})
         kept = [line[1] for line in lines(item, statements.sums(one, [Measure("people")]))]
         assert max(abs(count - people * share) for count in kept) < 7 * math.sqrt(people * share * (1 - share))
 
@@ -326,7 +315,7 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
     result = {}
     for kind in KINDS:
         item = engine(kind, rows, card)
-        result[kind] = lines(item, statements.sums(frame(item, card, query, (None,)), measures(2)))
+        result[kind] = lines(item, statements.sums(frame(item, card, query, (None,)), measures()))
     assert result["postgres"] == result["duckdb"] == result["spark"]
     assert {line[0] for line in result["duckdb"]} <= {"north", "south", None}
 
@@ -350,15 +339,16 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
 
     card = Card("t", "", COLUMNS, unit)
     for query, keys in QUESTIONS.values():
-        one = StatementContext(query, card, keys, 2, 2, 1, DialectSql(dialect), {"": exp.to_table("t")})
-        built = [statements.sums(one, measures(2)), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
+        limits = limits_of(card, keys)
+        one = StatementContext(query, card, keys, limits, 1, DialectSql(dialect), {"": exp.to_table("t")})
+        built = [statements.sums(one, measures()), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
         if unit:
-            built.append(statements.spread(one, 64))
+            built.append(statements.people_by_size(one, EDGES, "squares"))
         for text in built:
             tree = sqlglot.parse_one(text.text, read=dialect)
             inner = tree
-            if tree.find(exp.With):  # DuckDB puts back the keys it numbered: a join of sums with keys
-                assert dialect == "duckdb"
+            if tree.args.get("with_") or tree.args.get("with"):  # weights are made before, keys are put back after
+                assert dialect != "spark"
                 inner = tree.find(exp.From).this.this
             group = {column.name for column in (inner.args.get("group") or exp.Group()).expressions}
             for shown in inner.expressions:

@@ -16,7 +16,7 @@ from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions as rows
 from dither.tables.engines import connect
-from dither.tables.execute.estimate import _kind
+from dither.tables.execute.shape_answer import _kind
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.nodes import MAX_TEXT_BYTES
 from dither.tables.query.tree import Call, Column, Expression, Literal

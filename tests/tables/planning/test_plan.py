@@ -72,22 +72,35 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     except DitherError:
         assert (more, by) not in [("", "none"), ("", "private"), ("consistent", "public"), ("other", "private")]
         return
-    spent = sum((Fraction(noise.epsilon) for noise in planned.totals.values()), Fraction(0))
-    spent += sum((planned.groups * Fraction(choice.mechanism.epsilon) for choice in planned.choices), Fraction(0))
+    # moments of a column are one vector, which is paid for once
+    totals = {measure.measurement: noise for measure, noise in planned.totals.items()}
+    spent = sum((Fraction(noise.epsilon) for noise in totals.values()), Fraction(0))
+    # one person's changes r_g of the scores of all groups add up to the sensitivity R, each costing epsilon r_g / R
+    spent += sum((Fraction(choice.mechanism.epsilon) for choice in planned.choices), Fraction(0))
+    for choice in planned.choices:
+        assert choice.mechanism.sensitivity == planned.bin_limits.sensitivity()
     for ranked in planned.quantiles:
         assert len({node.mechanism.epsilon for node in ranked.rank}) == 1
-        spent += planned.groups * depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
+        spent += depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
     spent += sum((Fraction(count.mechanism.epsilon) for count in planned.counts), Fraction(0))
-    for item, measure in [*((n, m) for m, n in planned.measures.items()), *((n, m) for m, n in planned.totals.items())]:
+    for measure, item in planned.measures.items():
         if isinstance(item, Laplace):
-            assert item.sensitivity == planned.groups * measure.bound(planned.limit)
+            assert planned.limits.norm == 1
+            assert item.sensitivity == measure.sensitivity(planned.limits)
+            assert planned.measures[measure] is item
+        else:
+            assert planned.limits.norm == 2
+    for measure, item in planned.totals.items():
+        in_all_groups = 1 if planned.limits.norm == 1 else 2 if planned.selection is None else planned.groups
+        assert Fraction(item.sensitivity) ** 2 >= measure.sensitivity(planned.limits) ** 2 * in_all_groups
     for count in planned.counts:
-        assert count.mechanism.sensitivity == planned.groups * planned.limit
-    normal = {m: n for m, n in planned.measures.items() if isinstance(n, Gaussian)}
-    spent += sum((Fraction(n.epsilon) for m, n in planned.measures.items() if m not in normal), Fraction(0))
+        assert count.mechanism.sensitivity == planned.groups * planned.limit << planned.bin_limits.bits()
+    vectors = {measure.measurement: (measure, noise) for measure, noise in planned.measures.items()}
+    normal = {m: n for m, n in vectors.values() if isinstance(n, Gaussian)}
+    spent += sum((Fraction(n.epsilon) for m, n in vectors.values() if m not in normal), Fraction(0))
     if normal:
         assert isinstance(planned.guarantee, ApproxDP)
-        loss = sum((planned.groups * m.bound(planned.limit) ** 2 / Fraction(n.scale) ** 2 for m, n in normal.items()))
+        loss = sum((m.sensitivity(planned.limits) ** 2 / Fraction(n.scale) ** 2 for m, n in normal.items()))
         share = Fraction(str(delta)) / (2 if planned.selection else 1)
         left = Fraction(str(epsilon)) - spent
         with mp.workdps(80):
@@ -142,7 +155,8 @@ def test_every_budget_is_planned_at_once(epsilon, delta, noise):
     assert time.monotonic() - start < 5
     if noise == "gaussian":
         ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
-        loss = sum(5 * m.bound(1) ** 2 / Fraction(n.scale) ** 2 for m, n in planned.measures.items())
+        vectors = {m.measurement: (m, n) for m, n in planned.measures.items()}
+        loss = sum(m.sensitivity(planned.limits) ** 2 / Fraction(n.scale) ** 2 for m, n in vectors.values())
         assert 1 / ratio**2 * Fraction(999, 1000) < loss <= 1 / ratio**2
 
 
@@ -190,6 +204,11 @@ def test_keys_are_of_the_type_they_are_compared_with(type, keys):
         plan.make(Query({"n": Aggregate("count")}, (Group("k", Column("k"), keys),)), with_keys(None, type), epsilon=1)
 
 
+def test_numbers_are_groups_where_their_keys_are_listed():
+    listed = Query({"n": Aggregate("count")}, (Group("amount", AMOUNT, keys=(1.0, 2.0)),))
+    plan.check(plan.make(listed, card(), epsilon=1))
+
+
 def test_a_key_stated_twice_is_one_group():
     planned = plan.make(
         Query({"n": Aggregate("count")}, (Group("k", Column("k")),)), with_keys(("a", "b", "a")), epsilon=1
@@ -211,7 +230,6 @@ def test_doubles_are_not_joined_with_whole_numbers():
     "query",
     [
         Query({"n": Aggregate("count")}, (Group("amount", AMOUNT),)),
-        Query({"n": Aggregate("count")}, (Group("amount", AMOUNT, keys=(1.0, 2.0)),)),
         Query({"n": Aggregate("count")}, where=Call(">", (AMOUNT, Literal(1e200)))),
         Query({"n": Aggregate("count")}, where=Literal(None)),
         Query({"n": Aggregate("count")}, where=AMOUNT),
@@ -230,7 +248,7 @@ def test_doubles_are_not_joined_with_whole_numbers():
         Query({"n": Aggregate("histogram", AMOUNT, edges=(1,))}),
         Query({"n": Aggregate("mode", AMOUNT)}),
     ],
-    ids=range(19),
+    ids=range(18),
 )
 def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
     with refuses(DitherError):
@@ -240,7 +258,8 @@ def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
 @pytest.mark.parametrize(
     ("how", "match"),
     [
-        ({"max_rows": 257}, "max_rows"),
+        ({"max_rows": (1 << 20) + 1}, "max_rows"),
+        ({"max_rows": 1 << 11, "max_groups": 1 << 10}, "max_groups times max_rows"),
         ({"max_rows": 0}, "max_rows"),
         ({"max_groups": 0}, "max_groups"),
         ({"max_groups": 10**7}, "max_groups"),
@@ -260,3 +279,66 @@ def test_nonsense_is_refused(how, match):
     query = Query({"n": Aggregate("count")}, BY["private"])
     with pytest.raises(DitherError, match=match):
         plan.make(query, card(), **{"epsilon": 1, "delta": 1e-6, **how})
+
+
+ONCE = {
+    "COUNT(*) beside AVG": [Aggregate("count"), Aggregate("mean", AMOUNT)],
+    "AVG beside STDDEV": [Aggregate("mean", AMOUNT), Aggregate("std", AMOUNT)],
+    "COUNT(x) beside COUNT(*)": [Aggregate("count_value", TOWN), Aggregate("count")],
+    "SUM beside COUNT(*)": [Aggregate("sum", AMOUNT), Aggregate("count")],
+    "all of one column": [
+        Aggregate("count"), Aggregate("count_value", AGE), Aggregate("sum", AGE), Aggregate("mean", AGE),
+        Aggregate("var", AGE), Aggregate("std", AGE),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", ONCE)
+def test_aggregates_of_the_same_rows_are_one_vector_that_is_paid_for_once(name, noise):
+    asked = {f"a{i}": item for i, item in enumerate(ONCE[name])}
+    planned = plan.make(
+        Query(asked, BY["public"]), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=3, noise=noise
+    )
+    assert len({measure.measurement for measure in planned.measures}) == 1
+    assert len(set(planned.parts.values())) == 1
+    (mechanism,) = set(planned.measures.values())
+    if noise == "laplace":
+        assert mechanism.epsilon == 1
+        assert mechanism.sensitivity == next(iter(planned.measures)).sensitivity(planned.limits)
+    else:
+        ratio = gaussian_ratio(Fraction(1), Fraction(1, 10**6))
+        sensitivity = next(iter(planned.measures)).sensitivity(planned.limits)
+        assert ratio <= Fraction(mechanism.scale) / sensitivity < ratio * Fraction(1001, 1000)
+
+
+def test_columns_that_differ_are_vectors_of_their_own():
+    asked = {"m": Aggregate("mean", AMOUNT), "a": Aggregate("mean", AGE), "n": Aggregate("count")}
+    planned = plan.make(Query(asked), card(), epsilon=1, max_rows=3, noise="laplace")
+    assert len({measure.measurement for measure in planned.measures}) == 2
+    assert {noise.epsilon for noise in planned.measures.values()} == {0.5}
+    assert planned.parts["n"] == planned.parts["m"]  # the number of rows follows from the first of them
+
+
+def test_a_lone_sum_is_measured_as_a_sum():
+    (measure,) = plan.make(Query({"s": Aggregate("sum", AMOUNT)}), card(), epsilon=1).measures
+    assert measure.kind == "sum"
+
+
+def test_variances_keep_a_fine_grid_under_large_limits():
+    """Squares of steps take twice the places, so limits of 2^12 rows leave 2^8 steps, not 2^4."""
+    planned = plan.make(Query({"v": Aggregate("var", AMOUNT)}), card(), epsilon=1, max_rows=1 << 12)
+    moments = planned.parts["v"][0].moments
+    assert moments is not None
+    assert moments.grid is not None
+    assert 1 << 6 <= moments.grid.width <= 1 << 8
+    assert planned.parts["v"][0].sensitivity(planned.limits) < 1 << 30
+
+
+def test_the_total_of_rows_that_are_people_has_no_noise_for_many_groups():
+    """A row is in one group: in the l2 norm its total is no larger than what it adds there."""
+    planned = plan.make(
+        Query({"n": Aggregate("count")}, (Group("code", Column("code"), tuple(range(100))),)),
+        card(None), epsilon=1, delta=1e-6, noise="gaussian", consistent=True,
+    )  # fmt: skip
+    assert [noise.sensitivity for noise in planned.totals.values()] == [1]

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import dither as dp
-from dither.mechanisms import Exponential
+from dither.mechanisms import Exponential, Laplace
 from dither.tables.planning import plan, quantiles
+from dither.tables.planning.quantiles import intervals
 from dither.tables.query.tree import Aggregate, Column, Query
 from tables.glass import bounded, card, table
 
@@ -165,3 +167,47 @@ def test_how_far_ranks_may_be_off_holds():
         off = np.array([abs(chosen[share] - float(share) * 2000) for chosen in drawn])
         assert np.mean(off <= error + 1) >= 0.95
         assert np.mean(off <= error / 10) < 0.9
+
+
+class Wider:
+    """Noise that is wider than it says."""
+
+    def __init__(self, stated: Laplace, factor: float) -> None:
+        self.scale = stated.scale
+        self._drawn = Laplace(stated.sensitivity, stated.epsilon / factor)
+
+    def release(self, counts):
+        return self._drawn.release(counts)
+
+
+def misses(mechanism, share: Fraction, runs: int) -> int:
+    """How often the interval of a quantile of normal values misses it, the bin selected being a little off."""
+    values = np.clip(np.random.default_rng(7).normal(500, 90, 60_000), 0, 999).astype(int)
+    counts = np.bincount(values, minlength=1000)
+    true = int(np.searchsorted(np.cumsum(counts), float(share) * len(values)))
+    result = 0
+    for i in range(runs):
+        low, high = intervals({share: true + i % 9 - 4}, counts, mechanism)[share]
+        result += not low <= true < high
+    return result
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(9, 10), Fraction(1, 100)])
+def test_intervals_of_quantiles_hold_as_often_as_they_say(share):
+    stated, runs = Laplace(sensitivity=50, epsilon=0.5), 400
+    most = int(stats.binom.isf(1e-10, runs, 0.05))
+    assert misses(stated, share, runs) <= most
+    assert misses(Wider(stated, 30), Fraction(1, 2), runs) > most
+
+
+def test_intervals_are_not_wider_than_their_noise_explains():
+    counts = np.full(1000, 1000)
+    low, high = intervals({Fraction(1, 2): 500}, counts, Laplace(sensitivity=1, epsilon=1.0))[Fraction(1, 2)]
+    assert 495 <= low <= 500 < high <= 506
+
+
+def test_quantiles_of_nobody_have_the_whole_range():
+    low, high = intervals({Fraction(1, 2): 3}, np.zeros(100, dtype=np.int64), Laplace(sensitivity=1, epsilon=1.0))[
+        Fraction(1, 2)
+    ]
+    assert (low, high) == (0, 100) or high - low > 20

@@ -7,7 +7,6 @@ try it on no rows before anything is charged; its text is written once for each.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +18,18 @@ from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup, TypedSql
-from dither.tables.compile.queries import DialectSql, alias, all_of, join, relation, row_number, select, values
+from dither.tables.compile.limits import Limits
+from dither.tables.compile.queries import (
+    DialectSql,
+    alias,
+    all_of,
+    dense_rank,
+    join,
+    relation,
+    row_number,
+    select,
+    values,
+)
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
 from dither.tables.query.tree import Expression, Query
@@ -61,11 +71,12 @@ class StatementContext:
     query: Query
     card: Card
     keys: tuple[tuple[Value, ...] | None, ...]
-    groups: float
-    limit: int
+    limits: Limits
     secret: int
     dialect_sql: DialectSql
     tables: Mapping[str, exp.Expr]
+    every_group: bool = False
+    """Whether all groups of a person are kept, for statements of which nothing is shown by key."""
     _built: dict[str, Statement] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, *key: object, build: Callable[[], exp.Expr]) -> Statement:
@@ -95,13 +106,10 @@ class StatementContext:
 
     @property
     def chosen(self) -> bool:
-        """Whether a person's groups have to be chosen: there may be more than allowed."""
-        return self.card.unit is not None and bool(self.query.groups) and self.possible > self.groups
-
-    @property
-    def possible(self) -> float:
-        """How many groups there can be at most."""
-        return math.prod(math.inf if keys is None else len(keys) for keys in self.keys)
+        """Whether a person's groups have to be chosen, because their keys are not public: each group that a person is
+        in is one more chance that a key is shown that nobody else has, so there must not be more than allowed.
+        """
+        return not self.every_group and self.card.unit is not None and any(keys is None for keys in self.keys)
 
     @property
     def numbered(self) -> list[bool]:
@@ -111,7 +119,7 @@ class StatementContext:
     @property
     def everywhere(self) -> StatementContext:
         """The same with every group of every person."""
-        return replace(self, groups=math.inf)
+        return replace(self, every_group=True)
 
     @property
     def carried(self) -> list[str]:
@@ -124,10 +132,15 @@ class StatementContext:
         """The groups' expressions."""
         result = [expressions.compile(group.value, self.find) for group in self.query.groups]
         nodes.check_length(*(typed.node for typed in result))
-        for group, typed in zip(self.query.groups, result, strict=True):
-            if typed.type == "number":
+        for group, typed, keys in zip(self.query.groups, result, self.keys, strict=True):
+            if typed.type == "number" and keys is None:
                 raise InvalidArgument(
-                    message(group.name, "groups of whole numbers, text or dates", "a number", "cut it into bins")
+                    message(
+                        group.name,
+                        "groups of whole numbers, text or dates",
+                        "a number",
+                        "cut it into bins, or list its keys",
+                    )
                 )
         return result
 
@@ -264,18 +277,19 @@ class StatementContext:
 
     # -- the groups of a person that count ----------------------------------------------------------------------------
 
-    @property
-    def _early(self) -> bool:
-        """Whether groups are chosen before anything is added up: on DuckDB, where that is faster."""
-        return self.chosen and self.dialect_sql.dialect == "duckdb"
-
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """``rows``, and tables to read before; where groups are chosen early, rows of the groups that are kept."""
+        """``rows`` of the groups that are kept, and tables to read before."""
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
-        if not self._early:
+        if not self.chosen:
             return lines, []
+        if self.dialect_sql.dialect != "duckdb":
+            order = [self.keyed_hash(), *(plain_column(name) for name in self.names)]
+            place = alias(dense_rank(order, [plain_column("u")]), "place")
+            ranked = select([exp.Star(), place], relation(lines, "l"))
+            first = binary("<=", plain_column("place"), integer(self.limits.groups))
+            return select([exp.Star()], relation(ranked, "k"), where=[first]), []
         pair = [plain_column(name) for name in ["u", *self.carried]]
         asked = exp.to_table("asked")
         chosen = self._first(select(pair, asked, group_by=pair))
@@ -285,16 +299,6 @@ class StatementContext:
         # read once: were the source to change between two readings, more groups of a person might be kept
         return select([every], relation(asked, "a"), joins=[kept]), [("asked", lines)]
 
-    def keep(self, lines: exp.Select, columns: Sequence[str]) -> exp.Select:
-        """``kept``: of each person at most ``groups`` lines. With no columns, a line is a person and a group."""
-        listed = [*self.names, *columns]
-        if self._early and not columns:
-            return self._first(lines)
-        if self.chosen and not self._early:
-            return self.dialect_sql.smallest(lines, ["u"], self.keyed_hash(), int(self.groups), listed)
-        shown = [plain_column(name) for name in listed]
-        return select(shown or [alias(integer(1), "one")], relation(lines, "l"))
-
     def _first(self, pairs: exp.Select) -> exp.Select:
         """Of each person the pairs with the smallest hashes, on DuckDB.
 
@@ -302,7 +306,7 @@ class StatementContext:
         order of rows, a person's groups would depend on other people's. Hash and numbers are one whole number where
         they fit, which is much faster than a struct.
         """
-        listed, most = ["u", *self.names], int(self.groups)
+        listed, most = ["u", *self.names], self.limits.groups
         widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
         if sum(widths) > 31:
             order = call("ROW", self.keyed_hash(), *(plain_column(name) for name in self.names))

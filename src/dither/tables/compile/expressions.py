@@ -8,7 +8,8 @@ is what makes it safe:
   grid of a 2^-24th of their width, by ``floor(x * 2^k + 0.5)``: IEEE 754 operations, the same on every engine;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
   on the data); what could, by its range, is refused before any data is read;
-* division by zero is NULL; no value of a column is cast from text, and no function can fail;
+* division by zero is NULL, as is a text that cannot be cast, the logarithm of 0 or a date beyond the calendar: what an
+  engine could fail on is ruled out by a condition around it;
 * constants have their type written out: an engine that guessed would take -2^63 for a double;
 * what leaves an engine is counted in whole numbers: steps of a public grid (:func:`whole_steps`), or the number of a
   bin (:func:`bin_of`).

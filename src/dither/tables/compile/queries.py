@@ -5,7 +5,7 @@ Expressions that engines write differently are in :mod:`dither.tables.query.node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,6 +77,19 @@ def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) ->
     )
 
 
+def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
+    """The number of a row's value among the different values of ``order``, from 1 on, within the partition."""
+    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
+    return exp.Window(
+        this=exp.DenseRank(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
+    )
+
+
+def over(aggregate: exp.Expr, partition: Sequence[exp.Expr]) -> exp.Expr:
+    """An aggregate over all rows that are equal in ``partition``, for each of them."""
+    return exp.Window(this=aggregate, partition_by=list(partition), over="OVER")
+
+
 def values(rows: Sequence[Sequence[exp.Expr]], name: str, columns: Sequence[str]) -> exp.Expr:
     """A table of constants, for FROM."""
     tuples = [exp.Tuple(expressions=list(row)) for row in rows]
@@ -119,39 +132,41 @@ class DialectSql:
     def smallest(
         self, rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]
     ) -> exp.Select:
-        """For each value of ``by``, the ``most`` rows that come first in ``order``; only ``columns`` of them."""
-        listed = [plain_column(name) for name in columns]
-        if self.dialect == "duckdb":
-            packed = exp.Struct(
-                expressions=[
-                    exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns
-                ]
-            )
-            chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
-            packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
-            return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
-        place = row_number([order, *listed], [plain_column(name) for name in by])
-        ranked = select([exp.Star(), alias(place, "place")], relation(rows, "l"))
-        first = binary("<=", plain_column("place"), integer(most))
-        return select(listed, relation(ranked, "k"), where=[first])
-
-    def collect(self, rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, value: str) -> exp.Select:
-        """For each value of ``by``, a list of the ``most`` values that come first; :meth:`explode` undoes it."""
-        keys, x = [plain_column(name) for name in by], plain_column(value)
-        if self.dialect == "duckdb" and most == 1:
-            collected, source = call("LIST_VALUE", call("ARG_MIN", x, order)), rows
-        elif self.dialect == "duckdb":
-            collected, source = call("MIN_BY", x, order, integer(most)), rows
-        else:
-            collected, source = exp.ArrayAgg(this=x), self.smallest(rows, by, order, most, [*by, value])
-        return select([*keys, alias(collected, value)], relation(source, "l"), group_by=keys)
-
-    def explode(self, rows: exp.Select, names: Sequence[str], value: str) -> exp.Select:
-        """A row for each value of the lists."""
-        return select(
-            [*(plain_column(name) for name in names), alias(exp.Explode(this=plain_column(value)), value)],
-            relation(rows, "l"),
+        """For each value of ``by``, ``columns`` of the ``most`` rows that come first in ``order``; on DuckDB."""
+        packed = exp.Struct(
+            expressions=[
+                exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns
+            ]
         )
+        chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
+        packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
+        return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
+
+    def with_weights(
+        self, lines: exp.Select, weights: Mapping[str, Callable[[bool], exp.Expr]]
+    ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
+        """The lines of a table with numbers that follow from all lines of the same person, and tables to read before.
+
+        Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
+        are read once: were the source to change between two readings, a weight would be that of other rows.
+        """
+        if self.dialect == "spark":  # which would read a table twice that is named twice
+            numbers = [alias(number(True), name) for name, number in weights.items()]
+            return select([exp.Star(), *numbers], relation(lines, "l")), []
+        u = plain_column("u")
+        numbers = [alias(number(False), name) for name, number in weights.items()]
+        people = select([u, *numbers], relation(exp.to_table("lines"), "l"), group_by=[u])
+        every = exp.Column(this=exp.Star(), table=exp.to_identifier("l"))
+        same = join(relation(people, "p"), binary("=", plain_column("u", "l"), plain_column("u", "p")))
+        shown = [every, *(plain_column(name, "p") for name in weights)]
+        return select(shown, relation(exp.to_table("lines"), "l"), joins=[same]), [("lines", lines)]
+
+    def shift_right(self, x: exp.Expr, places: int) -> exp.Expr:
+        """A whole number from 0 on, divided by ``2^places`` and rounded down."""
+        return exp.BitwiseRightShift(this=nodes.operand(x), expression=integer(places)) if places else x
 
 
-__all__ = ["DialectSql", "alias", "all_of", "count_rows", "join", "relation", "row_number", "select", "values"]
+__all__ = [
+    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "join", "over", "relation", "row_number", "select",
+    "values",
+]  # fmt: skip

@@ -1,18 +1,18 @@
-"""One person's total effect, bounded inside the engine: only bounded sums for each group ever leave it.
+"""The statements of a question: only bounded sums for each group ever leave the engine.
 
-A question becomes at most two kinds of statement. Both begin alike:
+There are two kinds. Both are about the same lines:
 
 ``rows``   the rows asked about, of people who have a key, in the groups asked about; values are whole numbers on a
-           public grid (:mod:`dither.tables.compile.expressions`)
-``pairs``  one line for each person and group
-``kept``   of each person at most ``groups`` of these, those with the smallest keyed hash of person and group: a fresh
+           public grid (:mod:`dither.tables.compile.expressions`). Where the keys of groups are not public, only rows in
+           at most ``groups`` groups of each person, those with the smallest keyed hash of person and group: a fresh
            secret for each release, so the choice is random, the same on every engine, and depends on nobody else's rows
+``lines``  these rows with the weight of their person (:mod:`dither.tables.compile.limits`)
 
-*Sums* (counts, sums, means, variances: each a :class:`Measure`) clamp what a person adds to a group to what ``limit``
-rows may add, and add up.
-*Bins* (quantiles, extremes, modes, histograms) count people's values by bin: of each person and group at most ``limit``
-values, chosen by a keyed hash divided by how often the value occurs, so that a value is chosen about as often as
-it occurs.
+*Sums* add up weighted numbers for each group (counts, sums, means, variances). *Bins* add up weights for each group and
+bin of a value (quantiles, extremes, modes, histograms).
+
+Before they are weighted, rows of a person and group are added up where that is needed all the same (to count people, to
+choose groups, for the l2 norm) or for free (without groups).
 
 All of it is whole numbers below 2^62 by construction, so order, rounding and overflow cannot change a sum.
 """
@@ -20,8 +20,10 @@ All of it is whole numbers below 2^62 by construction, so order, rounding and ov
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
 
 from sqlglot import exp
 
@@ -31,26 +33,30 @@ from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import Lookup, bin_of, whole_steps
-from dither.tables.compile.queries import alias, count_rows, relation, select
+from dither.tables.compile.limits import Limits
+from dither.tables.compile.queries import alias, count_rows, over, relation, select
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
 from dither.tables.query.tree import Expression
 
-SQUARE_BITS = 12
+SQUARE_BITS = 14
+BIN_BITS = 10
 
 
-def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Grid:
+def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Grid:
     """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.
+
+    Moments are measured from the lower bound, so that only its width counts; for a sum see :func:`near_zero`.
 
     >>> grid((0, 120), True, 24, 1)
     Grid(low=0, high=120, step=Fraction(1, 1))
     """
     low, high = bounds
-    bits -= max(0, math.ceil(math.log2(limit)) - 4)
+    bits -= max(0, math.ceil(math.log2(total)) - 4)
     ends = math.ceil(low) if whole else low, math.floor(high) if whole else high
     scale = 1.0 if whole and ends[1] - ends[0] < 1 << bits else expressions.scale_of(low, high, bits)
     result = Grid.rounded_half_up(low, high, scale)
-    if max(abs(result.low), abs(result.high)) * limit >= 1 << 32:
+    if max(abs(result.low), abs(result.high)) >= 1 << 52:  # steps are computed in doubles
         raise InvalidArgument(
             message(
                 "bounds",
@@ -62,41 +68,86 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, limit: int) -> Gri
     return result
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A whole number for each group, to which each person adds at most ``bound``, either way.
+def near_zero(grid: Grid, total: int) -> bool:
+    """Whether sums of values, as steps from zero, are small enough for what one person adds to stay below 2^32."""
+    return max(abs(grid.low), abs(grid.high)) * total < 1 << 32
 
-    ``kind`` is ``count`` (rows), ``values`` (rows where the value is not NULL), ``people``, ``sum`` (of the value),
-    ``center`` (twice the value less the middle of its bounds) or ``square`` (the square of that, on a coarser grid).
+
+@dataclass(frozen=True)
+class Moments:
+    """How the values of one column are measured: as parts that are not negative and add up to the same for each row.
+
+    A value y steps above its lower bound, of ``width`` steps in all, adds ``width - y`` and ``y`` to two sums (degree
+    1), or ``(width - y)^2``, ``2 y (width - y)`` and ``y^2`` to three (degree 2), or 1 to one (degree 0, which only
+    counts values). With ``nulls`` a row without a value adds ``top`` to one sum more. Every row adds ``top`` to all of
+    them together, so all of them are one measurement: one row moves them by ``top`` in the l1 norm, and by no more in
+    the l2 norm. The number of rows, of values, their sum, mean and variance all follow from it.
     """
 
-    kind: str
-    value: Expression | None = None
+    value: Expression
+    degree: Literal[0, 1, 2]
+    nulls: bool = False
     bounds: tuple[float, float] | None = None
     grid: Grid | None = None
 
     @property
-    def column(self) -> tuple[object, ...]:
-        """What it reads of each row: measures that read the same share it."""
-        return self.value, self.grid, self.bounds, self.kind == "square"
+    def top(self) -> int:
+        """What one row adds to all parts together, in steps of the grid."""
+        return 1 if self.grid is None else int(self.grid.width) ** self.degree
 
     @property
-    def scale(self) -> float:
-        """What one whole number is worth: a count counts, sums are in steps, half steps, or squares of these."""
-        if self.grid is None or self.kind == "values":
-            return 1.0
-        return self.grid.scale * {"center": 2.0, "square": 4.0 * self.grid.scale}.get(self.kind, 1.0)
+    def parts(self) -> tuple[Measure, ...]:
+        """The measures, in order; that of rows without a value is the last one."""
+        return tuple(Measure("part", self.value, self, i) for i in range(self.degree + 1 + self.nulls))
 
-    def bound(self, limit: int) -> int:
-        """What one person adds to one group at most."""
-        if self.kind == "people":
-            return 1
-        if self.kind in ("count", "values"):
-            return limit
-        assert self.grid is not None
+
+@dataclass(frozen=True)
+class Measure:
+    """A whole number for each group.
+
+    ``kind`` is ``rows``, ``people``, ``sum`` (of a value, in steps of its grid) or ``part`` (one of its moments).
+    """
+
+    kind: Literal["rows", "people", "sum", "part"]
+    value: Expression | None = None
+    moments: Moments | None = None
+    part: int = 0
+
+    @property
+    def top(self) -> int:
+        """What one row adds at most, either way, in steps."""
         if self.kind == "sum":
-            return max(abs(self.grid.low), abs(self.grid.high), 1) * limit
-        return (self.grid.width if self.kind == "center" else self.grid.width**2) * limit
+            assert self.moments is not None
+            assert self.moments.grid is not None
+            return max(abs(self.moments.grid.low), abs(self.moments.grid.high), 1)
+        return 1 if self.moments is None else self.moments.top
+
+    @property
+    def column(self) -> tuple[object, ...]:
+        """What it reads of each row: measures that read the same share it."""
+        return self.value, self.moments and (self.moments.grid, self.moments.bounds), self.kind == "sum"
+
+    @property
+    def measurement(self) -> object:
+        """What is released together, as one vector: a column's moments, or the measure alone."""
+        return self.moments if self.kind == "part" else self
+
+    def limits(self, limits: Limits) -> Limits:
+        """What bounds it: people count once in a group."""
+        return limits.of_people if self.kind == "people" else limits
+
+    def sensitivity(self, limits: Limits) -> Fraction:
+        """What one person changes in its measurement, in the norm of the limits."""
+        return self.limits(limits).sensitivity(self.top)
+
+    def unit(self, limits: Limits) -> float:
+        """How many whole numbers are worth 1: one row, one person, or for a sum, 1 in the units of the value."""
+        steps = 1 << self.limits(limits).bits(self.top)
+        if self.kind == "sum":
+            assert self.moments is not None
+            assert self.moments.grid is not None
+            return self.moments.grid.scale * steps
+        return float(self.top * steps)
 
 
 def sums(context: StatementContext, measures: Sequence[Measure]) -> Statement:
@@ -108,34 +159,43 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     names: dict[tuple[object, ...], str] = {}
     columns: dict[str, exp.Expr] = {}
     for measure in measures:
-        if measure.value is not None and measure.column not in names:
+        if measure.moments is not None and measure.column not in names:
             names[measure.column] = f"x{len(names)}"
-            columns[names[measure.column]] = _steps(measure, context.find)
+            columns[names[measure.column]] = _steps(measure.moments, measure.kind == "sum", context.find)
     nodes.check_length(*columns.values())
-    before: list[tuple[str, exp.Select]] = []
     if context.card.unit is None:
-        added = [_added_by_row(measure, names.get(measure.column, "")) for measure in measures]
-        lines = context.source(columns)
-    else:
-        per_person: dict[str, exp.Expr] = {}
-        for measure in measures:
+        numbers = {measure: _of_row(measure, names.get(measure.column, "")) for measure in measures}
+        totals = {f"m{i}": _total(numbers[measure]) for i, measure in enumerate(measures)}
+        return context.finish(totals, context.source(columns), context.names, [])
+    limits, dialect_sql = context.limits, context.dialect_sql
+    people = any(measure.kind == "people" for measure in measures)
+    only_people = all(measure.kind == "people" for measure in measures)
+    by_person = not context.names or people or limits.norm == 2 or context.chosen
+    lines, before = context.counted(columns)
+    if by_person:
+        squared = {names[m.column] for m in measures if m.moments is not None and m.moments.degree == 2}
+        lines = _by_person(context, lines, [] if only_people else list(columns), squared, not only_people)
+    weights: dict[str, Callable[[bool], exp.Expr]] = {}
+    if not only_people:
+        weights["w"] = lambda windows: limits.weight(_size(limits, by_person, windows), dialect_sql)
+    if people and limits.exceeded:
+        weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect_sql)
+    if weights and context.names:
+        lines, tables = dialect_sql.with_weights(lines, weights)
+        before = [*before, *tables]
+    elif weights:  # one line for each person
+        n = plain_column("n")
+        size = binary("*", n, n) if limits.norm == 2 else n
+        lines = select([exp.Star(), alias(limits.weight(size, dialect_sql), "w")], relation(lines, "l"))
+    totals = {}
+    for i, measure in enumerate(measures):
+        if measure.kind == "people":
+            one = integer(1 << limits.of_people.bits())
+            totals[f"m{i}"] = _total(plain_column("v") if "v" in weights else one)
+        else:
             name = names.get(measure.column, "")
-            if measure.kind == "count":
-                per_person["n"] = count_rows()
-            if name:
-                x = plain_column(name)
-                per_person[f"c_{name}"] = call("COUNT", x)
-                if measure.grid is not None:
-                    per_person[f"s_{name}"] = _total(x)
-                if measure.kind == "square":
-                    per_person[f"q_{name}"] = _total(binary("*", x, x))
-        keys = [plain_column(name) for name in ["u", *(context.names if per_person else context.carried)]]
-        listed = [alias(node, name) for name, node in per_person.items()]
-        lines, before = context.counted(columns) if per_person else (context.source(columns), [])
-        pairs = select([*keys, *listed], relation(lines, "r"), group_by=keys)
-        added = [_added_by_person(measure, names.get(measure.column, ""), context) for measure in measures]
-        lines = context.keep(pairs, list(per_person))
-    totals = {f"m{i}": _total(node) for i, node in enumerate(added)}
+            number = _of_person(measure, name) if by_person else _of_row(measure, name)
+            totals[f"m{i}"] = _total(_weighted(measure, number, context))
     return context.finish(totals, lines, context.names, before)
 
 
@@ -143,66 +203,95 @@ def _total(x: exp.Expr) -> exp.Expr:
     return cast(coalesce(call("SUM", x), integer(0)), "integer")
 
 
-def _steps(measure: Measure, find: Lookup) -> exp.Expr:
-    """The value as whole steps: for a square, twice the distance from the middle."""
-    assert measure.value is not None
-    if measure.grid is None:
-        missing = nodes.is_null(expressions.compile(measure.value, find).node)
-        return case([(missing, nodes.literal(None))], integer(1))
-    assert measure.bounds is not None
-    steps = whole_steps(measure.value, measure.grid, measure.bounds, find)
-    return _twice_from_middle(steps, measure.grid) if measure.kind == "square" else steps
+def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
+    """The value as whole steps: from 0, or for moments from the lower bound."""
+    if moments.grid is None:
+        missing = nodes.is_null(expressions.compile(moments.value, find).node)
+        return case([(missing, nodes.literal(None))], integer(0))
+    assert moments.bounds is not None
+    steps = whole_steps(moments.value, moments.grid, moments.bounds, find)
+    return steps if signed or moments.grid.low == 0 else binary("-", steps, integer(moments.grid.low))
 
 
-def _twice_from_middle(x: exp.Expr, grid: Grid) -> exp.Expr:
-    return binary("-", binary("*", integer(2), x), integer(grid.low + grid.high))
+def _by_person(
+    context: StatementContext, rows: exp.Select, columns: Sequence[str], squared: Set[str], counted: bool
+) -> exp.Select:
+    """A line for each person and group: the number of rows, and of each column the number and the sum of its values,
+    and of those that are ``squared`` the sum of their squares."""
+    keys = [plain_column(name) for name in ["u", *context.names]]
+    listed = [alias(count_rows(), "n")] if counted else []
+    for name in columns:
+        x = plain_column(name)
+        listed += [alias(call("COUNT", x), f"c_{name}"), alias(_total(x), f"s_{name}")]
+        if name in squared:  # other columns may have steps whose squares are beyond 64 bits
+            listed.append(alias(_total(binary("*", x, x)), f"q_{name}"))
+    return select([*keys, *listed], relation(rows, "r"), group_by=keys)
 
 
-def _added_by_row(measure: Measure, name: str) -> exp.Expr:
-    """What a row adds, where each row is a person."""
-    if measure.kind in ("count", "people"):
+def _person(aggregate: exp.Expr, windows: bool) -> exp.Expr:
+    """An aggregate over the lines of a person: in a grouped query, or as a window."""
+    return over(aggregate, [plain_column("u")]) if windows else aggregate
+
+
+def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
+    """The number of a person's rows, or for the l2 norm the sum of squares of the numbers in the groups."""
+    n = plain_column("n")
+    if not by_person:
+        return _person(count_rows(), windows)
+    return cast(_person(call("SUM", binary("*", n, n) if limits.norm == 2 else n), windows), "integer")
+
+
+def _of_row(measure: Measure, name: str) -> exp.Expr:
+    """What a row adds, before it is weighted."""
+    if measure.kind in ("rows", "people"):
         return integer(1)
     x = plain_column(name)
-    if measure.kind == "values":
-        return case([(nodes.is_null(x), integer(0))], integer(1))
+    s = coalesce(x, integer(0))
     if measure.kind == "sum":
-        return x
-    assert measure.grid is not None
-    return _twice_from_middle(x, measure.grid) if measure.kind == "center" else binary("*", x, x)
+        return s
+    count = case([(nodes.is_null(x), integer(0))], integer(1))
+    return _part(measure, integer(1), count, s, binary("*", s, s))
 
 
-def _added_by_person(measure: Measure, name: str, context: StatementContext) -> exp.Expr:
-    """What a person adds to a group: no more than ``limit`` rows could.
-
-    For a mean, more rows than that count as so many rows at their mean.
-    """
-    if measure.kind == "people":
-        return integer(1)
-    limit = integer(context.limit)
-    count = plain_column("n" if measure.kind == "count" else f"c_{name}")
-    if measure.kind in ("count", "values"):
-        return case([(binary(">", count, limit), limit)], count)
-    assert measure.grid is not None
-    total = plain_column(f"s_{name}")
+def _of_person(measure: Measure, name: str) -> exp.Expr:
+    """What a person adds to a group, before it is weighted."""
+    if measure.kind == "rows":
+        return plain_column("n")
     if measure.kind == "sum":
-        low = integer(min(0, measure.grid.low * context.limit))
-        high = integer(max(0, measure.grid.high * context.limit))
-        return case([(binary("<", total, low), low), (binary(">", total, high), high)], total)
+        return plain_column(f"s_{name}")
+    return _part(measure, *(plain_column(item) for item in ("n", f"c_{name}", f"s_{name}", f"q_{name}")))
 
-    def limited(x: exp.Expr) -> exp.Expr:
-        """``limit`` times the mean of a total of so many rows, rounded down, in whole numbers from 0 on."""
-        quotient, remainder = context.dialect_sql.integer_quotient(x, count), binary("%", x, count)
-        rest = context.dialect_sql.integer_quotient(binary("*", remainder, limit), count)
-        return binary("+", binary("*", quotient, limit), rest)
 
-    few = binary("<=", count, limit)
-    if measure.kind == "square":
-        squares = plain_column(f"q_{name}")
-        return case([(few, squares)], limited(squares))
-    middles = binary("*", integer(measure.grid.low + measure.grid.high), count)
-    from_low = binary("-", total, binary("*", integer(measure.grid.low), count))
-    many = binary("-", binary("*", integer(2), limited(from_low)), integer(measure.grid.width * context.limit))
-    return case([(few, binary("-", binary("*", integer(2), total), middles))], many)
+def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, squares: exp.Expr) -> exp.Expr:
+    """One part of the moments, from the number of rows, that of values, their sum and their sum of squares."""
+    moments = measure.moments
+    assert moments is not None
+    top = integer(moments.top)
+    if measure.part > moments.degree:
+        return binary("*", top, binary("-", rows, count))
+    if moments.degree == 0:
+        return count
+    assert moments.grid is not None
+    width = int(moments.grid.width)
+    if moments.degree == 1:
+        return s if measure.part else binary("-", binary("*", top, count), s)
+    if measure.part == 2:
+        return squares
+    if measure.part == 1:
+        return binary("*", integer(2), binary("-", binary("*", integer(width), s), squares))
+    return binary("+", binary("-", binary("*", top, count), binary("*", integer(2 * width), s)), squares)
+
+
+def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
+    """A number with its person's weight, rounded toward zero."""
+    w, top = plain_column("w"), measure.top
+    grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
+    if grid is None or grid.low >= 0:
+        return context.limits.times_weight(number, w, top, context.dialect_sql)
+    negative = binary("<", number, integer(0))
+    size = case([(negative, nodes.negate(number))], number)
+    weighted = context.limits.times_weight(size, w, top, context.dialect_sql)
+    return case([(negative, nodes.negate(weighted))], weighted)
 
 
 def bins(
@@ -227,28 +316,43 @@ def _bins(
         arms = [(binary("=", x, expressions.literal(key).node), integer(i)) for i, key in enumerate(keys)]
         bin = case(arms, nodes.literal(None))
         nodes.check_length(bin)
-    b = plain_column("b")
-    lines, before = context.counted({"b": bin}, [nodes.is_not_null(b)])
+    lines, before = context.counted({"b": bin}, [nodes.is_not_null(plain_column("b"))])
+    total = count_rows()
     if context.card.unit is not None:
-        person = ["u", *context.carried]
-        item = [plain_column(name) for name in [*person, "b"]]
-        counted = select([*item, alias(count_rows(), "n")], relation(lines, "r"), group_by=item)
-        frequency = context.dialect_sql.integer_quotient(context.keyed_hash("b"), plain_column("n"))
-        order = binary("+", binary("*", frequency, integer(1 << 31)), b)  # no two bins have the same
-        picked = context.dialect_sql.collect(counted, person, order, context.limit, "b")
-        lines = context.dialect_sql.explode(context.keep(picked, ["b"]), context.names, "b")
-    return context.finish({"m0": count_rows()}, lines, [*context.names, "b"], before)
+        limits, dialect_sql = bin_limits(context.limits), context.dialect_sql
+        weights = {"w": lambda windows: limits.weight(_person(count_rows(), windows), dialect_sql)}
+        lines, tables = dialect_sql.with_weights(lines, weights)
+        before, total = [*before, *tables], _total(plain_column("w"))
+    return context.finish({"m0": total}, lines, [*context.names, "b"], before)
 
 
-def spread(context: StatementContext, most: int) -> Statement:
-    """The statement that counts people by the number of groups they are in, less 1, as ``b``."""
-    pair = [plain_column(name) for name in ["u", *context.names]]
-    pairs = select(pair, relation(context.everywhere.source({}), "r"), group_by=pair)
-    limited = case([(binary(">", count_rows(), integer(most)), integer(most))], count_rows())
-    u, b = plain_column("u"), plain_column("b")
-    groups = alias(binary("-", limited, integer(1)), "b")
-    people = select([u, groups], relation(pairs, "p"), group_by=[u])
-    return context.statement(select([b, alias(count_rows(), "m0")], relation(people, "q"), group_by=[b]))
+def bin_limits(limits: Limits) -> Limits:
+    """The limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer places."""
+    return replace(limits, norm=1, max_bits=BIN_BITS)
+
+
+def people_by_size(
+    context: StatementContext, edges: Sequence[int], size: Literal["rows", "squares", "groups"]
+) -> Statement:
+    """The statement that counts people by the bin ``b`` of their number of rows, of their groups, or of the root of the
+    sum of squares of their numbers of rows in the groups. Bins end at ``edges``; the last takes in what is beyond.
+    """
+    everywhere = context.everywhere
+    rows = everywhere.source({})
+    u = plain_column("u")
+    if size == "rows":
+        number = count_rows()
+    else:
+        pair = [plain_column(name) for name in ["u", *everywhere.names]]
+        rows = select([*pair, alias(count_rows(), "n")], relation(rows, "r"), group_by=pair)
+        n = plain_column("n")
+        number = count_rows() if size == "groups" else cast(call("SUM", binary("*", n, n)), "integer")
+    people = select([u, alias(number, "s")], relation(rows, "p"), group_by=[u])
+    power = 2 if size == "squares" else 1
+    arms = [(binary("<=", plain_column("s"), integer(edge**power)), integer(i)) for i, edge in enumerate(edges[:-1])]
+    binned = select([alias(case(arms, integer(len(edges) - 1)), "b")], relation(people, "q"))
+    b = plain_column("b")
+    return context.statement(select([b, alias(count_rows(), "m0")], relation(binned, "h"), group_by=[b]))
 
 
 def contributors(context: StatementContext) -> Statement:
@@ -266,6 +370,6 @@ def only_people_of(context: StatementContext, people: exp.Expr) -> exp.Expr:
 
 
 __all__ = [
-    "SQUARE_BITS", "Grid", "Measure", "Statement", "StatementContext", "bins", "contributors", "grid", "only_people_of",
-    "spread", "sums", "whole_steps",
+    "BIN_BITS", "SQUARE_BITS", "Grid", "Limits", "Measure", "Moments", "Statement", "StatementContext", "bin_limits",
+    "bins", "contributors", "grid", "near_zero", "only_people_of", "people_by_size", "sums",
 ]  # fmt: skip

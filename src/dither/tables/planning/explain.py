@@ -10,25 +10,33 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from dither import markup
 from dither.comparison import unhashable
+from dither.digits import two_digits
 from dither.homes import public_in
 from dither.mechanisms import Gaussian
+from dither.tables.compile.statements import Measure
+from dither.tables.planning.estimate import describe_limits, estimate, expected_error, limitations, unit_notes
 from dither.tables.planning.key_selection import every_group
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import Noise, Plan, variance_of
 from dither.tables.planning.quantiles import errors
-from dither.tables.query.tree import Call, Column, walk
+from dither.tables.query.tree import SIMPLE
 from dither.terminal import printable
 
-_ADDED = ("count", "count_value", "sum")
-_BINNED = ("quantile", "min", "max", "mode", "histogram")
 _WHAT = {
-    "count": "rows",
-    "values": "rows with a value",
-    "people": "people",
-    "sum": "sum",
-    "center": "sum about the middle of the bounds",
-    "square": "sum of squares about the middle of the bounds",
+    "rows": "the number of rows",
+    "people": "the number of people",
+    "sum": "the sum",
+    "part": "the number of rows with a value",
 }
+_PARTS = {
+    0: "the numbers of rows with and without a value",
+    1: "the number and the sum of the values",
+    2: "the number, the sum and the squares of the values",
+}
+_SAMPLE_SIZES = (1_000, 100_000)
 
 
 @public_in("dither")
@@ -56,45 +64,56 @@ class Explanation:
         output += [f"would be refused: {self.refused}"] if self.refused else []
         output += [self.groups, self.bounding]
         for line in self.lines:
-            width = "" if line["error"] is None else f", ± {line['error']:.4g} (95 %)"
-            output.append(f"{line['answer']}: {line['measure']} by {line['mechanism']}{width}")
+            output.append(f"{line['answer']}: {line['measure']}, by {line['mechanism']}; {line['expected']}")
         return "\n".join(map(printable, [*output, *self.limitations]))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the cost, a table of what is measured, and what the answers leave out."""
+        facts = [("cost", self.cost), ("left", self.left)]
+        facts += [("would be refused", self.refused)] if self.refused else []
+        lines = [[line[name] for name in ("answer", "measure", "mechanism", "expected")] for line in self.lines]
+        measured = markup.table(["answer", "measured", "by", "expected ±"], lines, [False] * 4)
+        return markup.block(
+            markup.facts(facts), markup.lines([self.groups, self.bounding]), measured, markup.lines(self.limitations)
+        )
 
 
 def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = "") -> Explanation:
     """Describe a plan; ``left`` says what may still be spent, ``people`` what their limits do to the answer, and
     ``refused`` why it would not be answered now.
+
+    Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
+    is expected (None if it depends on the data), and that error in words; all in the units of the answer.
     """
     lines: list[dict[str, Any]] = []
+    per_limit = " times the limit that is chosen" if "max_rows" in plan.automatic else ""
     for name, parts in plan.parts.items():
-        for measure in parts:
-            noise = plan.measures[measure]
-            mechanism = (
-                f"normal noise, σ = {noise.scale:.4g}"
-                if isinstance(noise, Gaussian)
-                else f"Laplace noise, ε = {noise.epsilon:.4g}"
-            )
-            lines.append(
-                {
-                    "answer": name,
-                    "measure": _WHAT[measure.kind],
-                    "mechanism": mechanism,
-                    "error": float(noise.error(0.95, integer=True)) / measure.scale,
-                }
-            )
+        moments = parts[0].moments
+        what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
+        simple = plan.query.aggregates[name].kind in SIMPLE
+        error = expected_error(plan, name) if simple else None
+        expected = _plus_minus(error, per_limit) if error is not None else _expected_for_sizes(plan, name, per_limit)
+        mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + per_limit
+        lines.append(_line(name, what, mechanism, error, expected))
     for choice in plan.choices:
-        mechanism = f"the exponential mechanism among {choice.bins}, ε = {choice.mechanism.epsilon:.4g} in each group"
-        lines.append({"answer": choice.name, "measure": choice.aggregate.kind, "mechanism": mechanism, "error": None})
+        among = "keys" if choice.aggregate.kind == "mode" else "values"
+        mechanism = f"the exponential mechanism among {choice.bins:,} {among}, ε = {choice.mechanism.epsilon:.4g}"
+        lines.append(_line(choice.name, choice.aggregate.kind, mechanism, None, "± depends on the data"))
+    one = 1 << plan.bin_limits.bits()
     for ranked in plan.quantiles:
         rank_errors = errors(ranked.rank, ranked.bins)
         for name, share in ranked.shares.items():
             epsilon = ranked.rank.mechanism.epsilon
-            mechanism = f"the exponential mechanism among {ranked.bins}, ε = {epsilon:.4g} in each group and level"
-            mechanism += f", its rank within {rank_errors[share]:.4g} (95 %)"
-            lines.append({"answer": name, "measure": "quantile", "mechanism": mechanism, "error": None})
+            mechanism = f"the exponential mechanism among {ranked.bins:,} values, ε = {epsilon:.4g} in each level"
+            expected = f"its rank within {two_digits(rank_errors[share] / one)} rows{per_limit} (95 %)"
+            lines.append(_line(name, f"the quantile {float(share):g}", mechanism, None, expected))
     for count in plan.counts:
-        error = float(count.mechanism.error(0.95, integer=True))
-        lines.append({"answer": count.name, "measure": "histogram", "mechanism": "Laplace noise", "error": error})
+        error = float(count.mechanism.error(0.95, integer=True)) / one
+        deviation = two_digits(math.sqrt(variance_of(count.mechanism)) / one)
+        mechanism = f"Laplace noise with a standard deviation of {deviation} rows{per_limit}"
+        lines.append(
+            _line(count.name, "the number of rows in each bin", mechanism, error, _plus_minus(error, per_limit))
+        )
     every = every_group(plan.keys)
     if not plan.query.groups:
         groups = "groups: one, of all rows"
@@ -105,80 +124,45 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
         groups = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
     bounding = "each row is a person of their own"
     if plan.card.unit is not None:
-        bounding = f"of each person at most {plan.groups} group(s) and {plan.limit} row(s) in each count"
-    if plan.automatic is not None:
-        bounding += (
-            f"; what is not stated is chosen privately, for ε = {float(plan.automatic):.3g} each: the errors here"
-        )
-        bounding += " are those of one group"
-    notes = (*limitations(plan), *people)
+        bounding = f"each person counts for at most {describe_limits(plan)}"
+    if plan.automatic:
+        epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in plan.automatic.items())
+        bounding += f"; learned privately: {epsilons}"
+    notes = (*limitations(plan), *unit_notes(plan.card), *people)
     return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, notes, refused)
 
 
-def limitations(plan: Plan) -> tuple[str, ...]:
-    """The sentences for a plan; none where every row is a person, since then nothing is left out."""
-    if plan.card.unit is None:
-        return ()
-    return tuple(sentence for sentence in (_left_out(plan), _once(plan), _distinct(plan), _ratios(plan)) if sentence)
+def _line(name: str, measure: str, mechanism: str, error: float | None, expected: str) -> dict[str, Any]:
+    return {"answer": name, "measure": measure, "mechanism": mechanism, "error": error, "expected": expected}
 
 
-def _left_out(plan: Plan) -> str | None:
-    kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
-    some_groups = math.prod(math.inf if keys is None else len(keys) for keys in plan.keys) > plan.groups
-    some_rows = kinds != {"people"}
-    if not (some_groups or some_rows):
-        return None
-    limits = []
-    if some_groups:
-        limits.append("some groups" if plan.automatic is not None else f"at most {plan.groups} group(s)")
-    if some_rows:
-        limits.append(f"at most {plan.limit} row(s)" + (" in each group" if plan.query.groups else ""))
-    effects = []
-    if kinds & {*_ADDED, "histogram"} or (some_groups and "people" in kinds):
-        effects.append("counts and sums can come out too low")
-    if kinds - {*_ADDED, "histogram", "people"}:
-        effects.append("means, quantiles and the like lean toward people with few rows")
-    return (
-        f"rows may be left out: of each person {' and '.join(limits)} count; {', and '.join(effects)}, "
-        "which the ± does not include"
-    )
+def _plus_minus(error: float, times: str) -> str:
+    return f"± {two_digits(error)}{times} (95 %)"
 
 
-def _once(plan: Plan) -> str | None:
-    if plan.limit != 1 or "count" not in {aggregate.kind for aggregate in plan.query.aggregates.values()}:
-        return None
-    return "COUNT(*) counts each person once in a group here; max_rows = 20 would count up to 20 rows of each"
+def _noise(noise: Noise, measure: Measure, plan: Plan) -> str:
+    """The noise in the units of the answer: rows, people, or those of the value."""
+    kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
+    deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
+    units = {"people": " people", "sum": ""}.get(measure.kind, " rows")
+    return f"{kind} with a standard deviation of {deviation}{units}"
 
 
-def _distinct(plan: Plan) -> str | None:
-    names = [name for name, aggregate in plan.query.aggregates.items() if aggregate.kind in _BINNED]
-    if not names:
-        return None
-    return f"{', '.join(names)}: each distinct (person, value) pair counts once, however many rows hold it"
+def _expected_for_sizes(plan: Plan, name: str, times: str) -> str:
+    """The ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the bounds."""
+    parts, aggregate = plan.parts[name], plan.query.aggregates[name]
+    unit = parts[0].unit(plan.limits)
+    moments = parts[0].moments
+    valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
+    texts = []
+    for size in _SAMPLE_SIZES:
+        noisy = {
+            part: np.array([round(size * unit / valued) if place < valued else 0]) for place, part in enumerate(parts)
+        }
+        _, widths = estimate(plan, aggregate, parts, noisy, 0.95)
+        if widths[0] is not None:
+            texts.append(f"± {two_digits(widths[0])}{times} with {size:,} rows in a group")
+    return f"about {', '.join(texts)} (95 %)" if texts else "± depends on the data"
 
 
-def _ratios(plan: Plan) -> str | None:
-    """Two numbers that are limited separately: a ratio of them is not that of all rows."""
-    aggregates = plan.query.aggregates
-    added = {name for name, aggregate in aggregates.items() if aggregate.kind in _ADDED}
-    cut = added | {name for name, aggregate in aggregates.items() if aggregate.kind == "people" and added}
-    if len(cut) < 2:
-        return None
-    ratios = [
-        name
-        for name, shown in plan.query.shape.columns.items()
-        if any(isinstance(node, Call) and node.op == "/" for node in walk(shown))
-        and len({node.name for node in walk(shown) if isinstance(node, Column)} & cut) > 1
-    ]
-    if ratios:
-        return (
-            f"{', '.join(ratios)}: the numbers that are divided are limited for each person separately, so the ratio "
-            "can be far from that of all rows"
-        )
-    return (
-        f"{', '.join(name for name in aggregates if name in cut)}: limited for each person separately, so a ratio of "
-        "them can be far from that of all rows"
-    )
-
-
-__all__ = ["Explanation", "explain", "limitations"]
+__all__ = ["Explanation", "explain"]

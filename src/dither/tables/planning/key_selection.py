@@ -20,7 +20,8 @@ from dither.tables.card.values import Value, literal_type
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.statements import Measure
-from dither.tables.query.tree import Call, Column, Expression
+from dither.tables.planning.derived_keys import PublicFacts
+from dither.tables.query.tree import Call, Column, Expression, Group, Literal
 
 MOST_COMBINATIONS = 1_000_000
 
@@ -60,28 +61,79 @@ def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, No
     }
 
 
-def public_keys(stated: tuple[Value, ...] | None, value: Expression, find: Lookup) -> tuple[Value, ...] | None:
-    """The public keys of a group: of the question, of the column's card, or those that follow from its type."""
-    if stated is not None:
-        return _different(stated, value, find)
-    if isinstance(value, Column):
-        card = find(value)[1]
-        if card.keys is not None:
-            return _different(card.keys, value, find)
-        return (False, True) if card.type == "boolean" else None
-    if isinstance(value, Call) and value.op == "bin":
-        return tuple(range(len(value.args) - 2))
-    if expressions.compile(value, find).type == "boolean":
-        return (False, True)
-    return None
+def public_keys(
+    groups: Sequence[Group], where: Expression | None, find: Lookup, *, listed_only: bool = False
+) -> PublicKeys:
+    """The public keys of each column of GROUP BY: those of the question, of the column's card, or those that follow
+    from what is public (:mod:`dither.tables.planning.derived_keys`); None where they are not public.
+
+    Of keys that the question does not list, only those are left that WHERE lets through. Where derived keys have more
+    combinations than can be shown, the longest lists are not used. With ``listed_only`` keys are not derived, but for
+    booleans and bins.
+    """
+    keys: list[tuple[Value, ...] | None] = []
+    derived: set[int] = set()
+    for i, group in enumerate(groups):
+        if group.keys is not None:
+            keys.append(_of_type(group.keys, group.value, find))
+            continue
+        card = find(group.value)[1] if isinstance(group.value, Column) else None
+        if card is not None and card.keys is not None:
+            listed = _of_type(card.keys, group.value, find)
+            if where is None:
+                keys.append(listed)
+                continue
+        elif listed_only and not _has_few_keys(group.value, find):
+            keys.append(None)
+            continue
+        else:
+            derived.add(i)
+        values = PublicFacts.of(find, where).values(group.value)
+        keys.append(None if values == (None,) else values)
+    while derived and math.prod(len(listed) for listed in keys if listed is not None) > MOST_COMBINATIONS:
+        longest = max(derived, key=lambda i: len(keys[i] or ()))
+        derived.discard(longest)
+        keys[longest] = None
+    return tuple(keys)
 
 
-def _different(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
+def _has_few_keys(value: Expression, find: Lookup) -> bool:
+    is_bin = isinstance(value, Call) and value.op == "bin"
+    return is_bin or expressions.compile(value, find).type == "boolean"
+
+
+def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
     """Keys, each once, of the type that they are compared with: a row has one of them at most."""
     kind = expressions.compile(value, find).type
     if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
         raise InvalidArgument(message("keys", f"keys of type {kind}", "others, or none", "list values of the column"))
     return tuple(dict.fromkeys(keys))
+
+
+def mode_keys(value: Expression, where: Expression | None, find: Lookup) -> tuple[Value, ...] | None:
+    """The public keys that MODE chooses among where the question lists none; NULL is no value."""
+    (keys,) = public_keys([Group("", value)], where, find)
+    return None if keys is None else tuple(key for key in keys if key is not None)
+
+
+def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
+    """How groups that are bins are shown: by their edges, as an expression of the bin's number. NULL stays NULL.
+
+    >>> edges = tuple(map(Literal, (0, 10, 20)))
+    >>> bin_labels([Group("ages", Call("bin", (Column("age"), *edges)))])["ages"].args[1]
+    Literal(value='[0, 10)')
+    """
+    result: dict[str, Expression] = {}
+    for group in groups:
+        if isinstance(group.value, Call) and group.value.op == "bin":
+            edges = [f"{item.value:,.15g}" for item in group.value.args[1:] if isinstance(item, Literal)]
+            last = len(edges) - 2
+            arms: list[Expression] = []
+            for i, (low, high) in enumerate(itertools.pairwise(edges)):
+                label = f"[{low}, {high}{']' if i == last else ')'}"
+                arms += [Call("=", (Column(group.name), Literal(i))), Literal(label)]
+            result[group.name] = Call("case", (*arms, Literal(None)))
+    return result
 
 
 def every_group(keys: PublicKeys) -> list[Key] | None:
@@ -124,8 +176,10 @@ __all__ = [
     "Key",
     "KeySelection",
     "Noise",
+    "bin_labels",
     "every_group",
     "group_numbers",
+    "mode_keys",
     "noisy_measures",
     "public_keys",
     "threshold",

@@ -30,20 +30,21 @@ from dither.errors import InvalidArgument, message
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
-from dither.tables.card.model import MOST_ROWS, Card
+from dither.tables.card.model import Card
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
-from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
+from dither.tables.compile.expressions import Lookup
+from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import SQUARE_BITS, Measure, Statement, StatementContext, grid
+from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
+from dither.tables.planning.measurements import Measurements, Part, measurements
 from dither.tables.planning.quantiles import Rank, levels, ranks
-from dither.tables.query.tree import Aggregate, Column, Query
+from dither.tables.query.tree import Aggregate, Query
 
-BINS = 8192
-MOST_GROUPS = 100_000
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
+INTERVAL_SHARE = Fraction(1, 3)
 _BITS = 80
 
 
@@ -65,6 +66,8 @@ class Quantiles:
     aggregate: Aggregate
     rank: Rank
     bins: int
+    interval: Laplace | None = None
+    """The noise of the histogram from which their intervals follow, if these were asked for."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,7 @@ class Plan:
     query: Query
     card: Card
     keys: tuple[tuple[Value, ...] | None, ...]
-    groups: int
-    limit: int
+    limits: Limits
     guarantee: Guarantee
     measures: Mapping[Measure, Noise]
     choices: tuple[Choice, ...] = ()
@@ -96,14 +98,28 @@ class Plan:
     """Grand totals measured as well, to which the groups are made to add up."""
     other: bool = False
     """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
-    automatic: Fraction | None = None
-    """The epsilon of each thing that is still to be chosen privately; see :mod:`dither.tables.planning.automatic`."""
-    unstated_limits: tuple[str, ...] = ()
-    """What is still to be chosen privately: ``max_groups``, and aggregates by their names."""
+    automatic: Mapping[str, Fraction] = field(default_factory=dict)
+    """What is still to be chosen privately, and the epsilon of each: ``max_rows``, ``max_groups``, and aggregates by
+    their names; see :mod:`dither.tables.planning.automatic`."""
 
     def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """What the statements need to know of it."""
-        return StatementContext(self.query, self.card, self.keys, self.groups, self.limit, secret, dialect_sql, tables)
+        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect_sql, tables)
+
+    @property
+    def bin_limits(self) -> Limits:
+        """The limits under which bins are counted."""
+        return statements.bin_limits(self.limits)
+
+    @property
+    def groups(self) -> int:
+        """How many groups one person counts for at most."""
+        return self.limits.groups
+
+    @property
+    def limit(self) -> int:
+        """How many rows one person counts for at most in each of so many groups."""
+        return self.limits.rows
 
 
 def make(
@@ -117,24 +133,29 @@ def make(
     noise: Literal["best", "laplace", "gaussian"] = "best",
     consistent: bool = False,
     other: bool = False,
+    intervals: bool = False,
+    listed_only: bool = False,
 ) -> Plan:
     """The plan for a question, or the reason why there is none."""
     whole = arguments.epsilon(epsilon)
     epsilon_of_groups = whole * (1 - TOTAL_SHARE) if consistent or other else whole
     exact_delta = None if delta is None else arguments.delta(delta)
     limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
-    if limit > MOST_ROWS:
-        raise InvalidArgument(message("max_rows", f"at most {MOST_ROWS}", limit, "sum over more is rarely worth it"))
-    find = expressions.lookup(card, {join.table: join.table for join in query.joins})
+    find = _lookup(query, card)
     _check_joins(query, card, find)
-    keys = tuple(public_keys(group.keys, group.value, find) for group in query.groups)
+    keys = keys_of(query, card, other or listed_only)
     groups = 1
     if card.unit is not None and query.groups:
         groups = arguments.whole(first(max_groups, query.max_groups, card.max_groups), "max_groups")
-        if groups > MOST_GROUPS:
-            raise InvalidArgument(message("max_groups", f"at most {MOST_GROUPS}", groups, "the noise grows with it"))
         groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
+    if groups * limit > MAX_TOTAL:
+        raise InvalidArgument(
+            message(
+                "max_rows", f"max_groups times max_rows at most {MAX_TOTAL}", groups * limit, "the noise grows with it"
+            )
+        )
     private = any(listed is None for listed in keys)
+    exceeded = not private and math.prod(len(listed) for listed in keys if listed is not None) > groups
     if private and exact_delta is None:
         raise InvalidArgument(
             message(
@@ -144,10 +165,20 @@ def make(
                 "pass delta=1e-6, or state the public keys of the groups in the card",
             )
         )
-    draft = Plan(query, card, keys, groups, limit, PureDP(epsilon_of_groups), {})
-    parts, weights, chosen = _parts(draft, find)
-    result = _budget(draft, parts, weights, chosen, epsilon_of_groups, exact_delta, private, noise)
+    limits = Limits(groups, limit, 1, card.unit is not None, card.unit is not None and exceeded)
+    draft = Plan(query, card, keys, limits, PureDP(epsilon_of_groups), {})
+    needed = measurements(query, keys, limits, find)
+    result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals)
     return _with_totals(result, whole, consistent, other) if consistent or other else result
+
+
+def _lookup(query: Query, card: Card) -> Lookup:
+    return expressions.lookup(card, {join.table: join.table for join in query.joins})
+
+
+def keys_of(query: Query, card: Card, listed_only: bool = False) -> tuple[tuple[Value, ...] | None, ...]:
+    """The public keys of each column of GROUP BY; None where they are not public, or not listed where they must be."""
+    return public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only)
 
 
 def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> Plan:
@@ -160,9 +191,9 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
         raise InvalidArgument(
             message("other", "groups whose keys are not public", "others", "leave other out: every group is shown")
         )
-    added = [measure for measure in plan.measures if measure.kind in ("count", "people", "values", "sum")]
-    epsilon_each = below(whole * TOTAL_SHARE / max(len(added), 1))
-    totals: dict[Measure, Noise] = {m: Laplace(plan.groups * m.bound(plan.limit), epsilon_each) for m in added}
+    measurements = list(dict.fromkeys(measure.measurement for measure in plan.measures))
+    epsilon_each = below(whole * TOTAL_SHARE / max(len(measurements), 1))
+    totals: dict[Measure, Noise] = {m: Laplace(_sensitivity_of_total(plan, m), epsilon_each) for m in plan.measures}
     guarantee = plan.guarantee
     return replace(
         plan,
@@ -170,6 +201,17 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
         other=other,
         guarantee=ApproxDP(whole, guarantee.exact[1]) if isinstance(guarantee, ApproxDP) else PureDP(whole),
     )
+
+
+def _sensitivity_of_total(plan: Plan, measure: Measure) -> float:
+    """What one person changes in a total over all groups. An l2 norm of R over k groups is an l1 norm of at most
+    ``sqrt(k) R``; of groups that are chosen there are at most ``groups``, and a row that is a person is in one.
+    """
+    sensitivity = measure.sensitivity(plan.limits)
+    if plan.limits.norm == 2 and plan.card.unit is not None:
+        possible = plan.groups if plan.selection else math.prod(len(keys) for keys in plan.keys if keys is not None)
+        sensitivity *= root_up(Fraction(possible), _BITS)
+    return up(sensitivity)
 
 
 def _check_joins(query: Query, card: Card, find: Lookup) -> None:
@@ -211,137 +253,55 @@ def first(*given: object) -> object:
     return next((value for value in given if value is not None), None)
 
 
-def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
-    """The public bounds of an aggregate's value, and whether it is a whole number."""
-    assert aggregate.value is not None
-    if isinstance(aggregate.value, Column):
-        card = find(aggregate.value)[1]
-        kind, known = card.type, card.bounds
-    else:
-        typed = expressions.number(aggregate.value, find)
-        kind, known = "number", typed.interval
-    if kind not in ("integer", "number"):
-        raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
-    given = aggregate.bounds if aggregate.bounds is not None else known
-    if given is None:
-        raise InvalidArgument(
-            message(
-                name, "public bounds of its values", "none", "state them in the card, or as bounds=(low, high) here"
-            )
-        )
-    return arguments.bounds(given), kind == "integer"
-
-
-def _parts(
-    plan: Plan, find: Lookup
-) -> tuple[dict[str, tuple[Measure, ...]], dict[str, tuple[float, ...]], list[tuple[str, Aggregate, int]]]:
-    """What each aggregate needs: measures with their weights, or a choice among so many bins."""
-    parts: dict[str, tuple[Measure, ...]] = {}
-    weights: dict[str, tuple[float, ...]] = {}
-    chosen: list[tuple[str, Aggregate, int]] = []
-    for name, aggregate in plan.query.aggregates.items():
-        kind, value = aggregate.kind, aggregate.value
-        if kind in ("count", "people"):
-            # with one row for each person and group, rows and people are the same number
-            same = "people" if plan.limit == 1 else kind
-            parts[name], weights[name] = (Measure(same),), (1.0,)
-        elif kind == "count_value":
-            parts[name], weights[name] = (Measure("values", value),), (1.0,)
-        elif kind == "mode":
-            assert value is not None
-            keys = aggregate.keys if aggregate.keys is not None else public_keys(None, value, find)
-            if not keys:
-                raise InvalidArgument(
-                    message(name, "public keys to choose among", "none", "pass keys=, or in the card")
-                )
-            chosen.append((name, replace(aggregate, keys=keys), len(keys)))
-        elif kind == "histogram":
-            edges = aggregate.edges
-            if edges is None or len(edges) < 2:
-                raise InvalidArgument(message(name, "edges of its bins", "none", "pass edges=(0, 10, 20)"))
-            chosen.append((name, aggregate, len(edges) - 1))
-        else:
-            bounds, whole = _bounds(name, aggregate, find)
-            if kind in ("quantile", "min", "max"):
-                ends = bounded(*bounds)
-                width = ends[1] - ends[0]
-                bins = int(width) + 1 if whole and width < BINS else BINS
-                first = int(bounds[0]) if whole and bounds[0] == int(bounds[0]) else bounds[0]
-                edges = tuple(
-                    float(bounds[0]) + width * i / bins if not (whole and width < BINS) else first + i
-                    for i in range(bins + 1)
-                )
-                chosen.append((name, replace(aggregate, edges=edges), bins))
-                continue
-            steps = grid(bounds, whole, GRID_BITS, plan.limit)
-            if steps.width == 0:
-                raise InvalidArgument(message(name, "bounds at least 1 apart", "closer ones", "widen them"))
-            if kind == "sum":
-                typical = (abs(bounds[0]) + abs(bounds[1])) / 2
-                parts[name] = (Measure("sum", value, bounds, steps),)
-                weights[name] = (max(abs(bounds[0]), abs(bounds[1])) / typical,)
-                continue
-            needed = [Measure("values", value, bounds, steps), Measure("center", value, bounds, steps)]
-            if kind in ("var", "std"):
-                coarse = grid(bounds, False, SQUARE_BITS, plan.limit)
-                needed.append(Measure("square", value, bounds, coarse))
-            parts[name], weights[name] = tuple(needed), tuple(1.0 for _ in needed)
-    for name, aggregate in plan.query.aggregates.items():
-        if aggregate.weight is not None:
-            weight = arguments.positive(aggregate.weight, "weight")
-            weights[name] = tuple(weight / len(parts.get(name, (1,))) for _ in parts.get(name, (1,)))
-    return parts, weights, chosen
-
-
 def _budget(
     plan: Plan,
-    parts: dict[str, tuple[Measure, ...]],
-    weights: dict[str, tuple[float, ...]],
-    chosen: list[tuple[str, Aggregate, int]],
+    needed: Measurements,
     epsilon: Fraction,
     delta: Fraction | None,
     private: bool,
     noise: str,
+    intervals: bool,
 ) -> Plan:
-    """Divide the budget: a measure that serves several aggregates gets the largest of its weights once."""
-    shares: dict[Measure | str, Fraction] = {}
-    for name, needed in parts.items():
-        for measure, weight in zip(needed, weights[name], strict=True):
-            shares[measure] = max(shares.get(measure, Fraction(0)), Fraction(weight))
-    for name, _, _ in chosen:
-        shares[name] = Fraction(weights.get(name, (1.0,))[0])
+    """Divide the budget: a measurement that serves several aggregates gets the largest of its weights once."""
+    shares: dict[Part | str, Fraction] = {}
+    for name, part in needed.parts.items():
+        shares[part] = max(shares.get(part, Fraction(0)), Fraction(needed.weights[name]))
+    for name, _, _ in needed.choices:
+        shares[name] = Fraction(needed.weights.get(name, 1.0))
     people = Measure("people")
-    if private and people not in shares:
+    if private and (people,) not in shares:
         rest = sum(shares.values(), Fraction(0))
-        shares[people] = rest * KEY_SHARE / (1 - KEY_SHARE)
+        shares[(people,)] = rest * KEY_SHARE / (1 - KEY_SHARE)
     total = sum(shares.values(), Fraction(0))
     if total == 0:
         raise InvalidArgument(message("question", "at least one aggregate", "none", "add COUNT(*), for example"))
-    measured = {measure: share / total for measure, share in shares.items() if isinstance(measure, Measure)}
+    measured = {part: share / total for part, share in shares.items() if not isinstance(part, str)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
     noises = _noises(plan, measured, epsilon, delta, private, noise)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
     choices, counts = [], []
     ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
-    for name, aggregate, bins in chosen:
+    for name, aggregate, bins in needed.choices:
         share_of_epsilon = epsilon * picked[name]
         if aggregate.kind == "histogram":
-            counts.append(Counts(name, aggregate, Laplace(plan.groups * plan.limit, below(share_of_epsilon))))
+            counts.append(Counts(name, aggregate, Laplace(up(plan.bin_limits.sensitivity()), below(share_of_epsilon))))
         elif aggregate.kind == "quantile":
             ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
         else:
             choices.append(Choice(name, aggregate, _chooser(plan, aggregate, share_of_epsilon), bins))
     return replace(
         plan,
+        limits=replace(plan.limits, norm=2) if normal else plan.limits,
         guarantee=ApproxDP(epsilon, delta) if delta is not None and (private or normal) else PureDP(epsilon),
         measures=noises,
         choices=tuple(choices),
         quantiles=tuple(
-            _quantiles(plan, same, epsilon * sum(picked[name] for name, *_ in same)) for same in ranked.values()
+            _quantiles(plan, same, epsilon * sum(picked[name] for name, *_ in same), intervals)
+            for same in ranked.values()
         ),
         counts=tuple(counts),
         selection=threshold(noises[people], delta, plan.groups, normal) if private and delta is not None else None,
-        parts=parts,
+        parts=needed.parts,
     )
 
 
@@ -353,7 +313,7 @@ def below(epsilon: Fraction) -> float:
 
 def _noises(
     plan: Plan,
-    shares: dict[Measure, Fraction],
+    shares: dict[Part, Fraction],
     epsilon: Fraction,
     delta: Fraction | None,
     private: bool,
@@ -363,24 +323,30 @@ def _noises(
         return {}
     if noise not in ("best", "laplace", "gaussian"):
         raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out"))
-    laplace: dict[Measure, Noise] = {
-        measure: Laplace(plan.groups * measure.bound(plan.limit), below(epsilon * share))
-        for measure, share in shares.items()
-    }
+    laplace: dict[Measure, Noise] = {}
+    for part, share in shares.items():
+        # one vector, whose l1 norm a person changes by no more than this
+        mechanism = Laplace(up(part[0].sensitivity(plan.limits)), below(epsilon * share))
+        laplace |= dict.fromkeys(part, mechanism)
     if delta is None or noise == "laplace":
         if noise == "gaussian":
             raise InvalidArgument(message("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6"))
         return laplace
     whole = sum(shares.values(), Fraction(0))
     ratio = gaussian_ratio(epsilon * whole, delta / 2 if private else delta)
+    limits = replace(plan.limits, norm=2)
     gaussian: dict[Measure, Noise] = {}
-    for measure, share in shares.items():
-        sensitivity = up(root_up(Fraction(plan.groups), _BITS) * measure.bound(plan.limit))
-        gaussian[measure] = _normal(sensitivity, ratio * root_up(whole / share, _BITS))
+    for part, share in shares.items():
+        normal = _normal(up(part[0].sensitivity(limits)), ratio * root_up(whole / share, _BITS))
+        gaussian |= dict.fromkeys(part, normal)
     if noise == "gaussian":
         return gaussian
-    # logarithms one by one: variances at a tiny epsilon are beyond what a float holds, and their ratio is nothing
-    better = sum(math.log(variance_of(gaussian[m])) - math.log(variance_of(laplace[m])) for m in shares)
+
+    def spread(measure: Measure, noise: Noise, limits: Limits) -> float:
+        """The logarithm of the standard deviation: variances at a tiny epsilon are beyond what a float holds."""
+        return math.log(variance_of(noise)) / 2 - math.log(measure.unit(limits))
+
+    better = sum(spread(m, gaussian[m], limits) - spread(m, laplace[m], plan.limits) for m in laplace)
     return gaussian if better < 0 else laplace
 
 
@@ -404,16 +370,23 @@ def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
 
 
 def _chooser(plan: Plan, aggregate: Aggregate, epsilon: Fraction) -> Exponential:
-    """The mechanism of one choice in one group; a person is in so many groups, each of which costs."""
-    return Exponential(plan.limit, below(epsilon / plan.groups), aggregate.kind == "mode")
+    """The mechanism of one choice in one group.
+
+    A person who adds r_g to the bins of group g changes its scores by at most r_g, which costs ``epsilon r_g / R``,
+    with R the sensitivity. The r_g add up to at most R over all groups, so all choices together cost epsilon.
+    """
+    return Exponential(up(plan.bin_limits.sensitivity()), below(epsilon), aggregate.kind == "mode")
 
 
-def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:
-    """Quantiles of the same value, which share what their names would get."""
+def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Fraction, intervals: bool) -> Quantiles:
+    """Quantiles of the same value, which share what their names would get; their intervals take a third of it."""
+    of_intervals = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}
     ordered = sorted(set(shares.values()))
-    epsilon_each = below(epsilon / plan.groups / levels(ordered))
-    return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, plan.limit), same[0][2])
+    epsilon_each = below((epsilon - of_intervals) / levels(ordered))
+    sensitivity = int(plan.bin_limits.sensitivity())
+    interval = Laplace(sensitivity, below(of_intervals)) if intervals else None
+    return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, sensitivity), same[0][2], interval)
 
 
 def share_of(aggregate: Aggregate) -> Fraction:

@@ -14,19 +14,23 @@ num/den of all. A value more changes it by ``PARTS (den - num)`` or ``- PARTS nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dither import inference
 from dither.inference import Split, halve
-from dither.mechanisms import Exponential
+from dither.mechanisms import Exponential, Laplace
 
 PARTS = 4
 _FINEST = 10**6  # ranks, which are multiplied by the denominator, must be whole numbers of 64 bits
+
+_MOST = 1 << 62
 
 Counts = NDArray[np.int64]
 
@@ -71,8 +75,18 @@ def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
 
 
 def choose(rank: Rank, counts: Counts) -> dict[Fraction, int]:
-    """The bin of each quantile, of bins that hold so many values."""
-    return rank.select_all((counts, 0), _choose_one)
+    """The bin of each quantile, of bins that hold so many values.
+
+    Counts are limited so that no rank exceeds 64 bits, one by one: nobody's part of a count becomes larger by that.
+    """
+    most = _MOST // (len(counts) * PARTS * _largest_denominator(rank))
+    return rank.select_all((np.minimum(counts, most), 0), _choose_one)
+
+
+def _largest_denominator(rank: Rank | None) -> int:
+    if rank is None:
+        return 1
+    return max(rank.at.denominator, *(_largest_denominator(side) for side in (rank.below, rank.above)))
 
 
 def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts, int], tuple[Counts, int]]:
@@ -87,6 +101,60 @@ def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts
     below = np.append(counts[:bin], lower), first
     above = np.insert(counts[bin + 1 :], 0, counts[bin] - lower), first + bin
     return first + bin, below, above
+
+
+def intervals(
+    places: Mapping[Fraction, int], counts: Counts, mechanism: Laplace, confidence: float = 0.95
+) -> dict[Fraction, tuple[int, int]]:
+    """For each quantile the bins between which it lies with this confidence, the second one not included, from a noisy
+    histogram of cells around the bins that were selected.
+
+    The cells get wider with their distance from the bins selected, and one value is in one cell. The
+    noisy number of values below an edge less the share of all of them, ``F - q n``, is a sum of noisy counts, whose
+    error is known. Edges are tried from the lowest on, as long as the quantile is beyond each of them for sure; the
+    last of these is the lower limit. To be wrong, the test of one edge has to fail, that next above the quantile: which
+    it does with half of ``1 - confidence``. The upper limit likewise, from above.
+    """
+    edges = _edges_around(places.values(), len(counts))
+    cells = np.add.reduceat(counts, edges[:-1])
+    noisy = np.asarray(mechanism.release(cells)).astype(np.float64)
+    result = {}
+    for share in places:
+        signs, widths = _linear_errors(len(cells), share, _scale(mechanism), confidence)
+        beyond = signs @ noisy
+        lowest = int(np.argmin(beyond < -widths)) - 1  # the first edge is below everything
+        highest = len(edges) - int(np.argmin((beyond > widths)[::-1]))
+        result[share] = int(edges[max(lowest, 0)]), int(edges[min(highest, len(edges) - 1)])
+    return result
+
+
+def _scale(mechanism: Laplace) -> float:
+    scale = mechanism.scale
+    assert isinstance(scale, float)  # one sensitivity has one scale
+    return scale
+
+
+def _edges_around(places: Iterable[int], bins: int) -> NDArray[np.int64]:
+    """Edges of cells around these bins: next to them, and at distances of powers of two."""
+    steps = [0, *(1 << k for k in range(bins.bit_length()))]
+    edges = {0, bins}
+    for place in places:
+        edges |= {place - step for step in steps} | {place + 1 + step for step in steps}
+    return np.array(sorted(edge for edge in edges if 0 <= edge <= bins), dtype=np.int64)
+
+
+@functools.lru_cache(maxsize=64)
+def _linear_errors(
+    cells: int, share: Fraction, scale: float, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each edge the factors of the cells in ``F - q n``, and what their noise exceeds with half of
+    ``1 - confidence``: a sum of Laplace noise, nearly normal, corrected for its fourth moment (Cornish and Fisher)."""
+    factors = np.tri(cells + 1, cells, -1) - float(share)
+    squares = (factors**2).sum(axis=1)
+    excess = 3 * (factors**4).sum(axis=1) / np.maximum(squares, 1e-300) ** 2
+    z = float(ndtri((1 + confidence) / 2))
+    widths = scale * np.sqrt(2 * squares) * (z + (z**3 - 3 * z) / 24 * excess)
+    return factors, widths + np.abs(factors).sum(axis=1) / 2  # whole numbers of noise
 
 
 def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, float]:
@@ -104,4 +172,4 @@ def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, fl
     return rank.select_all(0.0, error)
 
 
-__all__ = ["PARTS", "Rank", "choose", "errors", "levels", "ranks"]
+__all__ = ["PARTS", "Rank", "choose", "errors", "intervals", "levels", "ranks"]

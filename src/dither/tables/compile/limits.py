@@ -1,0 +1,109 @@
+"""How much one person counts. This is the one place where a person's rows are bounded.
+
+A person whose rows are within the limit counts with all of them. A person with more rows keeps all of them as well, but
+each at the same smaller weight, so that together they count no more than the limit. Whatever is computed from the
+weighted rows of a question (counts, sums, means, bins) describes the same rows, so that a ratio of two such numbers
+estimates the ratio.
+
+*Statement.* Let a person have n_g rows in group g, let every row add a vector to its group whose l1 norm (l2 norm) is
+at most ``top``, and let the weight be ``w = min(1, R / N)``: for the l1 norm with ``N = sum n_g`` and
+``R = groups * rows``, for the l2 norm with ``N = sqrt(sum n_g^2)`` and ``R = sqrt(groups) * rows``. Then all that the
+person adds to all groups has an l1 norm (l2 norm) of at most ``R * top``, whoever else is in the data.
+
+*Why.* The person adds a vector of norm at most ``w n_g top`` to group g. Over the groups these make
+``w top sum n_g`` in the l1 norm, and at most ``w top sqrt(sum n_g^2)`` in the l2 norm: ``w N top <= R top`` in both.
+The weight depends on the person's own rows only.
+
+*In whole numbers.* A weight is a whole number of ``2^-bits``, rounded down; the root is rounded up; products are
+rounded toward zero. Rounding makes every coordinate smaller, so the statement holds for what is computed. The square
+root of a double is rounded correctly on every engine, so that all of them compute the same weights.
+
+A person who is in at most ``groups`` groups with at most ``rows`` rows in each is within the limit: the noise is what
+it would be if groups and rows were cut off one by one, and less is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from sqlglot import exp
+
+from dither.tables.compile.queries import DialectSql
+from dither.tables.query.nodes import binary, call, case, cast, double, integer
+
+MAX_TOTAL = 1 << 20
+"""The most rows that one person may count for."""
+_BITS = 20
+_ROOM = 30
+"""What one person adds is below ``2^30``: so many people cannot exceed 64 bits together."""
+_ROOT_UNITS = 64
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one person counts for: ``groups`` groups of ``rows`` rows, in the l1 norm or the l2 norm.
+
+    ``weighted`` is False where nobody can count for more, so that nothing is weighted: where every row is a person.
+    ``exceeded`` is False where nobody can be in more than ``groups`` groups.
+
+    >>> Limits(groups=4, rows=3, norm=1).total, Limits(groups=4, rows=3, norm=2).total
+    (Fraction(12, 1), Fraction(6, 1))
+    """
+
+    groups: int
+    rows: int
+    norm: Literal[1, 2] = 1
+    weighted: bool = True
+    exceeded: bool = True
+    max_bits: int = _BITS
+
+    @cached_property
+    def total(self) -> Fraction:
+        """The norm R of what one person counts for, in rows: rounded down where weights see to it, otherwise up."""
+        if self.norm == 1:
+            return Fraction(self.groups * self.rows)
+        square = _ROOT_UNITS**2 * self.groups * self.rows**2
+        root = math.isqrt(square) if self.weighted else math.isqrt(square - 1) + 1
+        return Fraction(root, _ROOT_UNITS)
+
+    @property
+    def of_people(self) -> Limits:
+        """The same for people who count once in each of their groups: one row in each."""
+        return replace(self, rows=1, weighted=self.exceeded)
+
+    def bits(self, top: int = 1) -> int:
+        """The binary places that a number is given of which one row adds at most ``top``."""
+        if not self.weighted:
+            return 0
+        return max(0, min(self.max_bits, _ROOM - (math.ceil(self.total) * top).bit_length()))
+
+    def sensitivity(self, top: int = 1) -> Fraction:
+        """The norm of what one person adds to all groups, in units of ``2^-bits``."""
+        return self.total * top * (1 << self.bits(top))
+
+    def weight(self, size: exp.Expr, dialect_sql: DialectSql) -> exp.Expr:
+        """The weight of a person's rows in units of ``2^-bits``; ``size`` is the number of rows, or for the l2 norm
+        the sum of the squares of the numbers of rows in the groups."""
+        one = 1 << self.bits()
+        limit = math.floor(self.total if self.norm == 1 else self.total**2)
+        scaled, norm = one * limit, size
+        if self.norm == 2:
+            scaled = int(one * self.total * _ROOT_UNITS)
+            squares = binary("*", cast(size, "number"), double(float(_ROOT_UNITS**2)))
+            root = cast(call("CEIL", call("SQRT", squares)), "integer")
+            norm = binary("+", root, integer(1))  # a sum of squares above 2^53 is rounded, by much less than this
+        return case(
+            [(binary("<=", size, integer(limit)), integer(one))], dialect_sql.integer_quotient(integer(scaled), norm)
+        )
+
+    def times_weight(self, x: exp.Expr, weight: exp.Expr, top: int, dialect_sql: DialectSql) -> exp.Expr:
+        """A whole number from 0 on times its weight, in units of ``2^-bits(top)``, rounded down."""
+        product = binary("*", x, weight)
+        return dialect_sql.shift_right(product, self.bits() - self.bits(top))
+
+
+__all__ = ["MAX_TOTAL", "Limits"]

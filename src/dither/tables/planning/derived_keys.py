@@ -1,0 +1,353 @@
+"""Keys that are public although nobody listed them: every value that an expression can have, from public facts alone.
+
+The facts are the question, the card, and the public tables. They say enough about
+
+* constants, and CASE, IF and COALESCE among them; conditions;
+* columns with listed keys, columns of public tables, truth values, and whole numbers and days within narrow bounds;
+* parts of dates: months, quarters, days of the week and hours are always the same, and years and the beginnings of
+  periods are those within the bounds of the column;
+* a column that WHERE compares with constants (``carrier IN ('AA', 'UA')``, ``day >= '2024-01-01'``);
+* whatever an operation makes of these: its values are computed for every combination of its arguments;
+* whole numbers computed from numbers with bounds (``FLOOR(amount / 10)``), where their range is narrow.
+
+No row of the private table is read, so neighbors have the same keys. A row whose key is not among them is left out, as
+it is where keys are listed: one beyond the bounds, one whose date is NULL.
+
+NULL is a key where the question itself makes it one: in a branch of CASE, by a left join, by a division by 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Any, cast
+
+from dither.errors import DitherError
+from dither.tables.card.model import Type
+from dither.tables.card.values import Value, literal_type
+from dither.tables.compile import expressions
+from dither.tables.compile.expressions import Lookup
+from dither.tables.query.evaluate import evaluate
+from dither.tables.query.tree import Call, Column, Expression, Literal, walk
+
+MOST_VALUES = 10_000
+"""How many keys of one column may be derived."""
+MOST_INTEGERS = 1_000
+"""How many whole numbers may lie between bounds for them to be keys: wider bounds say little about what occurs."""
+_MOST_DAYS = 40_000
+_EXACT = 1 << 53
+_CYCLES = ("quarter", "month", "week", "day", "isodow", "doy")
+"""Parts of a date that return: all of their values occur in 2020, a leap year of 53 weeks."""
+_TIMES = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1), "second": timedelta(seconds=1)}
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+Values = tuple[Value, ...]
+Bounds = tuple[Value, Value]
+"""The least and the largest value, both included; None where nothing is known."""
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """What is public about the rows of a question: its columns, by ``find``, and the conditions that all rows meet."""
+
+    find: Lookup
+    conditions: tuple[Expression, ...] = ()
+
+    @classmethod
+    def of(cls, find: Lookup, where: Expression | None) -> PublicFacts:
+        """The facts for rows that meet a condition."""
+        return cls(find, () if where is None else tuple(_conjuncts(where)))
+
+    def values(self, expression: Expression) -> Values | None:
+        """Every value that the expression can have, each once; None where that is not public."""
+        values = self._values(expression)
+        if not values or len(values) > MOST_VALUES:
+            return None
+        return self.meeting(expression, values) or values
+
+    def meeting(self, expression: Expression, values: Values) -> Values:
+        """Those values of an expression that the conditions on it alone let through."""
+        about = [
+            condition
+            for condition in self.conditions
+            if not any(isinstance(node, Column) for node in walk(_replaced(condition, expression, Literal(None))))
+        ]
+        return tuple(
+            value for value in values if all(_may_hold(_replaced(item, expression, Literal(value))) for item in about)
+        )
+
+    def listed(self, expression: Expression) -> Values | None:
+        """The values that a condition lists for an expression: ``x = 1``, ``x IN (1, 2)``; None where none does."""
+        kind = expressions.compile(expression, self.find).type
+        types = {"integer", "number"} if kind == "number" else {kind}
+        for condition in self.conditions:
+            if isinstance(condition, Call) and condition.op in ("=", "in"):
+                left, *right = condition.args
+                if condition.op == "=" and right == [expression]:
+                    left, right = expression, [left]
+                if left == expression and all(isinstance(item, Literal) for item in right):
+                    values = [item.value for item in right if isinstance(item, Literal) and item.value is not None]
+                    if values and {literal_type(value) for value in values} <= types:
+                        return _distinct(values)
+        return None
+
+    def _values(self, expression: Expression) -> Values | None:
+        if isinstance(expression, Literal):
+            return (expression.value,)
+        values = self.listed(expression)
+        if values is not None:
+            return values
+        if isinstance(expression, Column):
+            return self._of_column(expression)
+        typed = expressions.compile(expression, self.find)
+        if typed.type == "boolean":
+            return (False, True)
+        rule = _RULES.get(expression.op, PublicFacts._of_arguments)
+        values = rule(self, expression)
+        if values is None and typed.range is not None:
+            known = typed.range
+            if known.quantum >= 1 and known.size < _EXACT and known.high - known.low < MOST_INTEGERS:
+                return tuple(range(math.ceil(known.low), math.floor(known.high) + 1))
+        return values
+
+    def _of_column(self, column: Column) -> Values | None:
+        card = self.find(column)[1]
+        if card.keys is not None:
+            return _distinct(card.keys)
+        if card.type == "boolean":
+            return (False, True)
+        low, high = self.bounds(column)
+        if card.type == "integer" and isinstance(low, int) and isinstance(high, int):
+            return tuple(range(low, high + 1)) if high - low < MOST_INTEGERS else None
+        if card.type == "date" and isinstance(low, date) and isinstance(high, date):
+            return tuple(_days(low, high)) if (high - low).days < MOST_INTEGERS else None
+        return None
+
+    def bounds(self, column: Column) -> Bounds:
+        """The least and the largest value of a column of whole numbers or dates, by its card and by the conditions."""
+        card = self.find(column)[1]
+        low: Value
+        high: Value
+        if card.type == "integer":
+            low, high = (None, None) if card.bounds is None else (math.ceil(card.bounds[0]), math.floor(card.bounds[1]))
+        elif card.type in ("date", "timestamp"):
+            low, high = (None, None) if card.period is None else card.period
+        else:
+            return None, None
+        for sign, value in self._comparisons(column):
+            limit = _limit(sign, value, card.type)
+            if limit is None:
+                continue
+            if sign in (">", ">=", "="):
+                low = limit if low is None else _extreme(max, low, limit)
+            if sign in ("<", "<=", "="):
+                high = limit if high is None else _extreme(min, high, limit)
+        return low, high
+
+    def _comparisons(self, column: Column) -> Iterable[tuple[str, Value]]:
+        for condition in self.conditions:
+            if not isinstance(condition, Call):
+                continue
+            if condition.op in _FLIPPED:
+                left, right = condition.args
+                if left == column and isinstance(right, Literal):
+                    yield condition.op, right.value
+                elif right == column and isinstance(left, Literal):
+                    yield _FLIPPED[condition.op], left.value
+            elif condition.op == "between" and condition.args[0] == column:
+                for sign, end in zip((">=", "<="), condition.args[1:], strict=True):
+                    if isinstance(end, Literal):
+                        yield sign, end.value
+
+    # -- rules, by the name of the operation --------------------------------------------------------------------------
+
+    def _of_arguments(self, call: Call) -> Values | None:
+        """The results of an operation for every combination of its arguments' values."""
+        arguments = [self.values(item) for item in call.args]
+        known = [values for values in arguments if values is not None]
+        if len(known) < len(arguments) or math.prod(map(len, known)) > MOST_VALUES:
+            return None
+        try:
+            results = [evaluate(Call(call.op, tuple(map(Literal, line))), {}) for line in itertools.product(*known)]
+        except DitherError:
+            return None
+        if any(isinstance(value, (int, float)) and abs(value) > _EXACT for value in results):
+            return None  # such whole numbers are not exact where they are computed as doubles
+        return _in_order(_distinct(results))
+
+    def _of_any(self, items: Iterable[Expression]) -> Values | None:
+        """The values of any of these."""
+        result: list[Value] = []
+        for item in items:
+            values = self.values(item)
+            if values is None:
+                return None
+            result += values
+        return _distinct(result)
+
+    def _of_case(self, call: Call) -> Values | None:
+        return self._of_any([*call.args[1:-1:2], call.args[-1]])
+
+    def _of_if(self, call: Call) -> Values | None:
+        return self._of_any([*call.args[1:], *([Literal(None)] if len(call.args) == 2 else [])])
+
+    def _of_coalesce(self, call: Call) -> Values | None:
+        values = self._of_any(call.args)
+        last = call.args[-1]
+        if values is None or not (isinstance(last, Literal) and last.value is not None):
+            return values
+        return tuple(value for value in values if value is not None)
+
+    def _of_nullif(self, call: Call) -> Values | None:
+        return self._of_any([call.args[0], Literal(None)])
+
+    def _of_bin(self, call: Call) -> Values | None:
+        return tuple(range(len(call.args) - 2))
+
+    def _of_part(self, call: Call) -> Values | None:
+        """The values of a part of a date, or the beginnings of periods."""
+        *options, value = call.args
+        kind = expressions.compile(value, self.find).type
+        if kind not in ("date", "timestamp") or not all(isinstance(item, Literal) for item in options):
+            return self._of_arguments(call)
+        names = tuple(item.value for item in options if isinstance(item, Literal))
+        period = self._period(value)
+        cyclic = call.op == "date_part" and (names[0] in _CYCLES or names[0] in _TIMES)
+        return _parts(call.op, names, kind, period) if period or cyclic else self._of_arguments(call)
+
+    def _of_cast(self, call: Call) -> Values | None:
+        """The days of timestamps."""
+        period = self._period(call)
+        if expressions.compile(call, self.find).type != "date" or period is None:
+            return self._of_arguments(call)
+        low, high = period
+        return tuple(_days(low, high)) if (high - low).days < MOST_INTEGERS else None
+
+    def _period(self, expression: Expression) -> tuple[date, date] | None:
+        """The first and the last date or timestamp that a column, or a column cast to the other type, can have."""
+        if isinstance(expression, Column):
+            low, high = self.bounds(expression)
+            return (low, high) if isinstance(low, date) and isinstance(high, date) else None
+        if not isinstance(expression, Call) or expression.op != "cast":
+            return None
+        period = self._period(next(item for item in expression.args if not isinstance(item, Literal)))
+        if period is None or expressions.compile(expression, self.find).type != "date":
+            return period
+        low, high = map(_as_moment, period)
+        return low.date(), high.date()
+
+
+Rule = Callable[[PublicFacts, Call], Values | None]
+_RULES: dict[str, Rule] = {
+    "case": PublicFacts._of_case,
+    "if": PublicFacts._of_if,
+    "coalesce": PublicFacts._of_coalesce,
+    "nullif": PublicFacts._of_nullif,
+    "bin": PublicFacts._of_bin,
+    "cast": PublicFacts._of_cast,
+    "date_part": PublicFacts._of_part,
+    "date_trunc": PublicFacts._of_part,
+}
+"""What is known of the values of an operation; of all others they are computed from the values of their arguments."""
+
+
+@lru_cache(maxsize=64)
+def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | None) -> Values | None:
+    """The results of an operation on the dates or timestamps of a period; of a part that returns, on all there are."""
+    moments: Iterable[date]
+    (name, *_) = options
+    if op == "date_part" and isinstance(name, str) and name in _TIMES:
+        start = datetime(2020, 1, 1)
+        moments = [start + _TIMES[name] * i for i in range(24 if name == "hour" else 60)]
+    else:
+        if op == "date_part" and name in _CYCLES and (period is None or period[1] - period[0] >= timedelta(days=366)):
+            period = date(2020, 1, 1), date(2020, 12, 31)
+        assert period is not None
+        step = timedelta(hours=1) if name == "hour" else timedelta(days=1)
+        first, last = map(_as_moment, period)
+        if (last - first) / step >= _MOST_DAYS:
+            return None
+        first = first.replace(minute=0, second=0, microsecond=0)
+        if step == timedelta(days=1):
+            first = first.replace(hour=0)
+        count = max(0, (last - first) // step + 1)
+        moments = [first + step * i for i in range(count)]
+    if kind == "date":
+        moments = [moment.date() for moment in moments if isinstance(moment, datetime)]
+    results = _distinct(evaluate(Call(op, (*map(Literal, options), Literal(moment))), {}) for moment in moments)
+    return _in_order(results) if len(results) <= MOST_VALUES else None
+
+
+def _as_moment(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+
+
+def _extreme(choose: Callable[..., Any], one: Value, other: Value) -> Value:
+    """The least or the largest of two values of one type."""
+    result: Value = choose(one, other)
+    return result
+
+
+def _days(low: date, high: date) -> Iterable[date]:
+    return (low + timedelta(days=i) for i in range((high - low).days + 1))
+
+
+def _limit(sign: str, value: Value, kind: Type) -> Value:
+    """The last value of a type that a comparison with a constant lets through; None where it says nothing."""
+    outward = {">": 1, "<": -1}.get(sign, 0)
+    try:
+        if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value == int(value):
+                return int(value) + outward
+            return math.floor(value) if sign in ("<", "<=") else math.ceil(value)
+        if kind == "date" and type(value) is date:
+            return value + timedelta(days=outward)
+        if kind == "timestamp" and isinstance(value, datetime):
+            return value + timedelta(microseconds=outward)
+    except OverflowError:  # beyond the calendar, or infinite
+        return None
+    return None
+
+
+def _conjuncts(condition: Expression) -> Iterable[Expression]:
+    if isinstance(condition, Call) and condition.op == "and":
+        for item in condition.args:
+            yield from _conjuncts(item)
+    else:
+        yield condition
+
+
+def _replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+    if expression == old:
+        return new
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(_replaced(item, old, new) for item in expression.args))
+    return expression
+
+
+def _may_hold(condition: Expression) -> bool:
+    """Whether a condition without columns holds, or cannot be computed here."""
+    try:
+        return evaluate(condition, {}) is True
+    except DitherError:
+        return True
+
+
+def _distinct(values: Iterable[Value]) -> Values:
+    return tuple(dict.fromkeys(values))
+
+
+def _in_order(values: Values) -> Values:
+    """Values in rising order, NULL last; as they are where they cannot be compared."""
+    try:
+        known = sorted(cast(Iterable[Any], (value for value in values if value is not None)))
+    except TypeError:
+        return values
+    return (*known, *(value for value in values if value is None))
+
+
+__all__ = ["MOST_INTEGERS", "MOST_VALUES", "PublicFacts"]

@@ -1,0 +1,185 @@
+"""What each aggregate of a question is estimated from: measurements that several of them share, or bins to choose from.
+
+The moments of a column are one measurement (:class:`~dither.tables.compile.statements.Moments`): COUNT(*), COUNT, SUM,
+AVG, VAR and STDDEV that are about the same column share it, and its part of the budget. A lone sum is measured as such,
+since that takes less noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.tables.card.values import Value
+from dither.tables.compile import expressions
+from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
+from dither.tables.compile.limits import Limits
+from dither.tables.compile.statements import SQUARE_BITS, Measure, Moments, grid, near_zero
+from dither.tables.planning.key_selection import mode_keys
+from dither.tables.query.tree import Aggregate, Column, Query
+
+BINS = 8192
+
+Part = tuple[Measure, ...]
+"""Measures that are released as one vector."""
+PublicKeys = tuple[tuple[Value, ...] | None, ...]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What has to be measured, by the names of aggregates: vectors with their weights, and choices among bins."""
+
+    parts: Mapping[str, Part]
+    weights: Mapping[str, float]
+    choices: tuple[tuple[str, Aggregate, int], ...]
+    """Aggregates that are chosen among so many bins, with the edges or keys of these."""
+
+
+def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
+    """The public bounds of an aggregate's value, and whether it is a whole number."""
+    assert aggregate.value is not None
+    if isinstance(aggregate.value, Column):
+        card = find(aggregate.value)[1]
+        kind, known = card.type, card.bounds
+    else:
+        typed = expressions.number(aggregate.value, find)
+        kind, known = "number", typed.interval
+    if kind not in ("integer", "number"):
+        raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
+    given = aggregate.bounds if aggregate.bounds is not None else known
+    if given is None:
+        raise InvalidArgument(
+            message(
+                name, "public bounds of its values", "none", "state them in the card, or as bounds=(low, high) here"
+            )
+        )
+    return arguments.bounds(given), kind == "integer"
+
+
+def measurements(query: Query, keys: PublicKeys, limits: Limits, find: Lookup) -> Measurements:
+    """What each aggregate needs: a vector of measures with its weight, or a choice among so many bins.
+
+    Aggregates of one value share its moments, and the number of rows follows from moments that count rows without a
+    value as well: everything is measured, and paid for, once.
+    """
+    same = _counts_people(query, keys, limits)
+    parts: dict[str, Part] = {}
+    weights: dict[str, float] = {}
+    chosen: list[tuple[str, Aggregate, int]] = []
+    moments = _moments(query, limits, find, same)
+    rows = next((item for item in moments.values() if item.nulls), None)
+    for name, aggregate in query.aggregates.items():
+        kind, value = aggregate.kind, aggregate.value
+        if kind == "people" or (kind == "count" and same):
+            parts[name], weights[name] = (Measure("people"),), 1.0
+        elif kind == "count":
+            parts[name], weights[name] = (Measure("rows"),) if rows is None else rows.parts, 1.0
+        elif kind == "mode":
+            assert value is not None
+            listed = aggregate.keys if aggregate.keys is not None else mode_keys(value, query.where, find)
+            if not listed:
+                raise InvalidArgument(
+                    message(name, "public keys to choose among", "none", "pass keys=, or in the card")
+                )
+            chosen.append((name, replace(aggregate, keys=listed), len(listed)))
+        elif kind == "histogram":
+            edges = aggregate.edges
+            if edges is None or len(edges) < 2:
+                raise InvalidArgument(message(name, "edges of its bins", "none", "pass edges=(0, 10, 20)"))
+            chosen.append((name, aggregate, len(edges) - 1))
+        elif kind in ("quantile", "min", "max"):
+            chosen.append(_binned(name, aggregate, find))
+        else:
+            vector = moments[name]
+            alone = kind == "sum" and sum(item is vector for item in moments.values()) == 1 and not vector.nulls
+            alone = alone and vector.grid is not None and near_zero(vector.grid, math.ceil(limits.total))
+            parts[name] = (Measure("sum", value, vector),) if alone else vector.parts
+            weights[name] = 1.0
+            if alone:
+                low, high = vector.bounds or (0.0, 1.0)
+                weights[name] = max(abs(low), abs(high)) / ((abs(low) + abs(high)) / 2)
+    for name, aggregate in query.aggregates.items():
+        if aggregate.weight is not None:
+            weights[name] = arguments.positive(aggregate.weight, "weight")
+    return Measurements(parts, weights, tuple(chosen))
+
+
+def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
+    """Whether rows and people are the same number: each person has one row in each group, and nothing is compared with
+    it that is not."""
+    kinds = {aggregate.kind for aggregate in query.aggregates.values()}
+    private = any(listed is None for listed in keys)
+    return limits.rows == 1 and kinds <= {"count", "people"} and (private or not query.groups or "people" in kinds)
+
+
+def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool) -> dict[str, Moments]:
+    """The moments that each aggregate is estimated from: one vector for all aggregates of the same value and bounds,
+    of the highest degree that any of them needs; the first also counts rows without a value if rows are counted.
+    """
+    degrees: dict[str, int] = {"count_value": 0, "sum": 1, "mean": 1, "var": 2, "std": 2}
+    needed: dict[str, tuple[tuple[object, ...], int]] = {}
+    bounds: dict[str, tuple[tuple[float, float], bool] | None] = {}
+    aggregates = query.aggregates
+    for name, aggregate in aggregates.items():
+        if aggregate.kind in degrees and aggregate.value is not None:
+            bounds[name] = None if aggregate.kind == "count_value" else _bounds(name, aggregate, find)
+            needed[name] = (aggregate.value, bounds[name]), degrees[aggregate.kind]
+    for name, (column, degree) in needed.items():  # a count of values is part of any other moments of the value
+        if degree == 0:
+            other = next((c for c, d in needed.values() if d and c[0] == column[0]), column)
+            needed[name] = other, degree
+    result: dict[str, Moments] = {}
+    vectors: dict[tuple[object, ...], Moments] = {}
+    rows = any(aggregate.kind == "count" for aggregate in aggregates.values()) and not counts_people
+    for name, (column, _) in needed.items():
+        if column not in vectors:
+            degree = max(d for c, d in needed.values() if c == column)
+            known = next((bounds[n] for n, (c, _) in needed.items() if c == column and bounds[n] is not None), None)
+            vectors[column] = _vector(limits, name, aggregates[name], degree, rows and not vectors, known)
+        result[name] = vectors[column]
+    return result
+
+
+def _vector(
+    limits: Limits,
+    name: str,
+    aggregate: Aggregate,
+    degree: int,
+    nulls: bool,
+    known: tuple[tuple[float, float], bool] | None,
+) -> Moments:
+    value = aggregate.value
+    assert value is not None
+    if known is None:
+        return Moments(value, 0, nulls)
+    bounds, whole = known
+    total = math.ceil(limits.total)
+    if degree == 2:
+        # the square of the width, times the rows of one person, has to stay below 2^30
+        coarse = grid(bounds, False, min(SQUARE_BITS, (29 - total.bit_length()) // 2), 1)
+        exact = grid(bounds, whole, GRID_BITS, total)
+        steps = exact if exact.width <= coarse.width else coarse
+    else:
+        steps = grid(bounds, whole, GRID_BITS, total)
+    if steps.width == 0:
+        raise InvalidArgument(message(name, "bounds at least 1 apart", "closer ones", "widen them"))
+    return Moments(value, 2 if degree == 2 else 1, nulls, bounds, steps)
+
+
+def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggregate, int]:
+    """A quantile or an extreme, with the edges of the bins that it is chosen among."""
+    bounds, whole = _bounds(name, aggregate, find)
+    ends = bounded(*bounds)
+    width = ends[1] - ends[0]
+    bins = int(width) + 1 if whole and width < BINS else BINS
+    first = int(bounds[0]) if whole and bounds[0] == int(bounds[0]) else bounds[0]
+    edges = tuple(
+        float(bounds[0]) + width * i / bins if not (whole and width < BINS) else first + i for i in range(bins + 1)
+    )
+    return name, replace(aggregate, edges=edges), bins
+
+
+__all__ = ["BINS", "Measurements", "Part", "measurements"]

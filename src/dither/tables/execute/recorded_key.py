@@ -54,12 +54,13 @@ from dither.ledger.recorded import canonical
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.plan import Plan
-from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
+from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, PostProcessing, Query, Shape
 
 VERSION = 1
 
 _KINDS: dict[type, str] = {
     Query: "query", Aggregate: "aggregate", Group: "group", Join: "join", Order: "order", Shape: "shape",
+    PostProcessing: "post-processing",
     Column: "column", Literal: "literal", Call: "call",
     Card: "card", ColumnCard: "column", PublicTable: "public table",
 }  # fmt: skip
@@ -67,7 +68,7 @@ _IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
 _NOT_ABOUT_ANSWERS = frozenset(
     {
         "ledger", "budget", "each_analyst", "each_person", "population", "filter", "min_epsilon", "max_incidents",
-        "receipt", "incident_log",
+        "receipt", "incident_log", "rows_without_unit", "rows",
     }
 )  # fmt: skip
 _GUARANTEES: dict[type[Guarantee], tuple[str, tuple[str, ...]]] = {
@@ -81,7 +82,7 @@ def canonical_request(
     text: str | None, query: Query, card: Card, plan: Plan, options: ReleaseOptions
 ) -> dict[str, Any]:
     """What the ledger keeps of a question: everything but guarantee and analyst."""
-    flags = ("consistent", "integer", "nonnegative", "other")
+    flags = ("consistent", "integer", "nonnegative", "other", "quantile_interval")
     return {
         "version": VERSION,
         **({} if text is None else {"question": text}),
@@ -91,8 +92,8 @@ def canonical_request(
             "max_groups": plan.groups,
             "max_rows": plan.limit,
             "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
-            "automatic": list(plan.unstated_limits),
-            **({"noise_option": options.noise} if plan.unstated_limits and options.noise != "best" else {}),
+            "automatic": list(plan.automatic),
+            **({"noise_option": options.noise} if tuple(plan.automatic) and options.noise != "best" else {}),
             **{name: True for name in flags if getattr(options, name)},
         },
     }

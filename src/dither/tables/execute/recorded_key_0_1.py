@@ -47,7 +47,7 @@ def request_0_1(text: str | None, query: Query, card: Card, plan: Plan, options:
         "plan": repr_0_1(plan.query),
         "max_groups": plan.groups,
         "max_rows": plan.limit,
-        "chosen": list(plan.unstated_limits),
+        "chosen": list(plan.automatic),
         "noise": sorted({type(noise).__name__ for noise in plan.measures.values()}),
         "after": [options.nonnegative, options.integer, options.consistent, options.other],
         "card": hashlib.sha256(repr_0_1(card).encode("utf-8", "replace")).hexdigest(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
-from dither.tables.execute.estimate import NoisyTable, estimate
+from dither.tables.planning.estimate import estimate, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, statements_of, variance_of
-from dither.tables.planning.quantiles import choose
+from dither.tables.planning.quantiles import choose, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
 _EDGE = math.log(1e6)
@@ -33,10 +34,21 @@ Bins = dict[int, int]
 """A group's bins that hold anything, each with how many values."""
 
 
+@dataclass
+class NoisyTable:
+    """The noisy table: for each group its key, each answer, and how far it may be off (95 %)."""
+
+    keys: list[Key]
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    errors: dict[str, list[float | None]] = field(default_factory=dict)
+    measures: Mapping[Measure, NDArray[Any]] = field(default_factory=dict)
+    """What the answers were estimated from: every measure of each group, with its noise."""
+
+
 def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.95) -> NoisyTable:
     """Run a plan's statements and add its noise."""
     groups, noisy = _measured(plan, frame, run)
-    result = NoisyTable(every_group(plan.keys) or groups)
+    result = NoisyTable(every_group(plan.keys) or groups, measures=noisy)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
             values, errors = estimate(plan, aggregate, plan.parts[name], noisy, confidence)
@@ -46,16 +58,30 @@ def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.
         result.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
         result.errors[choice.name] = [None] * len(shown)
     for ranked, lines in _binned(plan, frame, run, plan.quantiles):
-        places = [choose(ranked.rank, _filled(lines.get(key, {}), ranked.bins)) for key in shown]
+        counts_of_groups = [_filled(lines.get(key, {}), ranked.bins) for key in shown]
+        places = [choose(ranked.rank, counts) for counts in counts_of_groups]
+        spans: list[dict[Any, tuple[int, int]]] | None = None
+        if ranked.interval is not None:
+            spans = [
+                intervals(place, counts, ranked.interval, confidence)
+                for place, counts in zip(places, counts_of_groups, strict=True)
+            ]
         for name, share in ranked.shares.items():
-            result.answers[name] = [_middle(ranked.aggregate, place[share]) for place in places]
-            result.errors[name] = [None] * len(shown)
+            values = [_middle(ranked.aggregate, place[share]) for place in places]
+            result.answers[name] = values
+            result.errors[name] = [
+                None if spans is None else _farthest(ranked.aggregate, value, spans[i][share])
+                for i, value in enumerate(values)
+            ]
     for count, lines in _binned(plan, frame, run, plan.counts):
         bins = len(count.aggregate.edges or ()) - 1
         whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
-        released = count.mechanism.release(whole.ravel()) if whole.size else whole.ravel()
-        result.answers[count.name] = np.asarray(released).reshape(len(shown), bins).tolist()
-        result.errors[count.name] = [float(count.mechanism.error(confidence, integer=True))] * len(shown)
+        released = np.asarray(count.mechanism.release(whole.ravel()) if whole.size else whole.ravel())
+        one = 1 << plan.bin_limits.bits()
+        rows = released if one == 1 else np.rint(released / one).astype(np.int64)
+        result.answers[count.name] = rows.reshape(len(shown), bins).tolist()
+        error = float(count.mechanism.error(confidence, integer=True)) / one
+        result.errors[count.name] = [error if one == 1 else float(rounded_error(error))] * len(shown)
     if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
         for name, aggregate in plan.query.aggregates.items():
             added = aggregate.kind in ("count", "count_value", "people", "sum")
@@ -154,10 +180,20 @@ def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
         return aggregate.keys[int(choice.mechanism.select_index(filled))]
     up_to = np.cumsum(filled)
     # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
-    inside = math.ceil(min(2 * plan.limit * _EDGE / choice.mechanism.epsilon, _FAR))
+    sensitivity = plan.bin_limits.sensitivity()
+    inside = math.ceil(min(2 * float(sensitivity) * _EDGE / choice.mechanism.epsilon, _FAR))
     target = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
     misses = np.maximum(0, np.maximum(up_to - filled - target, target - up_to))
     return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
+
+
+def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
+    """The larger distance from a value to the ends of the bins from the first of ``span`` up to the second."""
+    assert aggregate.edges is not None
+    low, high = aggregate.edges[span[0]], aggregate.edges[span[1]]
+    if isinstance(low, int):  # bins of one whole number
+        high = max(high - 1, low)
+    return float(max(value - low, high - value, 0.0))
 
 
 def _middle(aggregate: Aggregate, place: int) -> float:
@@ -176,4 +212,4 @@ def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
         engine.rehearse(statement.on(engine.empty))
 
 
-__all__ = ["answer", "rehearse"]
+__all__ = ["NoisyTable", "answer", "rehearse"]

@@ -134,11 +134,22 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class PostProcessing:
+    """One SELECT in the SQL of DuckDB that is run on the noisy table, which it reads under the name ``table``: its
+    columns are the groups and the aggregates. It costs nothing, as :class:`Shape`, in whose place it stands.
+    """
+
+    sql: str
+    table: str = "noisy"
+
+
+@dataclass(frozen=True)
 class Query:
     """A question: which rows, in which groups, which aggregates, and what becomes of the answer.
 
     ``epsilon``, ``delta``, ``max_groups`` and ``max_rows`` (per person: how many groups, and rows in each) may be
-    stated in the question; otherwise the call or the card says them.
+    stated in the question; otherwise the call or the card says them. ``post`` is SQL that makes the answer from the
+    noisy table, where ``shape`` cannot say it.
     """
 
     aggregates: Mapping[str, Aggregate]
@@ -149,7 +160,8 @@ class Query:
     epsilon: float | None = None
     delta: float | None = None
     max_groups: int | Choice["auto"] | None = None
-    max_rows: int | None = None
+    max_rows: int | Choice["auto"] | None = None
+    post: PostProcessing | None = None
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
-from dither.tables.query.operations.base import Syntax, as_date, as_timestamp, refuse_other_parts, refuse_sql
+from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from dither.tables.sql.text import expression as parsed
@@ -33,13 +33,9 @@ AGGREGATES = frozenset(
 _BINNING = "group by bins with WIDTH_BUCKET(x, low, high, n)"
 _PERIOD = "use date_trunc('month', x), or compare with a date: x >= '2024-01-01'"
 _NEAREST = {
-    **dict.fromkeys(["TRUNC", "TRUNCATE"], f"use FLOOR or CEIL, or {_BINNING}"),
-    "ROUND": f"round the answer yourself, use FLOOR(x + 0.5), or {_BINNING}",
-    **dict.fromkeys(["YEAR", "MONTH", "DAY", "QUARTER", "WEEK", "HOUR", "DATE_PART", "STRFTIME", "TO_CHAR"], _PERIOD),
-    "IF": "write CASE WHEN … THEN … ELSE … END",
-    "IIF": "write CASE WHEN … THEN … ELSE … END",
-    "NVL": "write COALESCE(x, y)",
-    "TRIM": "clean the column where it is made",
+    **dict.fromkeys(["STRFTIME", "TO_CHAR"], _PERIOD),
+    **dict.fromkeys(["DAYOFWEEK", "DOW", "WEEKDAY"], "write ISODOW(x): Monday is 1, Sunday is 7"),
+    "LOG": "write LN(x), LOG10(x) or LOG2(x): engines mean different ones by LOG",
     "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT the column of people) counts people",
     "ARRAY_AGG": "ask for counts by group: single values are never released",
     "STRING_AGG": "ask for counts by group: single values are never released",
@@ -52,15 +48,10 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Subquery: ("a subquery in an expression", "ask it first, and write its answer as a number"),
     exp.Select: ("a subquery in an expression", "ask it first, and write its answer as a number"),
     exp.Exists: ("EXISTS", "write a condition on the row's own columns"),
-    exp.ILike: ("ILIKE", "write LOWER(x) LIKE 'a%'"),
     exp.Escape: ("ESCAPE", "use % and _ only, or write x = '…'"),
     exp.RegexpLike: ("a regular expression", "use LIKE"),
-    exp.Interval: ("an interval", "write the date itself: x >= '2024-01-01'"),
-    exp.Extract: ("EXTRACT", _PERIOD),
-    exp.Mod: ("%", "use + - * /, or bins by WIDTH_BUCKET(x, low, high, n)"),
+    exp.Interval: ("an interval alone", "add it to a date: x + INTERVAL 5 DAY"),
     exp.IntDiv: ("DIV", _BINNING),
-    exp.DPipe: ("||", "group by both columns instead"),
-    exp.If: ("IF", "write CASE WHEN … THEN … ELSE … END"),
     exp.Placeholder: ("a placeholder", "write the value into the query"),
     exp.Parameter: ("a placeholder", "write the value into the query"),
     exp.SessionParameter: ("a placeholder", "write the value into the query"),
@@ -120,9 +111,9 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
     result = leaf(node)
     if result is not None:
         return result
-    operation = SYNTAX.get(type(node).__name__)
-    if operation is not None and operation.syntax is not None:
-        return _read_operation(node, operation.name, operation.syntax, leaf)
+    known = SYNTAX.get(type(node).__name__)
+    if known is not None:
+        return _read_operation(node, known[0].name, known[1], leaf)
     reader = _READERS.get(type(node))
     if reader is None:
         got, fix = _REFUSED.get(type(node), (node.key.upper(), "use comparisons, arithmetic, CASE and COALESCE"))
@@ -176,24 +167,13 @@ def _paren(node: exp.Expr, leaf: Leaf) -> Expression:
     return read(node.this, leaf)
 
 
-def _cast(node: exp.Expr, _leaf: Leaf) -> Expression:
-    refuse_other_parts(node, "this", "to", "_type")
-    target = node.args["to"]
-    kind = target.this.value if isinstance(target.this, exp.DType) and not target.expressions else None
-    if kind in ("DATE", "TIMESTAMP", "DATETIME") and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return Literal(as_date(node.this.name) if kind == "DATE" else as_timestamp(node.this.name))
-    raise refuse_sql(
-        "values of the card's types", "CAST", "state the column's type in the card; write dates as DATE '…'"
-    )
-
-
 def _function(node: exp.Expr, leaf: Leaf) -> Expression:
     refuse_other_parts(node, "this", "expressions")
     name, args = node.name.upper(), node.expressions
     if name in FUNCTIONS:
         return Call(FUNCTIONS[name], tuple(read(item, leaf) for item in args))
     special = SPECIAL_FUNCTIONS.get(name)
-    if special is not None and len(args) == special.arguments:
+    if special is not None and special.takes(len(args)):
         return special.read(args, lambda item: read(item, leaf))
     if special is not None:
         raise refuse_sql(f"{name} with its arguments", f"{len(args)} of them", f"write {special.usage}")
@@ -206,6 +186,5 @@ _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Leaf], Expression]] = {
     exp.Null: lambda _node, _leaf: Literal(None),
     exp.Boolean: lambda node, _leaf: Literal(bool(node.this)),
     exp.Paren: _paren,
-    exp.Cast: _cast,
     exp.Anonymous: _function,
 }

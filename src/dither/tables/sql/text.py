@@ -21,7 +21,7 @@ from sqlglot.tokens import Tokenizer
 
 from dither.errors import WrongType, message
 from dither.tables.card.wording import clip
-from dither.tables.query.operations.base import refuse_sql
+from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 30_000
@@ -32,11 +32,7 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _TEXTS = {TokenType.STRING, TokenType.IDENTIFIER}
-_FIRST = {
-    TokenType.WITH: ("a WITH clause", "write the inner query into FROM: SELECT … FROM (SELECT … FROM table)"),
-    TokenType.L_PAREN: ("parentheses around it", "take the outer parentheses away"),
-    TokenType.FROM: ("FROM first", "begin with SELECT"),
-}
+_FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
 _EXAMPLE = "write for example SELECT region, COUNT(*) FROM {table} GROUP BY region"
 
 
@@ -55,28 +51,31 @@ class _BigQuery(_Standard):
 
 class _Parser(Parser):
     FUNCTIONS: ClassVar = {}
-    FUNCTION_PARSERS: ClassVar = {name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "EXTRACT")}
+    FUNCTION_PARSERS: ClassVar = {name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")}
 
     def _warn_unsupported(self) -> None:
         # it would be logged and read as a command
         self.raise_error("no question")
 
 
-def select(text: str, table: str) -> tuple[exp.Select, dict[str, exp.Expr]]:
-    """The one SELECT in the text, and the options of differential privacy it states.
+def statement(text: str, table: str) -> tuple[exp.Query, dict[str, exp.Expr]]:
+    """The one query in the text, with WITH, UNION and parentheses where it has them, and the options of differential
+    privacy it states.
 
-    >>> tree, options = select("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM visits", "visits")
+    >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM visits"
+    >>> tree, options = statement(text, "visits")
     >>> sorted(options), len(tree.expressions)
     (['epsilon'], 1)
     """
     tokens, options = _split_options(_tokens(text), text)
-    if tokens[0].token_type != TokenType.SELECT:
-        got, fix = _FIRST.get(tokens[0].token_type, (clip(tokens[0].text.upper(), 20), _EXAMPLE))
-        raise refuse_sql(f"one SELECT over {table}", got, fix.format(table=table))
+    if tokens[0].token_type not in _FIRST:
+        got = clip(tokens[0].text.upper(), 20)
+        raise refuse_sql(f"one SELECT over {table}", got, _EXAMPLE.format(table=table))
     tree = _parse(tokens, text)
-    if isinstance(tree, exp.SetOperation):
-        raise refuse_sql("one SELECT", tree.key.upper(), "ask several questions; each is charged on its own")
-    if not isinstance(tree, exp.Select):
+    while isinstance(tree, exp.Subquery) and not tree.alias:
+        refuse_other_parts(tree, "this")
+        tree = tree.this
+    if not isinstance(tree, (exp.Select, exp.SetOperation)):
         raise refuse_sql("one SELECT", tree.key.upper(), _EXAMPLE.format(table=table))
     return tree, options
 

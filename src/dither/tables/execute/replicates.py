@@ -1,0 +1,137 @@
+"""How far off a computed column of an answer may be: the same computation on noisy tables as they might have been.
+
+*The construction.* A released number is ``y = a + e``, with the truth a and noise e of a known law. Draw the noise
+anew, e_1 .. e_K: then ``y - e_k`` are K equally likely truths for every measure of every group, and each makes a table.
+Columns that are computed from the table (arithmetic, windows, joins of answers) are computed from each, and the limits
+are the values between which a share of at least the confidence of them lies, as in :mod:`dither.inference.measured`.
+Numbers of one table belong together, so what they have in common is kept: a share of a total is as certain as it is.
+
+It is post-processing. What is drawn does not depend on the data and is the same for the same plan, so that an answer
+has the same error whenever it is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.inference import NoiseLaw
+from dither.tables.compile.statements import Measure
+from dither.tables.planning.estimate import estimate
+from dither.tables.planning.plan import Plan
+
+MOST_TABLES, FEWEST_TABLES = 1000, 200
+"""How many tables are drawn, by the number of groups."""
+MAX_ROWS = 100_000
+"""How many rows all tables have together; for so many groups that the tables would be too few there are no errors."""
+_VALUE_ONLY = 0.9999
+"""A confidence at which an estimate has no sample of its noise: only its value is of interest here."""
+
+Values = Sequence[Any]
+
+
+def replicates(
+    plan: Plan, measures: Mapping[Measure, NDArray[Any]], groups: int
+) -> Mapping[str, NDArray[np.float64]] | None:
+    """For each aggregate whose noise has a known law its answers in every table, a row for each table; None where they
+    cannot be drawn: too many groups, or groups that were made to add up.
+    """
+    if plan.totals or not 0 < groups <= MAX_ROWS // FEWEST_TABLES:
+        return None
+    count = min(MOST_TABLES, MAX_ROWS // groups)
+    possible = {}
+    for number, (measure, values) in enumerate(measures.items()):
+        levels = _levels(number, count, groups)
+        noise = NoiseLaw.of(plan.measures[measure], integer=True).quantiles(levels.ravel()).reshape(levels.shape)
+        possible[measure] = (np.asarray(values, dtype=np.float64)[None, :] - noise).ravel()
+    result = {}
+    for name, parts in plan.parts.items():
+        answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
+        result[name] = np.array([math.nan if item is None else item for item in answers]).reshape(count, groups)
+    return result
+
+
+def _levels(number: int, count: int, groups: int) -> NDArray[np.float64]:
+    """Levels of the noise that are always the same: for each group all of ``(1/2, 3/2, …) / count``, in an order of its
+    own (a Latin hypercube), so that numbers of the same law have the same error.
+    """
+    digest = hashlib.shake_256(f"dither replicates {number}".encode()).digest(8 * count * groups)
+    words = np.frombuffer(digest, dtype="<u8").reshape(count, groups)
+    order: NDArray[np.int64] = words.argsort(axis=0, kind="stable")
+    return (order + 0.5) / count
+
+
+def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
+    """How far the limits of a sample are from the value; None where too many have no value.
+
+    >>> half_width(10, [8, 9, 10, 11, 12] * 40)
+    2.0
+    >>> half_width(10, [None] * 200) is None
+    True
+    """
+    if not _is_number(value):
+        return None
+    known = sorted(float(item) for item in sample if _is_number(item))
+    beyond = math.floor(len(sample) * (1 - confidence) / 2) - (len(sample) - len(known))
+    if beyond < 0 or not known:
+        return None
+    low, high = known[beyond], known[-1 - beyond]
+    return max(float(value) - low, high - float(value), 0.0)
+
+
+def errors_of_rows(
+    names: Sequence[str],
+    rows: Sequence[Values],
+    keys: Sequence[int],
+    samples: Sequence[Sequence[Values]],
+) -> dict[str, tuple[float | None, ...]]:
+    """The errors of the columns that vary, each row found again in the samples by its values at the places ``keys``.
+
+    A row that is missing from a sample, or that cannot be told from another, has no error there.
+    """
+
+    def by_key(lines: Sequence[Values]) -> dict[tuple[Any, ...], Values | None]:
+        result: dict[tuple[Any, ...], Values | None] = {}
+        for line in lines:
+            key = tuple(line[place] for place in keys)
+            result[key] = None if key in result else line
+        return result
+
+    actual = by_key(rows)
+    tables = [by_key(sample) for sample in samples]
+    result: dict[str, tuple[float | None, ...]] = {}
+    for place, name in enumerate(names):
+        column: list[float | None] = []
+        varies = False
+        for row in rows:
+            key = tuple(row[item] for item in keys)
+            lines = [table.get(key) for table in tables] if actual[key] is not None else []
+            sample = [None if line is None else line[place] for line in lines]
+            varies = varies or any(_is_number(item) and item != row[place] for item in sample)
+            column.append(half_width(row[place], sample) if sample else None)
+        if varies and place not in keys:
+            result[name] = tuple(column)
+    return result
+
+
+def evaluated(
+    compute: Callable[[Mapping[str, Any]], Any], lines: Sequence[Mapping[str, Any]], tables: Mapping[str, NDArray[Any]]
+) -> list[list[Any]]:
+    """A computed column in every table: for each line its values."""
+    result = []
+    for place, line in enumerate(lines):
+        samples = zip(*(values[:, place].tolist() for values in tables.values()), strict=True)
+        result.append([compute({**line, **dict(zip(tables, sample, strict=True))}) for sample in samples])
+    return result
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+__all__ = ["errors_of_rows", "evaluated", "half_width", "replicates"]

@@ -1,0 +1,255 @@
+"""SQL on the noisy table, in a DuckDB that holds nothing else.
+
+The database lives in memory for one question. It holds the noisy table, opens no file, no network and no extension,
+sees no variable of Python, and its settings are locked. So whatever its SQL says, it can read only what is released
+already. A statement that fails, or runs for long, is stopped.
+
+Which statements are allowed is decided before (:mod:`dither.tables.sql.outer`). A statement is tried on made-up tables
+(:func:`rehearse`) before anything is paid for.
+
+>>> columns = {"month": "integer", "n": "integer"}
+>>> sql = "SELECT month, n - LAG(n) OVER (ORDER BY month) AS change FROM noisy"
+>>> with IsolatedDatabase(PostProcessing(sql), columns) as database:
+...     database.run([(1, 10), (2, 14)])
+PostProcessed(names=('month', 'change'), types=('integer', 'integer'), rows=[(1, None), (2, 4)])
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Type, arrow_type
+from dither.tables.card.values import LARGEST_INTEGER
+from dither.tables.card.wording import clip
+from dither.tables.query.evaluate import representable
+from dither.tables.query.tree import PostProcessing
+
+MEMORY = "512MB"
+SECONDS = 20.0
+"""How long a statement may run."""
+MAX_ROWS = 1_000_000
+FAILURES = (duckdb.Error, InvalidArgument)
+"""What running a statement may raise."""
+
+_LOCKED = (
+    "SET threads = 1",
+    f"SET memory_limit = '{MEMORY}'",
+    "SET temp_directory = ''",
+    "SET enable_progress_bar = false",
+    "SET TimeZone = 'UTC'",
+    "SET ieee_floating_point_ops = true",
+    "SET python_enable_replacements = false",
+    "SET allow_community_extensions = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+_TYPES: dict[str, Type] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "number"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "timestamp"),
+    **dict.fromkeys(("VARCHAR", '"NULL"', "NULL"), "text"),
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+_SOURCE = "dither_noisy_rows"
+_EVERY, _NUMBER = "dither_every_table", "dither_number"
+
+
+@dataclass(frozen=True)
+class PostProcessed:
+    """What a statement made of the noisy table."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class IsolatedDatabase:
+    """A database in memory for the statement of one question; ``columns`` are those of the noisy table.
+
+    ``seconds`` is what all its statements together may take.
+    """
+
+    def __init__(self, post: PostProcessing, columns: Mapping[str, Type], seconds: float = SECONDS) -> None:
+        self._post, self._columns, self._seconds = post, dict(columns), seconds
+        self._connection = duckdb.connect(
+            ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+        )
+        try:
+            for statement in _LOCKED:
+                self._connection.execute(statement)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._timer = threading.Timer(seconds, self._connection.interrupt)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def run(self, rows: Sequence[Sequence[Any]]) -> PostProcessed:
+        """The answer that the statement makes of these rows."""
+        self._load(rows, self._post.table, self._columns)
+        statements = self._connection.extract_statements(self._post.sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
+        relation = self._connection.sql(statements[0])
+        names = _distinct([str(name) for name in relation.columns])
+        natives = [str(native) for native in relation.types]
+        types = tuple(_type(name, native) for name, native in zip(names, natives, strict=True))
+        result = relation.limit(MAX_ROWS + 1).fetchall()
+        if len(result) > MAX_ROWS:
+            raise InvalidArgument(message("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys"))
+        lines = [tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in result]
+        for place, kind in enumerate(types):
+            if kind == "integer" and any(isinstance(line[place], float) for line in lines):
+                types = (*types[:place], "number", *types[place + 1 :])
+        return PostProcessed(names, types, lines)
+
+    def run_each(self, tables: Sequence[Sequence[Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of the answer for each of several noisy tables, by one statement; they are in no order."""
+        rows = [(number, *row) for number, table in enumerate(tables) for row in table]
+        self._load(rows, _EVERY, {_NUMBER: "integer", **self._columns})
+        names = ", ".join(map(_quoted, self._columns))
+        numbers = f"SELECT CAST(range AS BIGINT) AS {_NUMBER} FROM range({len(tables)})"
+        one = f"SELECT {names} FROM {_EVERY} WHERE {_EVERY}.{_NUMBER} = numbers.{_NUMBER}"
+        answer = f"WITH {_quoted(self._post.table)} AS ({one}) SELECT * FROM ({self._post.sql})"
+        relation = self._connection.sql(
+            f"SELECT numbers.*, answer.* FROM ({numbers}) AS numbers, LATERAL ({answer}) AS answer"
+        )
+        types = [_type("", str(native)) for native in relation.types[1:]]
+        result: list[list[tuple[Any, ...]]] = [[] for _ in tables]
+        for number, *row in relation.limit(MAX_ROWS).fetchall():
+            result[number].append(tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)))
+        return result
+
+    def _load(self, rows: Sequence[Sequence[Any]], table: str, columns: Mapping[str, Type]) -> None:
+        schema = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
+        values = [[_held(row[place], kind) for row in rows] for place, kind in enumerate(columns.values())]
+        self._connection.register(_SOURCE, pa.table(values, schema=schema))
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_quoted(table)} AS SELECT * FROM {_SOURCE}")
+        self._connection.unregister(_SOURCE)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._timer.cancel()
+        with suppress(Exception):
+            self._connection.close()
+
+    def __enter__(self) -> IsolatedDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def rehearse(post: PostProcessing, columns: Mapping[str, Type]) -> PostProcessed:
+    """Run the statement on made-up tables: one without rows, one with a row, and one with zeros, negative and large
+    numbers and NULL. What fails on any of them is refused; nothing here depends on the data.
+
+    >>> rehearse(PostProcessing("SELECT m FROM noisy"), {"n": "integer"})
+    Traceback (most recent call last):
+    dither.InvalidArgument: SQL: expected SQL that DuckDB runs on the noisy answer, got Referenced column "m" not found
+    in FROM clause!. Fix: use the names of the inner SELECT, and the functions of DuckDB.
+    """
+    result = None
+    with IsolatedDatabase(post, columns) as database:
+        for rows in ([], _made_up_rows(columns)[:1], _made_up_rows(columns)):
+            with _refusing():
+                result = database.run(rows)
+    assert result is not None
+    return result
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What DuckDB says of a statement on made-up rows, as a refusal. It quotes the statement and nothing else."""
+    said = None
+    try:
+        yield
+    except duckdb.InterruptException:
+        said = "one that takes too long"
+    except duckdb.Error as error:
+        said = clip(re.sub(r"^[A-Za-z ]*Error: ", "", str(error).strip().splitlines()[0]), 160)
+    if said is not None:
+        fix = "use the names of the inner SELECT, and the functions of DuckDB"
+        raise InvalidArgument(message("SQL", "SQL that DuckDB runs on the noisy answer", said, fix))
+
+
+def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
+    """Rows of a noisy table as it might be, all different, the last of NULL."""
+    numbers = (1000, 0, -3, 123_456_789)
+    rows: list[tuple[Any, ...]] = []
+    for place, number in enumerate(numbers):
+        values: dict[Type, Any] = {
+            "integer": number,
+            "number": float(number),
+            "text": "abcd"[place],
+            "boolean": place % 2 == 0,
+            "date": date(2024, 1, 1) + timedelta(place),
+            "timestamp": datetime(2024, 1, 1) + timedelta(place),
+        }
+        rows.append(tuple(values[kind] for kind in columns.values()))
+    return [*rows, (None,) * len(columns)]
+
+
+def _type(name: str, native: str) -> Type:
+    """The type of a column of the answer."""
+    if native.startswith("DECIMAL"):
+        return "integer" if native.replace(" ", "").endswith(",0)") else "number"
+    kind = _TYPES.get("VARCHAR" if native.startswith("ENUM") else native)
+    if kind is None:
+        got = f"{clip(name)!r}, which is {clip(native, 20)}"
+        fix = "write CAST(… AS VARCHAR), or a part of it"
+        raise InvalidArgument(message("SQL", "columns of numbers, texts, dates or truth values", got, fix))
+    return kind
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _held(value: Any, kind: Type) -> Any:
+    """A value as a column of the noisy table holds it."""
+    if value is None:
+        return None
+    if kind == "integer":
+        return min(max(round(value), -LARGEST_INTEGER), LARGEST_INTEGER)
+    return float(value) if kind == "number" else value
+
+
+def _plain(value: Any, kind: Type) -> Any:
+    """A value of DuckDB as an answer holds it: NULL where it is beyond what can be written down."""
+    if isinstance(value, Decimal):
+        value = int(value) if kind == "integer" else float(value)
+    if kind == "date":
+        return value if isinstance(value, date) else None
+    if kind == "timestamp":
+        return value if isinstance(value, datetime) else None
+    return representable(value)
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, with a number after one that occurred already."""
+    result: list[str] = []
+    for name in names:
+        number, unique = 1, name or "value"
+        while unique in result:
+            number += 1
+            unique = f"{name}_{number}"
+        result.append(unique)
+    return tuple(result)
+
+
+__all__ = ["FAILURES", "IsolatedDatabase", "PostProcessed", "rehearse"]

@@ -1,0 +1,150 @@
+"""What the limits on one person's rows leave out is learned privately, paid for, recorded and shown."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.tables.planning.automatic import SHARES
+from support import refuses
+
+PEOPLE = 2000
+SIZES = [min(300, int(3 * (PEOPLE / (i + 1)) ** 0.5)) for i in range(PEOPLE)]
+"""How many rows each person has: 3 or more, some of them many more."""
+TRUTH = sum(SIZES)
+LEFT_OUT = sum(size - 3 for size in SIZES) / TRUTH
+"""The share of the rows that is left out if at most 3 rows of a person count."""
+
+
+def rows() -> pa.Table:
+    who = [i for i in range(PEOPLE) for _ in range(SIZES[i])]
+    return pa.table({"who": who, "region": ["a" if i % 2 else "b" for i in who], "x": [1.0] * len(who)})
+
+
+@pytest.fixture(scope="module")
+def table():
+    budget = dp.ApproxDP(4000, 1e-3)
+    with dp.open(rows(), unit="who", keys={"region": ["a", "b"]}, bounds={"x": (0, 1)}, budget=budget) as result:
+        yield result
+
+
+def covered(answer: dp.Answer, name: str, truth: float, row: int = 0) -> bool:
+    value, error, low_by = answer[name][row], answer.error(name)[row], answer.low_by(name)[row]
+    assert error is not None
+    assert low_by is not None
+    return value - error + low_by[1] <= truth <= value + error + low_by[2]
+
+
+def test_stated_limits_can_be_asked_what_they_leave_out(table):
+    question = table.sql("SELECT COUNT(*) AS n, COUNT(x) AS v, SUM(x) AS s, AVG(x) AS m FROM data")
+    answer = question.release(20, max_rows=3, bias=True)
+    assert set(answer.left_out) == {"n", "v", "s"}
+    share, low, high = answer.left_out["n"]
+    assert low <= share <= high
+    assert share == pytest.approx(LEFT_OUT, rel=0.1)
+    for name in ("n", "v", "s"):
+        assert covered(answer, name, TRUTH)
+    assert any("learned with ε = 1" in note for note in answer.notes)
+    assert any("low by about what is stated beside them" in note for note in answer.notes)
+    assert not any("unknown amount" in note for note in answer.notes)
+
+
+def test_learning_it_is_part_of_the_cost_and_not_on_top(table):
+    question = table.sql("SELECT COUNT(*) AS n FROM data")
+    plan, without = question.plan(1, max_rows=3, bias=True), question.plan(1, max_rows=3)
+    assert plan.guarantee == without.guarantee == dp.PureDP(1)
+    assert plan.automatic == {"bias": SHARES["bias"]}
+    [noise], [noise_without] = plan.measures.values(), without.measures.values()
+    assert noise.guarantee.exact[0] + SHARES["bias"] <= 1
+    assert noise_without.guarantee.exact[0] > 1 - Fraction(1, 1000)
+
+
+def test_it_is_recorded_with_the_answer_and_found_again(table):
+    question = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
+    answer = question.release(2, max_rows=3, bias=True)
+    again = question.release(2, max_rows=3, bias=True)
+    assert again.replayed
+    assert again == answer
+    assert again.left_out == answer.left_out != {}
+    other = question.release(2, max_rows=3)
+    assert not other.replayed
+    assert other.left_out == {}
+    assert any("unknown amount" in note for note in other.notes)
+
+
+def test_automatic_limits_say_what_they_leave_out_of_each_group(table):
+    answer = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(4, max_rows="auto")
+    assert set(answer.left_out) == {"n"}
+    content = json.loads(answer.to_json())
+    assert {"n_low_by", "n_low_by_min", "n_low_by_max"} < set(content["rows"][0])
+    assert "low by" in str(answer).splitlines()[0]
+    assert "spread over the groups as the rows are" in str(answer)
+    assert any(covered(answer, "n", TRUTH / 2, row) for row in (0, 1))
+    page = dp.report.html(answer)
+    assert "low by" in page
+    assert "by an unknown amount" not in page
+
+
+def test_people_who_are_counted_in_fewer_groups(table):
+    data = pa.table({"who": [i for i in range(3000) for _ in "ab"], "region": ["a", "b"] * 3000})
+    with dp.open(data, unit="who", keys={"region": ["a", "b"]}, budget=dp.PureDP(100)) as people:
+        question = people.sql("SELECT region, COUNT(DISTINCT who) AS n FROM data GROUP BY region")
+        answer = question.release(20, max_groups=1, bias=True)
+        assert answer.left_out["n"][0] == pytest.approx(0.5, abs=0.05)
+        assert covered(answer, "n", 3000)
+        assert question.release(20, max_groups=2, bias=True).left_out["n"][0] == pytest.approx(0, abs=0.01)
+
+
+def test_where_nothing_can_be_left_out_nothing_is_spent():
+    with dp.open(rows(), budget=dp.PureDP(10)) as table:
+        question = table.agg(n=dp.count())
+        assert question.plan(1, bias=True).automatic == {}
+        assert question.release(1, bias=True).left_out == {}
+    with dp.open(rows(), unit="who", budget=dp.PureDP(10)) as table:
+        assert table.sql("SELECT COUNT(DISTINCT who) AS n FROM data").plan(1, bias=True).automatic == {}
+        assert list(table.agg(n=dp.count()).plan(1, bias=True, max_rows="auto").automatic) == ["max_rows"]
+
+
+def test_an_error_may_be_a_percentage_of_the_rows_that_are_public():
+    with dp.open(rows(), budget=dp.PureDP(10), keys={"region": ["a", "b"]}, bounds={"x": (0, 1)}, rows=12_000) as table:
+        assert table.agg(n=dp.count()).explain(error="1%").lines[0]["error"] == pytest.approx(120, rel=0.02)
+        grouped = table.group_by("region").agg(n=dp.count(), s=dp.sum("x"), h=dp.histogram("x", [0, 0.5, 1]))
+        widths = {line["answer"]: line["error"] for line in grouped.explain(error="1%").lines}
+        assert widths["n"] <= 60
+        assert widths["s"] <= 30
+        assert widths["h"] <= 30
+    with dp.open(rows(), budget=dp.PureDP(10)) as table, refuses(dp.InvalidArgument, "error", "rows = "):
+        table.agg(n=dp.count()).explain(error="1%")
+    question = "SELECT COUNT(DISTINCT who) AS n FROM data"
+    with (
+        dp.open(rows(), unit="who", budget=dp.PureDP(10), rows=12_000) as table,
+        refuses(dp.InvalidArgument, "error", "counts people"),
+    ):
+        table.sql(question).explain(error="1%")
+
+
+def test_an_error_that_leaves_no_room_for_noise_is_refused():
+    with dp.open(rows(), budget=dp.PureDP(100), rows=50) as table:
+        for error in (0.4, 0.99, "1%"):
+            with refuses(dp.InvalidArgument, "error", "room for noise"):
+                table.agg(n=dp.count()).explain(error=error)
+        assert table.agg(n=dp.count()).explain(error=1).lines[0]["error"] == 1
+
+
+def test_groups_that_are_not_public_are_left_out_with_their_rows():
+    data = pa.table({"who": [i for i in range(3000) for _ in "abcd"], "region": [*"abcd"] * 3000})
+    with dp.open(data, unit="who", budget=dp.ApproxDP(400, 1e-3), delta=1e-6) as people:
+        question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
+        stated = question.release(20, max_groups=2, bias=True)
+        assert len(stated) == 4
+        assert stated.left_out["n"][0] == pytest.approx(0.5, abs=0.05)
+        assert sum(covered(stated, "n", 3000, row) for row in range(4)) >= 3
+        chosen = question.release(20, max_groups="auto", max_rows="auto")
+        assert sum(covered(chosen, "n", 3000, row) for row in range(4)) >= 3
+        unknown = question.release(20, max_groups=2, max_rows="auto")  # of people's groups nothing was learned
+        assert unknown.left_out == {}
+        assert any("unknown amount" in note for note in unknown.notes)

@@ -1,0 +1,123 @@
+"""Hostile SQL around a private aggregation: nothing but the noisy table can be read, and nothing is charged."""
+
+from __future__ import annotations
+
+import itertools
+
+import duckdb
+import pytest
+from sqlglot import exp, parse_one
+
+import dither as dp
+from dither.errors import InvalidArgument
+from dither.tables.sql.outer import FUNCTIONS, render
+from dither.tables.sql.parse import parse
+from tables.questions import CARD
+from tables.visits import card, spent
+
+INNER = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+VALUES = [
+    "getenv('HOME')", "current_setting('temp_directory')", "getvariable('x')", "random()", "uuid()", "now()",
+    "CURRENT_DATE", "CURRENT_TIMESTAMP", "current_user", "current_user()", "current_query()", "current_database()",
+    "version()",
+    "nextval('s')", "currval('s')", "setseed(0.5)", "pg_typeof(1)", "txid_current()", "sleep_ms(1000)", "error('x')",
+    "main.getenv('HOME')", "system.main.getenv('HOME')", "read_text('/etc/passwd')", "write_log('x')",
+    "(SELECT amount FROM visits LIMIT 1)", "(SELECT MAX(content) FROM read_text('/etc/passwd'))",
+    "(SELECT COUNT(*) FROM duckdb_settings())", "(SELECT MAX(value) FROM duckdb_secrets())",
+    "(SELECT MAX(a) FROM query('SELECT 1 AS a'))", "(SELECT COUNT(*) FROM query_table('visits'))",
+    "(SELECT MAX(name) FROM regions)", "EXISTS (SELECT 1 FROM visits WHERE age > 90)",
+    "(SELECT STRING_AGG(region, ',') FROM visits)", "(SELECT amount FROM (SELECT * FROM visits))",
+    "list_transform([1], x -> x)", "COLUMNS(*)", "repeat('x', 1000000000)", "lpad('x', 1000000000, ' ')", "$1", "?",
+    "json_execute_serialized_sql('x')", "hash(1)", "stats(1)",
+]  # fmt: skip
+TABLES = [
+    "read_csv('/etc/passwd')", "read_text('/etc/passwd')", "read_blob('x')", "read_parquet('x')", "read_json('x')",
+    "parquet_scan('x')", "glob('/*')", "sniff_csv('x')", "duckdb_tables()", "duckdb_settings()", "duckdb_functions()",
+    "pragma_version()", "pragma_table_info('noisy')", "query('SELECT 1')", "query_table('noisy')", "'/etc/passwd'",
+    "'data.csv'", '"data.parquet"', "information_schema.tables", "pg_catalog.pg_class", "sqlite_master", "pg_class",
+    "duckdb_secrets()", "which_secret('a', 'b')", "range(1000000000)", "visits", "regions", "main.visits",
+    "memory.main.visits", "summary", "noisy", "dither_noisy_rows", "arrow_scan(1, 2, 3)", "seq_scan('x')",
+]  # fmt: skip
+AROUND_VALUES = [
+    f"SELECT n, {{}} AS x FROM ({INNER})",
+    f"SELECT n FROM ({INNER}) WHERE CAST({{}} AS VARCHAR) > ''",
+    f"SELECT n FROM ({INNER}) ORDER BY {{}}",
+    f"WITH m AS ({INNER}) SELECT SUM(n) OVER (ORDER BY {{}}) AS x FROM m",
+    "SELECT region, COUNT(*) AS n, {} AS x FROM visits GROUP BY region",
+    f"SELECT COUNT(*) AS n FROM visits UNION ALL SELECT {{}} FROM ({INNER})",
+]
+AROUND_TABLES = [
+    f"SELECT * FROM ({INNER}) m, {{}} AS t",
+    f"SELECT * FROM {{}} AS t JOIN ({INNER}) m ON TRUE",
+    f"SELECT n FROM ({INNER}) WHERE EXISTS (SELECT 1 FROM {{}})",
+    f"SELECT n FROM ({INNER}) UNION ALL SELECT 1 FROM {{}}",
+    f"WITH m AS ({INNER}), t AS (SELECT * FROM {{}}) SELECT m.n FROM m, t",
+    f"SELECT (SELECT COUNT(*) FROM (SELECT * FROM {{}}) AS t WHERE t.x = m.region) FROM ({INNER}) AS m",
+]
+STATEMENTS = [
+    f"WITH RECURSIVE m AS ({INNER}) SELECT * FROM m",
+    f"SELECT n FROM ({INNER}) USING SAMPLE 1",
+    f"SELECT n INTO x FROM ({INNER})",
+    f"PIVOT ({INNER}) ON region USING SUM(n)",
+    f"COPY ({INNER}) TO '/tmp/x.csv'",
+    f"CREATE TABLE x AS {INNER}",
+    f"EXPLAIN ANALYZE SELECT * FROM ({INNER})",
+    f"SELECT n FROM ({INNER}); SELECT 1",
+    f"SELECT n FROM ({INNER}); ATTACH 'x'",
+    f"SELECT * FROM ({INNER}) AS m, LATERAL (SELECT amount FROM visits WHERE visits.region = m.region)",
+    "SELECT *, COUNT(*) AS n FROM visits GROUP BY region",
+    "SELECT visits.*, COUNT(*) OVER () FROM visits",
+    "SELECT amount, SUM(COUNT(*)) OVER () FROM visits GROUP BY region",
+    "SELECT region, LAG(MAX(amount)) OVER (ORDER BY amount) FROM visits GROUP BY region",
+    "SELECT region, COUNT(*) FROM visits GROUP BY region QUALIFY amount > 1",
+    "SELECT DISTINCT ON (amount) region, COUNT(*) FROM visits GROUP BY region",
+    "SELECT DISTINCT amount FROM visits",
+    "SELECT * FROM visits ORDER BY amount LIMIT 1 OFFSET 1",
+    "SELECT n FROM (SELECT amount AS n FROM visits UNION ALL SELECT COUNT(*) FROM visits)",
+]
+HOSTILE = [
+    *(around.format(value) for around, value in itertools.product(AROUND_VALUES, VALUES)),
+    *(around.format(table) for around, table in itertools.product(AROUND_TABLES, TABLES)),
+    *STATEMENTS,
+]
+
+
+def test_hostile_sql_is_refused_when_it_is_read():
+    accepted, refusals = [], []
+    for text in HOSTILE:
+        try:
+            accepted.append((text, parse(text, CARD).post))
+        except InvalidArgument as error:
+            refusals.append(str(error))
+    assert not accepted
+    assert all("Fix:" in refusal for refusal in refusals)
+
+
+def test_nothing_is_charged_for_what_is_refused(tmp_path):
+    with dp.open(card(tmp_path)) as table:
+        before = spent(table)
+        for text in HOSTILE[:: len(HOSTILE) // 20]:
+            with pytest.raises(InvalidArgument):
+                table.sql(text).release(epsilon=1)
+        assert spent(table) == before
+
+
+def test_a_tree_with_another_table_is_never_rendered():
+    for table in ("visits", "information_schema.tables", "read_csv('x')", '"x.csv"'):
+        with pytest.raises(InvalidArgument):
+            render(parse_one(f"SELECT * FROM {table}", dialect="duckdb"), "noisy")
+
+
+def test_every_function_gives_the_same_each_time():
+    with duckdb.connect() as connection:
+        listed = connection.sql("SELECT function_name, stability, function_type FROM duckdb_functions()").fetchall()
+    for name, stability, kind in listed:
+        if name in FUNCTIONS and kind in ("scalar", "aggregate"):
+            assert stability == "CONSISTENT", name
+
+
+def test_no_division_and_no_cast_fails():
+    question = parse(f"SELECT n / (n - n), n % 0, CAST('x' || n AS INTEGER), LN(n - n - 1) FROM ({INNER})", CARD)
+    assert question.post is not None
+    tree = parse_one(question.post.sql, dialect="duckdb")
+    assert not [node for node in tree.walk() if type(node) is exp.Cast]

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.columns import EXAMPLES
 from dither.tables.card.model import NAME, Type
-from dither.tables.card.toml import EXAMPLES
 from dither.tables.card.wording import nearest
 
 
@@ -36,9 +36,10 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
     shown_source = _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
     types: dict[str, Type] = dict(columns)
     if unit is not None and types[unit] not in ("integer", "text"):
-        raise _wrong(
-            "unit", "a column of whole numbers or text", types[unit], "convert it in the source, or choose another"
-        )
+        fix = "convert it in the source, or choose another"
+        if types[unit] == "number":
+            fix += '; if it holds whole numbers, draft without a unit, then name it and write type = "integer" for it'
+        raise _wrong("unit", "a column of whole numbers or text", types[unit], fix)
     parts = [
         _HEAD.format(
             name=_quoted(title),
@@ -47,7 +48,7 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
             ledger=_quoted(f"{title}.ledger.sqlite"),
         )
     ]
-    parts.append(_SPEND.format(per=_PERSON if unit is not None else _DATASET))
+    parts.append(_SPEND.format(per=_DATASET + (_PERSON if unit is not None else "")))
     parts.append(_COLUMNS + ("" if declares_types else _CSV))
     if left_out:
         parts.append(
@@ -102,6 +103,8 @@ def _unit(unit: str | None) -> str:
     return (
         "# The column that says which person a row is about. All rows of one person are protected together.\n"
         f"unit = {_quoted(unit)}\n"
+        "# Rows where it is empty belong to nobody, and are left out of every answer.\n"
+        'rows_without_unit = "drop"\n'
     )
 
 
@@ -121,12 +124,11 @@ source = {source}
 # version = "2026-01"
 
 {unit}
-# How many groups (of GROUP BY) one person may count in, and with how many rows in each. Groups above that are left
-# out, at random. Rows above that add nothing to counts, and to a sum a person adds at most what so many rows can; for
-# a mean the person's own mean counts, as that of so many rows. Larger numbers lose less and need more noise; choose
-# what you know to be usual.
-max_groups = 1
-max_rows = 1
+# How many groups (of GROUP BY) one person may count in, and with how many rows in each. Who has more counts for less
+# in each of them. Larger numbers leave out less and need more noise; "auto" chooses them for each question, privately,
+# for a tenth of its epsilon, and the answer says how much is left out. Where you know what is usual, write it instead.
+max_groups = "auto"
+max_rows = "auto"
 
 # Where is written down what was asked and how much of the budget is used. It must be kept: without it the budget would
 # start again.
@@ -134,9 +136,9 @@ ledger = {ledger}
 # A file that keeps the last receipt, best on another disk: a ledger that was put back is then noticed, and refused.
 # receipt = "/other/disk/visits.receipt"
 
-# Needed only for questions about groups that are not listed below under keys: the chance that a group is shown
-# although very few people are in it. Much less than one in the number of people.
-# delta = 1e-6
+# What one question may use of the delta in the budget below: the probability that a group which is not listed under
+# keys is shown although very few people are in it. Much less than one in the number of people.
+delta = 1e-9
 """
 
 _SPEND = """\
@@ -144,26 +146,27 @@ _SPEND = """\
 # is at most e = 2.7 times as likely as if that person were not in the table. Below 1 is strict, above 10 is little.
 [budget]
 epsilon = 1
+# A small probability of more than that, which groups that are not listed and normal noise need.
+delta = 1e-6
 {per}
-# Questions with Gaussian noise also need a small chance delta of more:
-# delta = 1e-6
 # What one analyst may use of it:
 # each_analyst = {{ epsilon = 0.5 }}
 """
-_PERSON = """\
-# Counted for each person: a question about some people uses up the budget of these only.
-per = "person"
-# Tables about the same people, in the same ledger, share what each has left if they name one population:
-# population = "patients\""""
 _DATASET = """\
-# Counted for the whole table: every question uses it up. (For each person needs the unit above.)
+# Counted for the whole table: every question uses it up.
 per = "dataset\""""
+_PERSON = """
+# With per = "person" it is counted for each person: a question about some people uses up the budget of these only, and
+# who has too little left is not counted. Tables about the same people, in the same ledger, share what each has left if
+# they name one population, as in population = "patients\"."""
 
 _COLUMNS = """\
 # The columns that may be asked about. Remove those that nobody needs.
 # bounds: what a value can be at all. Values beyond are moved to the bound. SUM, AVG and the like need them; a range ten
-#         times too wide means ten times the noise.
+#         times too wide means ten times the noise. Of dates, the first and the last day: their months are then public.
 # keys:   all values that may occur, for GROUP BY. Groups not listed are not shown; listed ones always are, even empty.
+# format: how a column of text writes dates, beside type = "date" or "timestamp": format = "%Y-%m-%d".
+# A column of doubles that holds whole numbers may say type = "integer"; 3.6 then counts as empty.
 """
 _CSV = """\
 # A CSV file does not say its types, and they are not guessed from the rows. "text" is written everywhere: put in
@@ -192,6 +195,8 @@ def _section(column: str, type: Type, is_unit: bool, declares_types: bool) -> st
         lines.append("# bounds = [0, 100]")
         if type == "integer":
             lines.append("# keys = [1, 2, 3]")
+    elif type in ("date", "timestamp"):
+        lines.append("# bounds = [2024-01-01, 2024-12-31]")
     elif type != "boolean":
         lines.append(f"# keys = [{EXAMPLES[type]}]")
     else:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.errors import DitherError, InvalidArgument, LedgerError
+from dither.errors import BudgetExceeded, DitherError, InvalidArgument, LedgerError
 from dither.ledger import Receipt, receipts
 from dither.tables.card import toml as cards
 from dither.tables.card.model import Card, ColumnCard
@@ -52,7 +52,8 @@ CHANGES = {
 @pytest.mark.parametrize("read_only", [False, True])
 def test_whatever_differs_from_the_ledger_is_refused(tmp_path, change, read_only):
     stated = card(tmp_path, **LIMITS, population="all")
-    dp.open(stated).close()
+    with dp.open(stated) as table:
+        table.sql(COUNT).release(0.1, analyst="ada")
     dp.open(stated, read_only=read_only).close()
     with refuses(InvalidArgument, "what the ledger holds"):
         dp.open(replace(stated, **change), read_only=read_only)
@@ -62,7 +63,8 @@ def test_whatever_differs_from_the_ledger_is_refused(tmp_path, change, read_only
 @pytest.mark.parametrize("name", LIMITS)
 def test_what_the_ledger_does_not_have_is_refused_too(tmp_path, name):
     stated = card(tmp_path, **{**dict.fromkeys(LIMITS), "budget": dp.PureDP(2)})
-    dp.open(stated).close()
+    with dp.open(stated) as table:
+        table.sql(COUNT).release(0.1)
     with refuses(InvalidArgument, "what the ledger holds"):
         dp.open(replace(stated, **{name: dp.PureDP(1)}))
 
@@ -82,6 +84,72 @@ def test_a_limit_changed_in_the_ledger_is_changed_in_the_card(tmp_path):
     with refuses(InvalidArgument, "limit: expected what the ledger holds"):
         dp.open(stated)
     dp.open(replace(stated, budget=dp.PureDP(20))).close()
+
+
+UNCHARGED = {
+    "another budget": {"budget": dp.PureDP(3)},
+    "a smaller budget": {"budget": dp.PureDP(1)},
+    "a delta": {"budget": dp.ApproxDP(2, 1e-9)},
+    "another for each person": {"each_person": dp.PureDP(2)},
+}
+
+
+@pytest.mark.parametrize("change", UNCHARGED.values(), ids=UNCHARGED)
+def test_before_the_first_charge_a_limit_is_what_the_card_says(tmp_path, change):
+    stated = card(tmp_path, budget=dp.PureDP(2), each_person=dp.PureDP(3))
+    dp.open(stated).close()
+    changed = replace(stated, **change)
+    before = state(tmp_path)
+    with dp.open(changed, read_only=True) as table:
+        assert table.accounts.left().startswith(str(changed.budget))
+    assert state(tmp_path) == before
+    with dp.open(changed) as table:
+        limits = {account.kind: account.limit for account in table.ledger.accounts("visits")}
+        assert (limits["dataset"], limits["people"]) == (changed.budget, changed.each_person)
+        assert table.ledger.verify().entries > 0
+        table.sql(COUNT).release(0.1)
+    with refuses(InvalidArgument, "what the ledger holds"):
+        dp.open(stated)
+
+
+def test_people_who_have_paid_for_another_table_keep_the_limit_they_have(tmp_path):
+    visits = replace(card(tmp_path, budget=None, each_person=dp.PureDP(3)), population="all")
+    stays = replace(visits, name="stays")
+    dp.open(visits).close()
+    with dp.open(stays) as table:
+        table.sql("SELECT COUNT(*) AS n FROM stays").release(1)
+    with refuses(InvalidArgument, "each_person: expected what the ledger holds"):
+        dp.open(replace(visits, each_person=dp.PureDP(9)))
+
+
+# -- people without budget --------------------------------------------------------------------------------------------
+
+EVERYBODY = "SELECT COUNT(*) AS n FROM visits"
+SOME = "SELECT COUNT(*) AS n FROM visits WHERE who < 10"
+
+
+def test_a_question_that_nobody_can_pay_for_is_refused_and_charges_nothing(tmp_path):
+    stated = card(tmp_path, budget=None, each_person=dp.PureDP(1))
+    with dp.open(stated) as table:
+        first = table.sql(EVERYBODY).release(0.6)
+        head = table.ledger.head
+        with refuses(BudgetExceeded, "nobody, after the questions about everybody"):
+            table.sql(EVERYBODY).release(0.6, again=True)
+        with refuses(BudgetExceeded, "nobody"):
+            table.sql(SOME).release(0.7)
+        assert table.ledger.head == head
+        assert table.sql(EVERYBODY).release(0.6) == first  # recorded, and free
+        table.sql(EVERYBODY).release(0.3)
+    with dp.open(replace(stated, version="with new rows")) as table:
+        table.sql(EVERYBODY).release(0.6)
+
+
+def test_questions_about_some_people_and_dearer_ones_prove_nothing(tmp_path):
+    with dp.open(card(tmp_path, budget=None, each_person=dp.PureDP(1))) as table:
+        table.sql(SOME).release(0.6)
+        table.sql(EVERYBODY).release(0.9)  # not for those who have 0.4 left, and they could still pay for what follows
+        answer = table.sql(EVERYBODY).release(0.4)
+    assert any("is not in this answer" in note or "are not counted" in note for note in answer.notes)
 
 
 # -- a population ---------------------------------------------------------------------------------------------------

@@ -198,9 +198,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (column(type=7), "columns.a.type: .* got a whole number"),
     (
         column(type="text", bound=[0, 1]),
-        "columns.a.bound: expected type, bounds or keys, .* write 'bounds', the",
+        "columns.a.bound: expected type, bounds, keys or format, .* write 'bounds', the",
     ),
-    (column(type="text", bounds=[0, 1]), "columns.a.bounds: expected bounds of a number only, got bounds of text"),
+    (
+        column(type="text", bounds=[0, 1]),
+        "columns.a.bounds: expected bounds of numbers or dates only, got bounds of text",
+    ),
     (column(type="number", bounds=[1, 0]), r"columns.a.bounds: expected lower below upper, got \[1, 0\]. Fix: swap"),
     (column(type="number", bounds=[1, 1]), "columns.a.bounds: expected lower below upper"),
     (column(type="number", bounds=[1]), "columns.a.bounds: expected two numbers .* got 1 values"),
@@ -232,8 +235,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (changed(max_groups=0), 'max_groups: expected a whole number from 1 on or "auto", got 0'),
     (changed(max_groups="many"), "max_groups: .* got text"),
     (changed(max_groups=1.5), "max_groups: .* got 1.5"),
-    (changed(max_rows=True), "max_rows: expected a whole number from 1 on, got true or false"),
-    (changed(max_rows="auto"), "max_rows: .* got text"),
+    (changed(max_rows=True), 'max_rows: expected a whole number from 1 on or "auto", got true or false'),
+    (changed(max_rows="all"), "max_rows: .* got text"),
     (changed(delta=0), "delta: expected a number strictly between 0 and 1, got 0"),
     (changed(delta="1e-6"), "delta: .* got text"),
     (changed(ledger=7), "ledger: expected text"),
@@ -343,7 +346,11 @@ def test_a_draft_can_be_read(tmp_path: Path) -> None:
         },
         unit="patient",
         ledger=str(tmp_path / "visits_2024.ledger.sqlite"),
-        each_person=PureDP(1),
+        max_groups="auto",
+        max_rows="auto",
+        budget=ApproxDP(1, 1e-6),
+        delta=1e-9,
+        rows_without_unit="drop",
     )  # fmt: skip
     assert "list" in text
 
@@ -353,9 +360,10 @@ def test_the_examples_in_a_draft_are_right(tmp_path: Path) -> None:
     assert card.columns["amount"].bounds == (0, 100)
     assert card.columns["region"].keys == ("north", "south")
     assert card.public["districts"].columns["postcode"] == ColumnCard("text")
-    assert card.each_person == ApproxDP(1, 1e-6)
+    assert card.budget == ApproxDP(1, 1e-6)
     assert card.each_analyst == PureDP(0.5)
-    assert card.delta == 1e-6
+    assert card.delta == 1e-9
+    assert card.columns["born"].period == (date(2024, 1, 1), date(2024, 12, 31))
 
 
 def test_a_draft_of_a_csv_file_guesses_no_types(tmp_path: Path) -> None:
@@ -369,7 +377,7 @@ def test_a_draft_of_a_csv_file_guesses_no_types(tmp_path: Path) -> None:
 
 def test_a_draft_without_a_unit() -> None:
     card = toml.parse(tomllib.loads(draft(TABLE)))
-    assert (card.name, card.unit, card.budget, card.each_person) == ("data", None, PureDP(1), None)
+    assert (card.name, card.unit, card.budget, card.each_person) == ("data", None, ApproxDP(1, 1e-6), None)
 
 
 def test_a_draft_of_a_database(tmp_path: Path) -> None:
@@ -423,6 +431,20 @@ def test_odd_names_survive(names: list[str]) -> None:
     assert card.unit == unit
 
 
+def test_rows_without_a_unit() -> None:
+    columns = {"a": "integer"}
+    assert toml.parse(changed(columns=columns, unit="a", rows_without_unit="drop")).rows_without_unit == "drop"
+    unsaid = toml.parse(changed(columns=columns, unit="a"))
+    assert any("rows without a are" in gap for gap in toml.gaps(unsaid))
+    for card, fragment in (
+        (changed(columns=columns, unit="a", rows_without_unit="each"), "not supported"),
+        (changed(columns=columns, unit="a", rows_without_unit="keep"), "'keep'"),
+        (changed(columns=columns, rows_without_unit="drop"), "a unit"),
+    ):
+        with refuses(InvalidArgument, "rows_without_unit", fragment):
+            toml.parse(card)
+
+
 # -- gaps ------------------------------------------------------------------------------------------------------------
 
 
@@ -437,20 +459,16 @@ def test_gaps() -> None:
     assert any(gap.startswith("no ledger") for gap in toml.gaps(spent))
 
 
-def test_more_rows_than_questions_accept_are_a_gap() -> None:
-    def about(rows: int) -> list[str]:
-        return [gap for gap in toml.gaps(Card("t", "t.csv", {}, unit="who", max_rows=rows)) if "max_rows" in gap]
-
-    assert about(256) == []
-    assert len(about(257)) == 1
-    assert about(257)[0].endswith("write max_rows = 256 or less")
+@pytest.mark.parametrize("rows", [1, 257, 100_000, "auto"])
+def test_many_rows_of_a_person_are_no_gap(rows: Any) -> None:
+    assert not [gap for gap in toml.gaps(Card("t", "t.csv", {}, unit="who", max_rows=rows)) if "max_rows" in gap]
 
 
 def test_no_gaps() -> None:
     full = toml.parse(
         {
             "name": "t", "source": "t.csv", "unit": "who", "delta": 1e-6, "ledger": "l.sqlite",
-            "budget": {"epsilon": 1},
+            "budget": {"epsilon": 1}, "rows_without_unit": "drop",
             "columns": {"who": "integer", "x": {"type": "number", "bounds": [0, 1]},
                         "t": {"type": "text", "keys": ["a"]}},
         }

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dither as dp
 from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.engines import connect, malformed_lines
@@ -418,3 +419,19 @@ except KeyboardInterrupt:
     print("stopped", engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist())
 """
     assert "stopped [{'n': 300000}]" in interrupted(script)
+
+
+def test_a_collation_of_the_source_makes_no_texts_equal(tmp_path):
+    """Texts that differ are different keys, whatever the source thinks of them: nobody's spelling stands for others."""
+    source = tmp_path / "cities.duckdb"
+    with duckdb.connect(str(source)) as connection:
+        connection.execute("CREATE TABLE visits(who BIGINT, city VARCHAR COLLATE nocase)")
+        connection.execute(
+            "INSERT INTO visits SELECT i, CASE WHEN i = 0 THEN 'PaRiS' ELSE 'paris' END FROM range(400) r(i)"
+        )
+    for unit in ("who", None):
+        with dp.open(f"{source}::visits", unit=unit, name="visits", delta=1e-6, budget=dp.ApproxDP(100, 0.1)) as table:
+            question = table.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city")
+            assert [row[0] for row in question.release(epsilon=5).rows] == ["paris"]
+            listed = table.group_by(dp.among("city", ["paris", "PARIS"])).agg(n=dp.count())
+            assert [round(row[1], -2) for row in listed.release(epsilon=9).rows] == [400, 0]

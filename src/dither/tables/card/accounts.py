@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, message
 from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.accounts import opened
+from dither.ledger.accounts import opened, promised
 from dither.ledger.charging import check_person_limit
 from dither.ledger.incidents import check_open
-from dither.ledger.units import Amount, Price, cost, guarantee_of
+from dither.ledger.opening import BY_CARD
+from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.tables.card.model import Card
 
 __all__ = ["FIRST_NOTES", "TableAccounts", "open_ledger", "pays_delta", "read_ledger"]
@@ -52,6 +57,9 @@ def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
         return None
     try:
         if any((account.owner, account.kind) == (card.name, "dataset") for account in ledger.accounts()):
+            if _limits_to_restate(ledger, card):  # the card counts until something is charged
+                ledger.close()
+                return None
             _ensure(ledger, card)
             return ledger
     except BaseException:
@@ -81,7 +89,12 @@ def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | Non
 
 
 def _ensure(ledger: Ledger, card: Card) -> bool:
-    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened."""
+    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened.
+
+    Until something is charged, a limit that was changed in the card is changed in the ledger, too.
+    """
+    for each_person, limit in _limits_to_restate(ledger, card).items():
+        ledger.restate_limit(card.name, limit, each_person=each_person)
     return ledger.ensure(
         card.name,
         limit=card.budget,
@@ -90,6 +103,29 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
         population=card.population,
         filter=card.filter,
     )
+
+
+def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
+    """The limits of a card that were changed since its accounts were opened, by whether they are those of each person;
+    none once anything was charged to the dataset, or to another one with the same people.
+    """
+    accounts = ledger.accounts()
+    here = next((a for a in accounts if (a.owner, a.kind) == (card.name, "dataset")), None)
+    if here is None:
+        return {}
+    sharing = [a for a in accounts if a.kind == "dataset" and here.population and a.population == here.population]
+    if any(account.spent is not None for account in (here, *sharing)):
+        return {}
+    if any(entry.kind == "limit" and entry.body.get("signed_by") != BY_CARD for entry in ledger.history(card.name)):
+        return {}  # what a steward signed is not undone by a card that says something else
+    result: dict[bool, Guarantee] = {}
+    people = next((a for a in accounts if here.population and (a.owner, a.kind) == (here.population, "people")), None)
+    for each_person, account, stated in ((False, here, card.budget), (True, people, card.each_person)):
+        if account is None or account.limit is None or stated is None or stated == account.limit:
+            continue
+        if account.filter == card.filter and Limit.of(stated, card.filter).unit == account.unit:
+            result[each_person] = stated
+    return result
 
 
 def pays_delta(card: Card) -> bool:
@@ -227,6 +263,38 @@ class TableAccounts:
         charged = (by_name["dataset", ""], of_analyst, by_name.get(("people", "")))
         return [account for account in charged if account is not None]
 
+    def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], keys: Callable[[], set[str]]) -> None:
+        """Refuse a question that nobody can pay for any more, as far as that is public: it would be noise alone.
+
+        Questions without WHERE, GROUP BY and joins are charged to everybody in the table who can pay. Let S be the sum
+        of those that cost at most as much as this one. If S and this cost are more than a person may spend, nobody can
+        pay: whoever paid all of them has spent S, and whoever could not pay one of them has too little left for this
+        one, which costs as much or more. Only questions about the same version of the card count; ``keys`` are those
+        under which an answer may be recorded, which is given again for free.
+        """
+        people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
+        if people is None or people.room is None:
+            return
+        this = cost(guarantee, people.unit)
+        total, recorded = this, set()
+        for entry in self.ledger.history(self.card.name):
+            if entry.kind == "answer" and entry.key is not None:
+                recorded.add(entry.key)
+            elif entry.kind == "charge" and "people" in entry.body and _is_about_everybody(entry.body, request):
+                paid = promised(entry.body["cost"])
+                amount = Amount(0, 0) if paid is None else cost(paid, people.unit)
+                total += amount if amount.within(this) else Amount(0, 0)
+        if total.within(people.room) or recorded & keys():
+            return
+        raise BudgetExceeded(
+            message(
+                "cost",
+                f"people with {guarantee} left of their {people.limit}",
+                "nobody, after the questions about everybody so far",
+                "ask for less, or raise their budget; when the rows have changed, state a new version in the card",
+            )
+        )
+
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[str, ...]:
         """What limits for each person do to an answer, in words; nothing where there are none.
 
@@ -255,3 +323,16 @@ class TableAccounts:
             return (f"{note}more than the {people.limit} of each person, so nobody was in all of them",)
         rest = guarantee_of(people.room - before, people.unit)
         return (f"{note}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)
+
+
+_UNRESTRICTED = frozenset({"is", "aggregates", "shape", "epsilon", "delta", "max_groups", "max_rows"})
+"""The parts of a question that leave it one about everybody."""
+
+
+def _is_about_everybody(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether a charge was for a question about all rows of a table under the card of this request."""
+    asked = json.loads(charge["asked"]) if charge.get("asked") else None
+    if not isinstance(asked, dict) or asked.get("card") != request.get("card"):
+        return False
+    query = asked.get("query")
+    return isinstance(query, dict) and set(query) <= _UNRESTRICTED

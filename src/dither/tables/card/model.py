@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import date, datetime, time
+from typing import Any, cast
 from typing import Literal as Choice
 
 from dither import arguments
@@ -17,12 +18,11 @@ from dither.comparison import unhashable
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
-from dither.tables.card.values import Value, plain_keys
+from dither.tables.card.values import Value, literal_type, plain_keys, plain_value
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
 MIN_EPSILON = 1e-4
 MAX_INCIDENTS = 3
-MOST_ROWS = 256
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 """What a table may be called in SQL."""
 TYPES: tuple[Type, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
@@ -30,14 +30,43 @@ TYPES: tuple[Type, ...] = ("integer", "number", "text", "boolean", "date", "time
 
 @dataclass(frozen=True)
 class ColumnCard:
-    """What is public about one column: its type, and where stated its bounds and its keys."""
+    """What is public about one column: its type, and where stated its bounds and its keys.
+
+    ``period`` are the bounds of a column of dates or timestamps, both included. ``format`` says how a source that holds
+    them as text writes them (``"%Y-%m-%d"``).
+    """
 
     type: Type
     bounds: tuple[float, float] | None = None
     keys: tuple[Value, ...] | None = None
+    period: tuple[date, date] | None = field(default=None, repr=False)
+    format: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", plain_keys(self.keys))
+
+
+def column_card(
+    name: str, type: Type, bounds: tuple[Any, Any] | None = None, keys: tuple[Value, ...] | None = None
+) -> ColumnCard:
+    """A column whose bounds are numbers, or dates where it holds dates.
+
+    >>> column_card("day", "date", (date(2024, 1, 1), date(2024, 12, 31))).period
+    (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
+    """
+    if bounds is None or type not in ("date", "timestamp"):
+        return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
+    where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2 or not all(isinstance(end, date) for end in bounds):
+        raise InvalidArgument(message(where, "two dates (first, last)", "others", fix))
+    first, last = (plain_value(end) for end in bounds)
+    if type == "timestamp":  # a day as the last moment means its end
+        first = first if isinstance(first, datetime) else datetime.combine(cast(date, first), time())
+        last = last if isinstance(last, datetime) else datetime.combine(cast(date, last), time.max)
+    kinds = {literal_type(first), literal_type(last)}
+    if kinds != {type} or not cast(date, first) <= cast(date, last):
+        raise InvalidArgument(message(where, f"two values of type {type}, the first not after the last", "others", fix))
+    return ColumnCard(type, None, keys, (cast(date, first), cast(date, last)))
 
 
 @dataclass(frozen=True)
@@ -68,7 +97,7 @@ class Card:
     columns: Mapping[str, ColumnCard]
     unit: str | None = None
     max_groups: int | Choice["auto"] = 1
-    max_rows: int = 1
+    max_rows: int | Choice["auto"] = 1
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     ledger: str | None = None
     budget: Guarantee | None = None
@@ -92,6 +121,10 @@ class Card:
     """A file that keeps the last receipt: a ledger that does not hold it is refused."""
     incident_log: str | None = field(default=None, repr=False)
     """The steward's log of errors while rows were read; by default beside the ledger."""
+    rows: int | None = field(default=None, repr=False)
+    """About how many rows there are, if that is public: what a percentage as a wanted error is of."""
+    rows_without_unit: Choice["drop"] | None = field(default=None, repr=False)
+    """What becomes of rows whose unit is NULL: they are left out, whether the card says so or not."""
 
 
 def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:

@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
+from dither.tables.planning.derived_keys import MOST_VALUES
+from dither.tables.query.tree import Query, columns
 
-__all__ = ["Engine", "connect", "malformed_lines", "same_place"]
+__all__ = ["Engine", "connect", "malformed_lines", "same_place", "with_public_values"]
 
 _FORMS = "a path, file.duckdb::table, postgresql://…::table, spark::table, or a frame"
 
@@ -133,6 +136,27 @@ def same_place(one: str, other: str) -> bool:
     """
     left, mark, _ = one.rpartition("::")
     return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
+
+
+def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
+    """The card, with the values of public tables as keys of those of their columns that a question groups by.
+
+    They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
+    """
+    joins = {join.table: join for join in query.joins if join.table in card.public}
+    public = dict(card.public)
+    for column in sorted(columns(*(group.value for group in query.groups)), key=str):
+        if column.table not in joins or public[column.table].columns[column.name].keys is not None:
+            continue
+        values = engine.public_values(column.table, column.name, MOST_VALUES)
+        if values is None:
+            continue
+        if joins[column.table].left and None not in values:
+            values = (*values, None)
+        known = replace(public[column.table].columns[column.name], keys=values)
+        table = public[column.table]
+        public[column.table] = replace(table, columns={**table.columns, column.name: known})
+    return replace(card, public=public)
 
 
 def read_public(table: PublicTable) -> Any:

@@ -26,7 +26,9 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.card.values import Value, literal_type
 from dither.tables.compile.context import Statement
+from dither.tables.engines.conversions import parsed_text
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect
 
@@ -163,17 +165,26 @@ class Engine(ABC):
                 message("source", "columns of numbers, text or dates", "none", "convert its columns before")
             )
         self._opened = {name: result[name] for name in self._columns}
-        self._table = self._safely(lambda: self._name(ROWS, self._query(result, self._columns, self._raw())))
+        columns = {name: ColumnCard(type) for name, type in self._columns.items()}
+        if self.card is not None:
+            columns = dict(self.card.columns)
+        self._table = self._safely(lambda: self._name(ROWS, self._query(result, columns, self._raw())))
 
-    def _query(self, result: Mapping[str, SourceColumn], columns: Mapping[str, Type], raw: exp.Expr) -> exp.Select:
+    def _query(
+        self, result: Mapping[str, SourceColumn], columns: Mapping[str, ColumnCard], raw: exp.Expr
+    ) -> exp.Select:
         columns_sql = [
-            exp.alias_(self._typed_column(name, result[name], type), exp.to_identifier(name, quoted=True))
-            for name, type in columns.items()
+            exp.alias_(self._typed_column(name, result[name], column), exp.to_identifier(name, quoted=True))
+            for name, column in columns.items()
         ]
         return exp.select(*columns_sql).from_(raw)
 
-    def _typed_column(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+    def _typed_column(self, name: str, result: SourceColumn, column: ColumnCard) -> exp.Expr:
         """A column as the card's type; a text that is too long for every function of every engine is NULL."""
+        if column.format is not None:
+            text = self._typed_column(name, result, ColumnCard("text"))
+            return parsed_text(text, column.format, column.type, self.dialect)
+        type = column.type
         value = self._canonical(name, result, type)
         return (
             nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
@@ -301,6 +312,23 @@ class Engine(ABC):
         result = self.run(most).column("most")[0].as_py()
         return result is None or result == 1
 
+    def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
+        """The different values of a column of a public table, in order, NULL last; None where they are more than
+        ``most``, or one of them cannot be written as a constant."""
+        values = exp.select(exp.alias_(nodes.column(column, "p"), "k")).from_(
+            exp.alias_(self.public(name), "p", table=True)
+        )
+        result = self.run(values.distinct().limit(most + 1)).column("k").to_pylist()
+        if len(result) > most:
+            return None
+        try:
+            for value in result:
+                literal_type(value)
+        except DitherError:
+            return None
+        known = sorted(value for value in result if value is not None)
+        return (*known, *(value for value in result if value is None))
+
     def _safely(self, work: Callable[[], R]) -> R:
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
         ours is raised outside its handler, so that it is not even kept as the context.
@@ -354,11 +382,13 @@ def check_column(name: str, column: ColumnCard, result: Mapping[str, SourceColum
         near = next((other for other in result if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
         raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
-    if column.type not in result[name].types:
+    if column.format is not None:
+        if "text" not in result[name].types:
+            fix = "leave format out of the card: the source says what they are"
+            raise InvalidData(message(f"column {name}", "text, as the card's format says", result[name].native, fix))
+    elif column.type not in result[name].types:
         likely = result[name].types[:1]
         fix = f"say type = '{likely[0]}' in the card" if likely else "leave it out of the card"
-        if column.type == "integer" and likely == ("number",):
-            fix += ", or make it whole numbers in the source"
         raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", result[name].native, fix))
 
 

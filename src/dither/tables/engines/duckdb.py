@@ -29,6 +29,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, message
 from dither.tables.card.model import TYPES, Card, Type
 from dither.tables.engines import files, frames
 from dither.tables.engines.base import Engine, PrivateFolder, SourceColumn, source_error, unreadable
+from dither.tables.engines.conversions import whole_double
 from dither.tables.query import nodes
 
 _LOCKED = (
@@ -56,7 +57,7 @@ _TYPES: dict[str, tuple[Type, ...]] = {
         ),
         ("integer", "number"),
     ),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), ("number",)),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), ("number", "integer")),
     **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), ("text",)),
     **dict.fromkeys(
         ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"), ("timestamp",)
@@ -196,7 +197,11 @@ class DuckDBEngine(Engine):
         x: exp.Expr = nodes.column(name)
         if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
+        if type == "integer" and result.native in ("FLOAT", "DOUBLE"):
+            return whole_double(x)
         x = _whole_number(x) if self._csv is not None and type == "integer" else nodes.try_cast(x, type)
+        if type == "text" and isinstance(self._source, exp.Table):  # whose columns may have a collation
+            return nodes.bytewise(x, "duckdb")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
@@ -308,7 +313,7 @@ def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = N
     """A frame in memory, as plain Arrow columns, which are not copied if they are so already."""
     declared = frames.check_types(types)
     if card is not None:
-        declared = {name: column.type for name, column in card.columns.items()}
+        declared = {name: "text" if column.format else column.type for name, column in card.columns.items()}
     rows, unusable = frames.plain_table(frame, declared, only_declared=card is not None)
     return DuckDBEngine(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
 

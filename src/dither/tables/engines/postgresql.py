@@ -21,6 +21,7 @@ from dither.errors import DitherError, InvalidArgument, message
 from dither.tables.card.model import Card, Type, arrow_type
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.conversions import whole_double
 from dither.tables.engines.files import parts_of
 from dither.tables.query import nodes
 
@@ -34,7 +35,7 @@ _SESSION = (
 )
 _TYPES: dict[str, tuple[Type, ...]] = {
     **dict.fromkeys(("int2", "int4", "int8"), ("integer", "number")),
-    **dict.fromkeys(("float4", "float8"), ("number",)),
+    **dict.fromkeys(("float4", "float8"), ("number", "integer")),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid", "citext"), ("text",)),
     **dict.fromkeys(("timestamp", "timestamptz"), ("timestamp",)),
     "bool": ("boolean",),
@@ -114,6 +115,8 @@ class PostgreSQLEngine(Engine):
         x: exp.Expr = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
+        if result.native in ("float4", "float8") and type == "integer":
+            return whole_double(x)
         if result.native == "numeric":
             x = _double(x)
         x = nodes.cast(x, type)
@@ -133,8 +136,7 @@ class PostgreSQLEngine(Engine):
         result = self._columns_of(oid)
         for column, column_card in public.columns.items():
             check_column(column, column_card, result)
-        columns = {column: column_card.type for column, column_card in public.columns.items()}
-        return exp.Subquery(this=self._query(result, columns, _table(schema, relation)))
+        return exp.Subquery(this=self._query(result, public.columns, _table(schema, relation)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
         """A temporary table: it is ours alone, and gone with the connection."""

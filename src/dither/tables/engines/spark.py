@@ -28,6 +28,7 @@ from dither.extras import need
 from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.conversions import whole_double
 from dither.tables.query import nodes
 
 _SESSION = {
@@ -47,7 +48,7 @@ _SESSION = {
 _KEPT = ("spark.sql.shuffle.", "spark.sql.adaptive.", "spark.sql.files.", "spark.sql.autoBroadcastJoinThreshold")
 _TYPES: dict[str, tuple[Type, ...]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), ("integer", "number")),
-    **dict.fromkeys(("float", "double"), ("number",)),
+    **dict.fromkeys(("float", "double"), ("number", "integer")),
     **dict.fromkeys(("timestamp", "timestamp_ntz"), ("timestamp",)),
     "string": ("text",),
     "boolean": ("boolean",),
@@ -125,6 +126,8 @@ class SparkEngine(Engine):
         x: exp.Expr = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
+        if type == "integer" and result.native in ("float", "double"):
+            return whole_double(x)
         x = nodes.cast(x, type)
         if type == "text":
             return _utf8(x)
@@ -146,8 +149,7 @@ class SparkEngine(Engine):
         result = _columns_of(frame)
         for column, column_card in public.columns.items():
             check_column(column, column_card, result)
-        columns = {column: column_card.type for column, column_card in public.columns.items()}
-        return self._name(view, self._query(result, columns, self._shared(frame)))
+        return self._name(view, self._query(result, public.columns, self._shared(frame)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}

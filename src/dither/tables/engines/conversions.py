@@ -1,0 +1,90 @@
+"""Columns whose source holds them as another type: dates written as text, whole numbers stored as doubles.
+
+What cannot be read is NULL, on every engine the same: a text is checked by patterns before it is cast, so that no cast
+can fail, and none is more generous than another.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from sqlglot import exp
+
+from dither.tables.card.formats import WIDTHS, parts_of
+from dither.tables.card.model import Type
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary
+
+_YEAR = "[0-9]{4}"
+_LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+_DAY = (
+    f"({_YEAR}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|{_YEAR}-(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+    f"|{_YEAR}-02-(0[1-9]|1[0-9]|2[0-8])|{_LEAP_YEAR}-02-29)"
+)
+_TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_EXACT = 2.0**53
+"""Up to here every whole number is a double of its own."""
+
+
+def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
+    """A text as the date or timestamp that it writes in this format; NULL where it does not, or there is no such day.
+
+    >>> nodes.render(parsed_text(nodes.column("day"), "%d.%m.%Y", "date", "duckdb"), "duckdb")[:30]
+    'CASE WHEN (LENGTH("day") = 10)'
+    """
+    pieces: dict[str, exp.Expr] = {}
+    pattern, place = "", 1
+    for name, width in parts_of(format):
+        if name in WIDTHS and width == WIDTHS[name]:
+            start, size = exp.Literal.number(place), exp.Literal.number(width)
+            pieces[name] = nodes.call("SUBSTRING", x.copy(), start, size)
+            pattern += f"[0-9]{{{width}}}"
+        else:
+            pattern += f"[{name}]"
+        place += width
+    day = _joined([pieces["Y"], pieces["m"], pieces["d"]], "-")
+    valid = _DAY
+    if type == "timestamp":
+        day = _joined([day, _joined([pieces.get(name, exp.Literal.string("00")) for name in "HMS"], ":")], " ")
+        valid += _TIME
+    conditions = [
+        binary("=", nodes.call("LENGTH", x.copy()), exp.Literal.number(place - 1)),
+        _matches(x.copy(), pattern, dialect),
+        _matches(day.copy(), valid, dialect),
+        binary("<>", pieces["Y"].copy(), exp.Literal.string("0000")),
+    ]
+    moment = nodes.try_cast(day, type) if dialect == "duckdb" else nodes.cast(day, type)
+    return nodes.case([(reduce(lambda one, other: binary("and", one, other), conditions), moment)], exp.null())
+
+
+def whole_double(x: exp.Expr) -> exp.Expr:
+    """A double as a BIGINT, NULL where it is no whole number, or one so large that another has the same double.
+
+    >>> nodes.render(whole_double(nodes.column("x")), "duckdb")[:30]
+    'CASE WHEN ("x" >= CAST(\\'-90071'
+    """
+    within = binary(
+        "and",
+        binary(">=", x.copy(), nodes.double(-_EXACT)),
+        binary("<=", x.copy(), nodes.double(_EXACT)),  # NaN is larger than every number
+    )
+    whole = binary("=", x.copy(), nodes.call("FLOOR", x.copy()))
+    converted = nodes.case([(whole, nodes.cast(x, "integer"))], exp.null())
+    return nodes.case([(within, converted)], exp.null())
+
+
+def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
+    return reduce(
+        lambda one, other: nodes.concatenate(nodes.concatenate(one, exp.Literal.string(sign)), other),
+        [piece.copy() for piece in pieces],
+    )
+
+
+def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
+    """Whether the whole of a text fits a regular expression of digits, signs, choices and counts."""
+    if dialect == "duckdb":
+        return nodes.call("REGEXP_FULL_MATCH", x, exp.Literal.string(pattern))
+    return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))
+
+
+__all__ = ["parsed_text", "whole_double"]

@@ -53,8 +53,9 @@ DECIDED = {
         power_neg root_up square_root up
     """,
     "inference": """
-        Around AroundBounded BernsteinInterval bin_numbers Grid halve Interval IntervalEstimate levels mean NoisySum
-        outward RankInterval RatioInterval Root Split standard_deviation variance WithinBounds
+        Around AroundBounded BernsteinInterval bin_numbers combine EXACT Grid halve Interval IntervalEstimate levels
+        mean Measured measured NoiseLaw outward population_mean population_variance PopulationCount PopulationVariance
+        quotient RankInterval Root Split STANDARD_NORMAL standard_deviation variance wilson WithinBounds
     """,
     "learn": """
         Choice compare Comparison descend descent_bound GaussianNB gradient_descent gradient_variance Huber KMeans
@@ -265,7 +266,7 @@ def test_relations_and_version_are_what_they_say():
 @pytest.mark.parametrize("name", ["count", "sum", "mean", "var", "std", "median", "min", "max", "histogram"])
 def test_every_statistic_takes_the_same_arguments_in_the_same_order(name):
     parameters = list(inspect.signature(getattr(dither.stats, name)).parameters.values())
-    order = ["x", "bounds", "epsilon", "delta", "bins", "neighbors", "nan", "method", "source"]
+    order = ["x", "bounds", "epsilon", "delta", "bins", "neighbors", "nan", "method", "interval", "source"]
     names = [parameter.name for parameter in parameters]
     assert names == [item for item in order if item in names]
     keyword = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dither as dp
@@ -168,3 +171,19 @@ def test_stand_ins_have_the_type_and_the_shape_of_the_data() -> None:
     assert stand_in(np.ones((3, 2)), 7).shape == (7, 2)
     assert stand_in(True) is False
     assert stand_in(None) is None
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, lambda x: pa.table({"a": x[:, 0], "b": x[:, 1]})])
+def test_frames_keep_their_columns(frame: Any) -> None:
+    rows = np.linspace(0.1, 0.9, 40).reshape(20, 2)
+    assert stand_in(frame(rows)).shape == (20, 2)
+    assert stand_in(frame(rows), 5).shape == (5, 2)
+    rehearse(dp.density.release, {"x": frame(rows), "bounds": [(0, 1), (0, 1)], "epsilon": 1, "bins": 4})
+
+
+def test_a_mechanism_of_the_users_does_not_run() -> None:
+    class Mine(dp.Laplace):
+        def release(self, value: Any, source: Any = None) -> Any:
+            raise AssertionError("it ran before the charge")
+
+    rehearse(Mine.release, {"self": Mine(1, 1), "value": 3})

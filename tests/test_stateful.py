@@ -62,7 +62,8 @@ ELSEWHERE = {
     "Contributors": "one question's contributors",
     "Outputs": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",
-    "_Question": "a parser at work",
+    "SelectReader": "a parser at work",
+    "_Block": "a parser at work",
 }
 """Classes that change after they were made and promise nothing by what they remember."""
 

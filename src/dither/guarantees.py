@@ -16,7 +16,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dither import arguments
+from dither import arguments, markup
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.exact import decimal, exp, exp_neg, log, up
 from dither.exact.search import minimize
@@ -59,6 +59,9 @@ class Guarantee:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(_shown(number, 12) for number in self.exact)})"
+
+    def _repr_html_(self) -> str:
+        return markup.guarantee(str(self), None if isinstance(self, ZCDP) else self.exact[0], len(self.exact) > 1)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented

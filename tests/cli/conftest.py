@@ -51,6 +51,9 @@ def edit() -> Path:
     """Fill in what the draft leaves open."""
     path = Path("visits.toml")
     path.write_text(
-        visits_card("max_groups = 2", "max_rows = 6", "delta = 1e-6", budget_delta="1e-3"), encoding="utf-8"
+        visits_card(
+            "max_groups = 2", "max_rows = 6", "delta = 1e-6", 'rows_without_unit = "drop"', budget_delta="1e-3"
+        ),
+        encoding="utf-8",
     )
     return path

@@ -37,10 +37,18 @@ def test_a_group_of_options_arrives_whole() -> None:
 
 
 def test_release_options_are_checked_and_complete() -> None:
-    plan = PlanOptions(epsilon=0.5, delta=1e-7, max_groups="3", max_rows=2, noise="laplace", analyst="ann")
+    plan = PlanOptions(epsilon=0.5, delta=1e-7, max_groups="3", max_rows="2", noise="laplace", analyst="ann", bias=True)
     options = tables.release_options(plan)
-    assert vars(options) | {"max_groups": "3"} == vars(options) | vars(plan)
-    assert options.max_groups == 3
+    assert vars(options) | {"max_groups": "3", "max_rows": "2"} == vars(options) | vars(plan)
+    assert (options.max_groups, options.max_rows) == (3, 2)
+    assert tables.release_options(PlanOptions(max_rows="auto")).max_rows == "auto"
+    assert tables.release_options(PlanOptions(error="2.5")).error == 2.5
+    assert tables.release_options(PlanOptions(error="1%")).error == "1%"
+    for text in ("x", "0%", "1 %%", "nan%", "-1%"):
+        with refuses(dp.InvalidArgument, "error", "percentage"):
+            tables.release_options(PlanOptions(error=text))
+    with refuses(dp.InvalidArgument, "--max-rows", "'many'"):
+        tables.release_options(PlanOptions(max_rows="many"))
     with refuses(dp.InvalidArgument, "--max-groups", "'many'"):
         tables.release_options(PlanOptions(max_groups="many"))
     with refuses(dp.InvalidArgument, "--noise", "'loud'"):

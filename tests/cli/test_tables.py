@@ -47,15 +47,15 @@ def test_from_a_file_to_an_answer(visits, dither):
 
 def test_every_format(visits, dither, tmp_path):
     ask = ("query", visits, GROUPS, "--epsilon", "1")
-    told = json.loads(dither(*ask, "--format", "json")[1])
-    assert [row["region"] for row in told["rows"]] == ["north", "south"]
+    content = json.loads(dither(*ask, "--format", "json")[1])
+    assert [row["region"] for row in content["rows"]] == ["north", "south"]
     assert dither(*ask, "--format", "csv")[1].splitlines()[0] == "region,n,spend,n_error,spend_error"
     for name in ("a.json", "a.csv", "a.parquet"):
         code, out, err = dither(*ask, "--output", name)
         assert (code, out) == (0, "")
         assert err.startswith("cost: ε = 1 (paid earlier")
         assert err.endswith(f"written to {name}\n")
-    assert pq.read_table(tmp_path / "a.parquet").column("n").to_pylist() == [row["n"] for row in told["rows"]]
+    assert pq.read_table(tmp_path / "a.parquet").column("n").to_pylist() == [row["n"] for row in content["rows"]]
     code, _, err = dither(*ask, "--plot", "a.png")
     assert (code, err) == (0, "")
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
@@ -115,7 +115,7 @@ def test_accuracy_first(visits, dither):
         (("budget", "visits.toml"), "ledger"),
         (("budget", "nosuch.toml"), "card"),
     ],
-    ids=lambda told: " ".join(told)[:60] if isinstance(told, tuple) else "",
+    ids=lambda content: " ".join(content)[:60] if isinstance(content, tuple) else "",
 )
 def test_whatever_is_wrong_is_one_line_and_costs_nothing(visits, dither, arguments, said):
     code, out, err = dither(*arguments)
@@ -182,9 +182,9 @@ def test_an_interrupt_leaves_the_ledger_right(visits, dither, monkeypatch):
 def test_what_a_program_reads_goes_to_stdout_and_the_rest_to_stderr(visits, dither):
     ask = ("query", visits, GROUPS, "--epsilon", "1")
     _, out, err = dither(*ask, "--format", "json")
-    told = json.loads(out)
-    assert told["replayed"] is False
-    assert told["receipt"] == dither("budget", visits)[1].split()[-1]
+    content = json.loads(out)
+    assert content["replayed"] is False
+    assert content["receipt"] == dither("budget", visits)[1].split()[-1]
     assert "cost: ε = 1\nleft: (ε, δ) = (19, 0.001)\n" in err
     assert "a new ledger was started" in err
     _, out, err = dither(*ask, "--format", "json")
@@ -228,3 +228,17 @@ def test_more_than_each_person_has_for_life_would_be_refused(visits, dither):
         assert "would be refused: " not in dither("explain", *ask, "20")[1]
         assert dither("query", *ask, "21")[0] == 2
         assert dither("query", *ask, "1")[0] == 0
+
+
+def test_limits_that_choose_themselves_and_what_stated_ones_leave_out(visits, dither):
+    question = "SELECT COUNT(*) AS n FROM visits"
+    code, out, _ = dither("query", visits, question, "--epsilon", "0.1", "--max-rows", "auto")
+    assert code == 0
+    assert "low by" in out.splitlines()[0]
+    code, out, err = dither("query", visits, question, "--epsilon", "0.1", "--bias", "--format", "json")
+    assert code == 0
+    assert "n_low_by_max" in json.loads(out)["rows"][0]
+    assert "learned with ε" in err
+    code, _, err = dither("explain", visits, question, "--error", "1%")
+    assert code == 2
+    assert "rows = " in err

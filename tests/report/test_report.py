@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 from datetime import date
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -88,15 +89,15 @@ def check_safe(page: str) -> Reader:
     return reader
 
 
-def simple(**more: object) -> Answer:
-    stated = {
+def simple(**more: Any) -> Answer:
+    stated: dict[str, Any] = {
         "columns": ("region", "n", "spend"),
         "types": ("text", "integer", "number"),
         "rows": (("north", 41, 1 / 3), ("south", 60, 12.5)),
         "errors": {"n": (6.0, 6.0), "spend": (0.25, None)},
         "cost": "ε = 0.5",
     }
-    return Answer(**(stated | more))  # type: ignore[arg-type]
+    return Answer(**(stated | more))
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +251,7 @@ def test_a_chart_of_what_is_not_there_is_refused():
     with refuses(dp.InvalidArgument, "no noisy numbers"):
         report.chart(simple(rows=(), errors={}))
     with refuses(dp.InvalidArgument, "what release"):
-        report.html("answer")  # type: ignore[arg-type]
+        report.html(cast(Answer, "answer"))
 
 
 def test_writing_is_whole_or_refused(tmp_path: Path):
@@ -328,3 +329,25 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
     assert (printed.out, printed.err[:27]) == ("", "dither: matplotlib: expecte")
     assert "pip install 'dither[plot]'" in printed.err
     assert not (tmp_path / "books.sqlite").exists()
+
+
+def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
+    noted = "each person counts for at most 1 row, so counts and sums can be too low by an unknown amount; …"
+    unknown = " ".join(check_safe(report.html(simple(notes=(noted,)))).text)
+    assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
+    assert "may be low by an unknown amount" in unknown
+    assert "was not measured" in unknown
+    known = " ".join(check_safe(report.html(simple(left_out={"n": (0.1, 0.0, 0.25)}))).text)
+    assert "“low by” is an estimate of it" in known
+    assert "was estimated from a noisy histogram" in known
+    assert "5 (0–14)" in known
+    assert "unknown" not in known
+
+
+def test_numbers_on_the_page_have_the_digits_of_their_error():
+    answer = simple(columns=("n",), types=("number",), rows=((2157950.3,),), errors={"n": (33000.0,)})
+    page = report.html(answer)
+    assert "2,158,000 ± 33,000" in page
+    assert "2.15795e+06" not in page
+    width = float(ET.fromstring(report.chart(answer)).attrib["width"])
+    assert width > 0

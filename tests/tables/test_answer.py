@@ -58,11 +58,11 @@ def test_arrow_pandas_and_polars_hold_the_same():
 
 
 def test_json_and_csv_say_the_same(tmp_path):
-    told = json.loads(ANSWER.to_json())
-    assert told["cost"] == "ε = 1"
-    assert told["rows"][0]["month"] == "2024-02-01"
-    assert told["rows"][1]["town"] is None
-    assert told["rows"][2]["n"] == 1 << 60
+    content = json.loads(ANSWER.to_json())
+    assert content["cost"] == "ε = 1"
+    assert content["rows"][0]["month"] == "2024-02-01"
+    assert content["rows"][1]["town"] is None
+    assert content["rows"][2]["n"] == 1 << 60
     lines = list(csv.reader(io.StringIO(ANSWER.to_csv())))
     assert lines[0][-3:] == ["n_error", "mean_error", "hist_error"]
     assert lines[1][2] == "'=1+1"  # no spreadsheet runs it
@@ -71,7 +71,7 @@ def test_json_and_csv_say_the_same(tmp_path):
     assert lines[3][2] == ANSWER.rows[2][2]
     for name in ("a.json", "a.csv", "a.parquet"):
         ANSWER.write(tmp_path / name)
-    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == told
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == content
     assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[0] == ANSWER.to_csv().splitlines()[0]
     assert pq.read_table(tmp_path / "a.parquet").to_pylist() == ANSWER.to_arrow().to_pylist()
     ANSWER.write(tmp_path / "odd.name", "csv")
@@ -84,7 +84,8 @@ def test_text_is_a_table():
     assert shown[0].split() == ["month", "at", "town", "vip", "n", "±", "mean", "±", "hist", "±"]
     assert "Ångström 😀" in shown[4]
     assert shown[-2:] == ["cost: ε = 1", "a note"]
-    assert "… 2 more rows" in ANSWER.text(most=1)
+    assert "3 rows, 1 shown: --format csv" in ANSWER.text(most=1, more="--format csv")
+    assert "shown" not in ANSWER.text(most=None)
     assert "recorded answer" in str(Answer.restored(ANSWER.stored(), replayed=True))
 
 
@@ -141,7 +142,85 @@ def test_modes_histograms_and_dates_of_a_real_answer():
 
 
 def test_a_column_may_be_called_like_an_error():
-    told = Answer(("n", "n_error"), ("integer", "integer"), ((5, 7),), {"n": (1.0,), "n_error": (2.0,)}, "ε = 1")
-    assert told.to_arrow().to_pylist() == [{"n": 5, "n_error": 7, "n_error_": 1.0, "n_error_error": 2.0}]
-    assert told.to_csv().splitlines() == ["n,n_error,n_error_,n_error_error", "5,7,1.0,2.0"]
-    assert told.dicts(errors=True) == told.to_arrow().to_pylist()
+    content = Answer(("n", "n_error"), ("integer", "integer"), ((5, 7),), {"n": (1.0,), "n_error": (2.0,)}, "ε = 1")
+    assert content.to_arrow().to_pylist() == [{"n": 5, "n_error": 7, "n_error_": 1.0, "n_error_error": 2.0}]
+    assert content.to_csv().splitlines() == ["n,n_error,n_error_,n_error_error", "5,7,1.0,2.0"]
+    assert content.dicts(errors=True) == content.to_arrow().to_pylist()
+
+
+SHARES = (0.1, 0.0, 0.25)
+LOW = Answer(
+    ("k", "n", "s", "h"), ("text", "integer", "number", "integer"),
+    (("a", 900, -45.0, [9, 90]), ("b", -3, 1234567.5, [0, 0]), ("c", None, None, [None, 1])),
+    {"n": (6.0, 6.0, 6.0), "s": (2.5, 40000.0, None), "h": (2.0, 2.0, 2.0)},
+    "ε = 1", left_out={"n": SHARES, "s": SHARES, "h": SHARES},
+)  # fmt: skip
+
+
+def test_what_the_limits_leave_out_is_in_units_of_the_answer():
+    assert LOW.low_by("n") == [(100.0, 0.0, 300.0), (0.0, 0.0, 0.0), None]
+    assert LOW.low_by("s")[0] == (-5.0, -15.0, 0.0)  # nearer to 0 than the truth, whichever side
+    assert LOW.low_by("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
+    assert LOW.low_by("k") == [None] * 3
+    everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, "ε = 1", left_out={"n": (0.5, 0.1, 1.0)})
+    assert everything.low_by("n")[0][2] is None
+    assert "(1–?)" in everything.text()
+
+
+def test_what_is_left_out_is_recorded_and_older_records_have_none():
+    again = Answer.restored(decode(encode(LOW.stored())))
+    assert again == LOW
+    assert encode(again.stored()) == encode(LOW.stored())
+    assert "left_out" not in ANSWER.stored()
+    assert Answer.restored(decode(encode(ANSWER.stored()))).left_out == {}
+
+
+def test_programs_get_what_is_left_out_in_full():
+    content = json.loads(LOW.to_json())
+    assert content["left_out"]["n"] == {"share": 0.1, "low": 0.0, "high": 0.25}
+    assert content["rows"][0]["n_low_by"] == 100.0
+    assert content["rows"][0]["n_low_by_max"] == 300.0
+    assert content["rows"][0]["h_low_by_max"] == [3.0, 30.0]
+    assert content["rows"][1]["s"] == 1234567.5
+    arrow = LOW.to_arrow()
+    assert arrow.column("n_low_by_max").to_pylist() == [300.0, 0.0, None]
+    assert arrow.schema.field("h_low_by").type == pa.list_(pa.float64())
+    assert LOW.to_csv().splitlines()[0].endswith("h_low_by,h_low_by_min,h_low_by_max")
+
+
+def test_people_see_the_digits_that_the_error_allows():
+    header, _, first, second, third, *_ = str(LOW).splitlines()
+    assert header.split() == ["k", "n", "±", "low", "by", "s", "±", "low", "by", "h", "±", "low", "by"]
+    assert first.split()[:4] == ["a", "900", "6", "100"]
+    assert "(0–300)" in first
+    assert "-45.0" in first
+    assert "2.5" in first
+    assert "1,235,000  40,000" in second
+    assert third.split()[0] == "c"
+    assert "10 % (0–25 %)" in first
+
+
+def test_keys_are_no_quantities():
+    answer = Answer(("year", "n"), ("integer", "integer"), ((2013, 2013),), {"n": (12.0,)}, "ε = 1")
+    assert str(answer).splitlines()[2].split() == ["2013", "2,013", "12"]
+
+
+def test_long_answers_say_how_to_see_the_rest():
+    many = Answer(("k",), ("integer",), tuple((i,) for i in range(192)), {}, "ε = 1")
+    assert "192 rows, 40 shown: " in str(many)
+    assert "192 rows, 40 shown" in many._repr_html_()
+    assert len(many.text(most=None).splitlines()) == 2 + 192 + 1
+
+
+def test_a_notebook_shows_text_and_nothing_else():
+    answer = Answer(
+        ("<b>k", "n"), ("text", "integer"), (("<script>alert(1)</script>", 5), (None, 7)), {"n": (1.0, 1.0)}, "ε = 1",
+        ("<i>note</i>",),
+    )  # fmt: skip
+    page = answer._repr_html_()
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "<i>" not in page
+    assert "&lt;script&gt;" in page
+    assert "<em>NULL</em>" in page
+    assert "No group has enough people" in Answer(("n",), ("integer",), (), {"n": ()}, "ε = 1")._repr_html_()

@@ -12,6 +12,7 @@ import pytest
 import dither as dp
 from dither.errors import BudgetExceeded, DataIncident, DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import ColumnCard
+from dither.tables.compile.statements import Limits, bin_limits
 from dither.tables.execute import run
 from support import refuses
 from tables.glass import glass
@@ -278,7 +279,9 @@ def test_people_who_cannot_pay_are_left_out_before_anything_is_bounded(tmp_path)
         second = table.sql("SELECT COUNT(DISTINCT who) AS n, COUNT(*) AS rows_ FROM visits").release(2000)
         assert second["n"] == [300]
         assert abs(second["rows_"][0] - 1500) < 20
-        third = table.sql("SELECT COUNT(*) AS n FROM visits").release(2500)
+        with refuses(BudgetExceeded, "nobody"):  # it would be noise alone, and that is public
+            table.sql("SELECT COUNT(*) AS n FROM visits").release(2500)
+        third = table.sql("SELECT COUNT(*) AS n FROM visits WHERE who >= 0").release(1900)
         assert abs(third["n"][0]) < 20
 
 
@@ -308,4 +311,5 @@ def test_bounds_are_chosen_from_those_who_paid(tmp_path):
         question.release(200)
     rows = ROWS.to_pylist()
     paid = {row["who"] for row in rows if row["region"] == "north" and row["who"] is not None and row["who"] < 100}
-    assert seen.added[1][1].sum() == len(paid)
+    one = 1 << bin_limits(Limits(1, 1)).bits()  # each of them adds this, less what is rounded down
+    assert (len(paid) - 1) * one < seen.added[1][1].sum() <= len(paid) * one

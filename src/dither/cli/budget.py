@@ -17,7 +17,7 @@ from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
-from dither.ledger.accounts import promised
+from dither.ledger.accounts import HEADER, promised
 from dither.ledger.units import Limit
 from dither.tables.card.model import Card
 
@@ -284,20 +284,7 @@ def _incidents(accounts: list[Account], where: Place) -> None:
 
 
 def _accounts(result: list[Account]) -> None:
-    rows = []
-    for account in result:
-        share = account.share
-        private = account.kind == "people"
-        rows.append(
-            (
-                "every analyst" if account.kind == "analyst" and not account.name else str(account),
-                "none" if account.limit is None else str(account.limit),
-                "private" if private else str(account.spent or "nothing"),
-                account.left_text,
-                "" if share is None or private else f"{share:.1%}",
-            )
-        )
-    printing.table(("account", "limit", "spent", "left", "used"), rows)
+    printing.table(HEADER, [account.cells for account in result])
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:

@@ -35,6 +35,7 @@ CARD = f"""\
 name = "visits"
 source = "visits.parquet"
 unit = "customer"           # all rows of one customer are protected together
+rows_without_unit = "drop"  # rows without a customer are left out
 max_groups = 1              # a customer counts in one group of an answer,
 max_rows = 12               # with at most 12 visits
 delta = 1e-7                # for keys that are not public

@@ -18,19 +18,28 @@ class PlanOptions:
 
     epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", help="The ε to spend on this question.")] = None
     error: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Instead of ε: the error (95 %) that is good enough for counts and sums."),
+        str | None,
+        typer.Option(
+            metavar="NUMBER|N%",
+            help="Instead of ε: the error (95 %) that is good enough for counts and sums; N% is of the card's rows.",
+        ),
     ] = None
     delta: Annotated[float | None, typer.Option(metavar="NUMBER", help="The δ to spend, where one is needed.")] = None
     max_groups: Annotated[
         str | None, typer.Option(metavar="N|auto", help="In how many groups a person counts at most.")
     ] = None
     max_rows: Annotated[
-        int | None, typer.Option(metavar="N", help="How many rows of a person count at most, in each group.")
+        str | None, typer.Option(metavar="N|auto", help="How many rows of a person count at most, in each group.")
     ] = None
     noise: Annotated[str, typer.Option(metavar="NAME", help="best, laplace or gaussian.")] = "best"
+    quantile_interval: Annotated[
+        bool, typer.Option("--quantile-interval", help="Spend a third of the budget of quantiles on their ±.")
+    ] = False
     consistent: Annotated[bool, typer.Option("--consistent", help="Make the groups add up to a grand total.")] = False
     other: Annotated[bool, typer.Option("--other", help="Add one row for all groups that are not shown.")] = False
+    bias: Annotated[
+        bool, typer.Option("--bias", help="Spend a twentieth of ε to learn how much the limits leave out.")
+    ] = False
     analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, where each analyst has a budget.")] = (
         None
     )

@@ -52,19 +52,35 @@ def check(path: str) -> None:
 
 def release_options(plan: PlanOptions) -> ReleaseOptions:
     """The options of a release from those of the command line, as far as ``query`` and ``explain`` share them."""
-    checked = {"max_groups": _max_groups(plan.max_groups), "noise": _noise(plan.noise)}
+    checked = {
+        "max_groups": _limit("--max-groups", plan.max_groups),
+        "max_rows": _limit("--max-rows", plan.max_rows),
+        "error": _error(plan.error),
+        "noise": _noise(plan.noise),
+    }
     return ReleaseOptions(**{**vars(plan), **checked})
 
 
-def _max_groups(text: str | None) -> int | Literal["auto"] | None:
-    """The option ``--max-groups``: a whole number, or auto."""
+def _limit(option: str, text: str | None) -> int | Literal["auto"] | None:
+    """The options ``--max-groups`` and ``--max-rows``: a whole number, or auto."""
     if text is None:
         return None
     if text == "auto":
         return "auto"
     if not _WHOLE.fullmatch(text):
-        raise InvalidArgument(message("--max-groups", "a whole number, or auto", repr(text), "pass --max-groups 3"))
+        raise InvalidArgument(message(option, "a whole number, or auto", repr(text), f"pass {option} 3"))
     return int(text)
+
+
+def _error(text: str | None) -> float | str | None:
+    """The option ``--error``: a number, or a percentage."""
+    if text is None or text.strip().endswith("%"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        expected = "a number, or a percentage such as 1%"
+        raise InvalidArgument(message("--error", expected, repr(text[:20]), "pass --error 50")) from None
 
 
 def _noise(text: str) -> NoiseChoice:
@@ -120,7 +136,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             plan = question.plan(options=options)
             plotted = plots.column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explanation = question.explain(options=options) if output.report and plan.automatic is None else None
+            explanation = question.explain(options=options) if output.report and not plan.automatic else None
             with charges.explaining_failures(str(card.ledger), card.name, sql):
                 with _busy():
                     answer = _current(question.release(options=options))
@@ -145,7 +161,7 @@ def _write(
         echo(f"written to {output.output}", err=True)
     if output.output is None:
         if output.format is None:
-            echo(answer)
+            echo(answer.text(more="--format csv prints all"))
         elif output.format == "json":
             echo(answer.to_json())
         elif is_terminal():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
+from dither import markup
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
@@ -25,9 +27,16 @@ from dither.ledger.units import (
     rounded_down,
 )
 
+HEADER = ("account", "limit", "spent", "left", "used")
+"""The columns of a table of accounts."""
 Kind = Literal["dataset", "analyst", "people"]
 _KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
 _FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit counts up to
+
+
+def accounts_html(accounts: Iterable[Account]) -> str:
+    """A table of accounts for a notebook."""
+    return markup.block(markup.table(HEADER, [account.cells for account in accounts], [False] * len(HEADER)))
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,22 @@ class Account:
         if self.room is None:
             return "no limit"
         return "nothing" if self.left is None else str(rounded_down(self.left))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What a table of accounts says of it, in the order of :data:`HEADER`."""
+        private = self.kind == "people"
+        return (
+            "every analyst" if self.kind == "analyst" and not self.name else str(self),
+            "none" if self.limit is None else str(self.limit),
+            "private" if private else str(self.spent or "nothing"),
+            self.left_text,
+            "" if self.share is None or private else f"{self.share:.1%}",
+        )
+
+    def _repr_html_(self) -> str:
+        """For a notebook: limit, spending and what is left."""
+        return accounts_html([self])
 
     @property
     def share(self) -> float | None:

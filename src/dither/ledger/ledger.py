@@ -132,6 +132,13 @@ class Ledger:
         with self._store.transaction():
             return opening.change_limit(self._store, name, who, each_person, limit, by, why)
 
+    def restate_limit(self, dataset: str, limit: Guarantee, *, each_person: bool = False) -> Receipt:
+        """Change a limit to what a card says now, as long as nothing was charged to the dataset; refused afterwards."""
+        name = _name(dataset, "dataset")
+        with self._store.transaction():
+            opening.check_uncharged(self._store, name)
+            return opening.change_limit(self._store, name, None, each_person, limit, *opening.RESTATED)
+
     # -- charging ---------------------------------------------------------------------------------------------------
 
     def charge(
@@ -208,6 +215,12 @@ class Ledger:
         if unread and result.answer is None:
             raise DataIncident
         return result
+
+    def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
+        """Whether an answer is recorded under this key for this request at this cost; nothing is charged."""
+        name, price = _name(dataset, "dataset"), Price.of(cost)
+        digests = [charging.digest(name, price, analyst, _canonical(request))[1]]
+        return charging.find_recorded(self._store, name, key, price.guarantee, digests, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
         """The people a release concerns, and whether reading them failed. Its error may hold data, and is dropped."""
@@ -390,6 +403,10 @@ class Ledger:
 
     def __reduce__(self) -> NoReturn:
         raise WrongType(message("ledger", "a place to open it at", "an open ledger", "open it again where it is used"))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: every account with what it may spend, has spent and has left."""
+        return accounts.accounts_html(self.accounts())
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"

@@ -16,6 +16,10 @@ from dither.ledger.units import Filter, Limit, Unit, check_filter, check_guarant
 
 CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
 """How a limit is changed, from Python."""
+BY_CARD = "the card"
+"""Who signs a limit that is changed in the card before anything is charged."""
+RESTATED = (BY_CARD, "changed in the card before anything was charged")
+"""Who signs such a change, and the reason given."""
 
 
 class LimitOptions(TypedDict, total=False):
@@ -151,6 +155,12 @@ def check(store: Store, dataset: str, limits: Limits) -> None:
                 f"state that, or {CHANGE_IT}",
             )
         )
+
+
+def check_uncharged(store: Store, dataset: str) -> None:
+    """Refuse a dataset that something was charged to, in the transaction that is under way."""
+    if accounts.known(store, dataset).spent is not None:
+        raise InvalidArgument(message("limit", "a dataset that nothing was charged to", "another", CHANGE_IT))
 
 
 def admit(store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter) -> Receipt:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dither.errors import InvalidArgument, message
-from dither.report.text import error, escaped, number, shown
+from dither.report.text import escaped, noisy, number, shown
 from dither.tables.answer import Answer
 
 MAX_BARS = 60
-_LINE, _LABEL, _WIDTH, _SIDE = 24, 190, 420, 150
+_LINE, _LABEL, _WIDTH = 24, 190, 420
+_MIN_SIDE, _SIGN = 150, 7.5
+"""The room for the numbers on the right: at least so wide, and so much for each sign."""
 _MAX_LABEL = 26
 
 
@@ -30,10 +33,12 @@ def chart(answer: Answer, column: str | None = None) -> str:
     lines = list(zip(labels(answer)[:MAX_BARS], values, widths, strict=True))
     low, high = _span(values, widths)
     height = _LINE * len(lines) + 34
+    numbers = [_number_text(value, width) for _, value, width in lines]
+    whole_width = _LABEL + _WIDTH + max(_MIN_SIDE, math.ceil(20 + _SIGN * max(map(len, numbers), default=0)))
     label = f"{name}, with its error (95 %), {answer.cost}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LABEL + _WIDTH + _SIDE} {height}" '
-        f'width="{_LABEL + _WIDTH + _SIDE}" height="{height}" role="img" aria-label="{escaped(label)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole_width} {height}" '
+        f'width="{whole_width}" height="{height}" role="img" aria-label="{escaped(label)}" '
         'font-family="sans-serif" font-size="13">',
         f"<title>{escaped(label)}</title>",
         f'<text x="{_LABEL}" y="16" font-weight="bold" fill="#1a1a1a">{escaped(_short(name))}</text>',
@@ -57,11 +62,19 @@ def chart(answer: Answer, column: str | None = None) -> str:
             ends = "".join(f"M{_plain(at)} {_plain(middle - 5)}V{_plain(middle + 5)}" for at in (begin, end))
             path = f"M{_plain(begin)} {_plain(middle)}H{_plain(end)}{ends}"
             parts.append(f'<path d="{path}" stroke="#1a1a1a" stroke-width="1.5" fill="none"/>')
-        near = f"{shown(value)} ± {error(width)}" if number(width) else shown(value)
-        parts.append(f'<text x="{_LABEL + _WIDTH + 10}" y="{_plain(middle + 4)}" fill="#1a1a1a">{escaped(near)}</text>')
+        parts.append(
+            f'<text x="{_LABEL + _WIDTH + 10}" y="{_plain(middle + 4)}" fill="#1a1a1a">{escaped(numbers[i])}</text>'
+        )
     zero, foot = _plain(x(0.0)), 26 + _LINE * len(lines)
     parts.append(f'<path d="M{zero} 22V{foot}" stroke="#1a1a1a" stroke-width="1"/></svg>')
     return "\n".join(parts) + "\n"
+
+
+def _number_text(value: Any, width: float | None) -> str:
+    """A value and its ± as the chart has them; nothing for what is not drawn."""
+    if not number(value):
+        return ""
+    return " ± ".join(noisy(value, width)) if number(width) else noisy(value, None)[0]
 
 
 def columns(answer: Answer) -> list[str]:

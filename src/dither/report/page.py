@@ -13,8 +13,9 @@ from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
 from dither.report import words
 from dither.report.chart import chart, columns
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import error, escaped, shown
+from dither.report.text import escaped
 from dither.tables.answer import Answer
+from dither.tables.planning.estimate import UNKNOWN_AMOUNT
 from dither.tables.planning.explain import Explanation
 
 MAX_ROWS = 1000
@@ -98,36 +99,53 @@ def _lines(text: str) -> str:
     return "\n".join(escaped(line) for line in text.splitlines())
 
 
+_ABBREVIATIONS = {"error": "error by the noise, 95 %", "low by": "about how much the limits leave out"}
+
+
 def _table(answer: Answer) -> str:
-    numeric = [kind in ("integer", "number") for kind in answer.types]
+    headings, rows = answer.table(MAX_ROWS)
     head, lines = [], []
-    for name, right in zip(answer.columns, numeric, strict=True):
-        side = ' class="n"' if right else ""
-        head.append(f'<th scope="col"{side}>{escaped(name)}</th>')
-        if name in answer.errors:
-            head.append('<th scope="col" class="n"><abbr title="error, 95 %">±</abbr></th>')
-    for i, row in enumerate(answer.rows[:MAX_ROWS]):
+    for j, heading in enumerate(headings):
+        side = ' class="n"' if heading.numeric and (j > 0 or heading.kind != "key") else ""
+        text = escaped(heading.text)
+        if heading.kind in _ABBREVIATIONS:
+            text = f'<abbr title="{_ABBREVIATIONS[heading.kind]}">{text}</abbr>'
+        head.append(f'<th scope="col"{side}>{text}</th>')
+    for row in rows:
         cells = []
-        for j, (name, value, right) in enumerate(zip(answer.columns, row, numeric, strict=True)):
-            cell = "<em>NULL</em>" if value is None else escaped(shown(value))
-            if j == 0 and name not in answer.errors:
+        for j, (heading, text_of_cell) in enumerate(zip(headings, row, strict=True)):
+            cell = "<em>NULL</em>" if text_of_cell is None else escaped(text_of_cell)
+            side = ' class="n"' if heading.numeric else ""
+            if j == 0 and heading.kind == "key":
                 cells.append(f'<th scope="row">{cell}</th>')
             else:
-                side = ' class="n"' if right else ""
                 cells.append(f"<td{side}>{cell}</td>")
-            if name in answer.errors:
-                cells.append(f'<td class="n">{escaped(error(answer.errors[name][i]))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
-    more = len(answer.rows) - MAX_ROWS
-    caption = "Noisy values; ± is how far each may be off, with 95 % confidence."
-    if more > 0:
-        caption += f" The first {MAX_ROWS} rows; {more} more are in the answer."
-    if not answer.rows:
-        caption += " No group has enough people to be shown."
     return (
-        f'<div class="wide">\n<table>\n<caption>{caption}</caption>\n<thead><tr>{"".join(head)}</tr></thead>\n'
+        f'<div class="wide">\n<table>\n<caption>{_caption(answer)}</caption>\n<thead><tr>{"".join(head)}</tr></thead>\n'
         f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
     )
+
+
+def _caption(answer: Answer) -> str:
+    """What the numbers of the table mean."""
+    more = len(answer.rows) - MAX_ROWS
+    parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
+    if answer.left_out:
+        parts.append(
+            "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it, with the "
+            "range in which it lies."
+        )
+    elif any(UNKNOWN_AMOUNT in note for note in answer.notes):
+        parts.append(
+            "What the limits on one person’s rows leave out comes on top: counts and sums may be low by an unknown "
+            "amount."
+        )
+    if more > 0:
+        parts.append(f"The first {MAX_ROWS:,} rows; {more:,} more are in the answer.")
+    if not answer.rows:
+        parts.append("No group has enough people to be shown.")
+    return " ".join(parts)
 
 
 def _cost(answer: Answer, entries: list[Entry] | None) -> str:
@@ -142,7 +160,7 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)
     after = "<p>Keep the receipt: a ledger that does not hold it has lost entries.</p>\n" if answer.receipt else ""
     return (
-        "<h2>What it cost</h2>\n<table>\n<caption>Cost, and what may still be asked.</caption>\n"
+        '<h2>What it cost</h2>\n<table class="facts">\n<caption>Cost, and what may still be asked.</caption>\n'
         f"<tbody>\n{lines}</tbody>\n</table>\n{after}"
     )
 
@@ -162,10 +180,10 @@ def _mechanisms(explanation: Explanation) -> str:
     lines = []
     for line in explanation.lines:
         cells = [escaped(line["answer"]), escaped(line["measure"]), escaped(line["mechanism"])]
-        width = "depends on the data" if line["error"] is None else f"± {error(line['error'])}"
+        width = line["expected"]
         other_cells = "".join(f"<td>{cell}</td>" for cell in cells[1:])
         lines.append(f'<tr><th scope="row">{cells[0]}</th>{other_cells}<td>{escaped(width)}</td></tr>\n')
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "what is measured", "how", "error (95 %)"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "what is measured", "how", "expected error"))
     return (
         f"<h2>How it was made private</h2>\n<p>{escaped(explanation.groups)}. {escaped(explanation.bounding)}.</p>\n"
         '<div class="wide">\n<table>\n<caption>What is measured in each group, and the noise it gets.</caption>\n'

@@ -24,9 +24,11 @@ body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fffff
 h1 {{ font-size: 1.5rem; }}
 h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; }}
-caption {{ text-align: left; color: #444444; padding-bottom: .4rem; }}
+caption {{ text-align: left; color: #444444; padding-bottom: .4rem; max-width: min(46rem, 92vw); }}
 th, td {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }}
-td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
+td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.facts td {{ overflow-wrap: anywhere; }}
+.facts th {{ white-space: nowrap; }}
 pre {{ background: #f2f2f2; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }}
 code {{ overflow-wrap: anywhere; }}
 figure {{ margin: 1rem 0; }}

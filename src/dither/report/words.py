@@ -6,6 +6,7 @@ import math
 import re
 
 from dither.tables.answer import Answer
+from dither.tables.planning.estimate import UNKNOWN_AMOUNT
 
 _EPSILON = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
 
@@ -37,8 +38,9 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
         "budget.",
         "The cost was written down before the answer was computed, and the answer before anybody saw it. Asking the "
         "same again shows the same answer, and costs nothing.",
-        "Values beyond the public bounds count as the bound. The errors (±) are about the noise: each value is that "
-        "close to the bounded one with 95 % confidence.",
+        "The errors (±) are about the noise: with 95 % confidence each value is that close to what would be computed "
+        "without noise from the same rows, with values beyond the public bounds counted as the bound and the rows of "
+        "each person counted up to the limits.",
     ]
     if any("fewer than about" in note for note in answer.notes):
         result.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
@@ -49,8 +51,7 @@ def not_guaranteed(answer: Answer) -> list[str]:
     """What a reader could wrongly believe."""
     result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
-        "What is left out by the bounds and by the limits on one person's rows is not in the ±. Where the "
-        "lower bound is 0, it only makes counts and sums smaller.",
+        _what_limits_do(answer),
         "What is true of people in general is not hidden. That smoking is harmful can be learned, and holds for a "
         "smoker whether in the table or not.",
         "Bounds, keys and limits are taken to be public. If they were read off the data, the promise does not cover "
@@ -61,3 +62,19 @@ def not_guaranteed(answer: Answer) -> list[str]:
     if any(error is None for errors in answer.errors.values() for error in errors):
         result.insert(1, "Values without a ± were chosen among many; how far off they are depends on the data.")
     return result
+
+
+def _what_limits_do(answer: Answer) -> str:
+    """What the ± does not include."""
+    bounds = "What the bounds cut off is not in the ±."
+    if answer.left_out:
+        return (
+            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is was estimated from a "
+            "noisy histogram, and stands beside each count and sum; for groups, as if it were spread as the rows are."
+        )
+    if any(UNKNOWN_AMOUNT in note for note in answer.notes):
+        return (
+            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is was not measured. Where "
+            "the lower bound is 0, it only makes counts and sums smaller."
+        )
+    return f"{bounds} Nor is what limits on one person's rows leave out, where the notes name such limits."

@@ -9,15 +9,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from dither import markup
 from dither.comparison import unhashable
+from dither.digits import decimals_of, rounded, significant, with_error
 from dither.errors import InvalidArgument, message
 from dither.extras import need
 from dither.homes import public_in
 from dither.ledger.report import safe
 from dither.tables.card.model import Type
 from dither.terminal import printable
+
+MAX_ROWS_SHOWN = 40
+LOW_BY = ("low_by", "low_by_min", "low_by_max")
+"""How the columns end that say by how much a number is low: an estimate, and between what and what it lies."""
+_ALMOST_ALL = 0.999
+
+LowBy = tuple[Any, Any, Any]
+
+
+class Heading(NamedTuple):
+    """A column of the table that people see: a key, a noisy value, its ±, or by how much it is low."""
+
+    text: str
+    kind: Literal["key", "value", "error", "low by"]
+    numeric: bool
 
 
 @public_in("dither")
@@ -29,6 +46,9 @@ class Answer:
     ``columns`` are the names, ``rows`` the values, ``errors`` for each noisy column how far each value may be off with
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
     what the dataset has left. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
+
+    The errors are about the noise. What the limits on one person's rows leave out comes on top: ``left_out`` has, for
+    each column for which it was estimated, the share of the rows that is left out, and between what and what it lies.
 
     >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
     >>> answer["n"], answer.error("n"), answer.dicts()
@@ -46,6 +66,7 @@ class Answer:
     left: str | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
     receipt: str = field(default="", compare=False)
+    left_out: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -66,25 +87,55 @@ class Answer:
         """How far each value of a column may be off, with 95 % confidence."""
         return list(self.errors.get(name, [None] * len(self.rows)))
 
-    def _error_names(self) -> dict[str, str]:
-        """What the columns of errors are called: ``<name>_error``, unless a column of the answer is."""
-        result: dict[str, str] = {}
-        places = {name: place for place, name in enumerate(self.columns)}
-        for name in sorted(self.errors, key=lambda name: places.get(name, len(places))):
-            result[name] = f"{name}_error"
-            while result[name] in self.columns:
-                result[name] += "_"
+    def low_by(self, name: str) -> list[LowBy | None]:
+        """By how much each value of a column is low because of the limits on one person's rows: an estimate, and
+        between what and what it lies. None where that is not known, or a value has no such number.
+
+        Of rows a share s is left out, so a value v is low by ``v s / (1 - s)``, if what is left out is spread over the
+        groups as the rows are.
+
+        >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, "ε = 1", left_out={"n": (0.1, 0.0, 0.25)})
+        >>> answer.low_by("n")
+        [(100.0, 0.0, 300.0)]
+        """
+        if name not in self.left_out:
+            return [None] * len(self.rows)
+        shares = self.left_out[name]
+        return [_shortfall(value, shares, integer=self._type(name) == "integer") for value in self[name]]
+
+    def _type(self, name: str) -> Type:
+        return self.types[self.columns.index(name)]
+
+    def _added_columns(self) -> dict[str, tuple[str, str]]:
+        """The columns that stand behind those of the answer, by name, each with its column and what it says of it:
+        ``<name>_error`` and ``<name>_low_by``, unless a column of the answer is called so.
+        """
+        result: dict[str, tuple[str, str]] = {}
+        for endings, described in ((("error",), self.errors), (LOW_BY, self.left_out)):
+            for name in (*self.columns, *(name for name in described if name not in self.columns)):
+                for ending in endings if name in described else ():
+                    added = f"{name}_{ending}"
+                    while added in self.columns:
+                        added += "_"
+                    result[added] = name, ending
         return result
 
+    def _added(self, name: str, ending: str) -> list[Any]:
+        """The values of such a column."""
+        if ending == "error":
+            return list(self.errors[name])
+        place = LOW_BY.index(ending)
+        return [None if item is None else item[place] for item in self.low_by(name)]
+
     def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
-        """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column."""
-        result = []
-        for i, row in enumerate(self.rows):
-            line = dict(zip(self.columns, row, strict=True))
-            if errors:
-                line |= {other: self.errors[name][i] for name, other in self._error_names().items()}
-            result.append(line)
-        return result
+        """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column, and ``<name>_low_by`` with
+        ``_min`` and ``_max`` where it is known by how much it is low.
+        """
+        added = {other: self._added(*about) for other, about in self._added_columns().items()} if errors else {}
+        return [
+            dict(zip(self.columns, row, strict=True)) | {other: values[i] for other, values in added.items()}
+            for i, row in enumerate(self.rows)
+        ]
 
     def to_arrow(self, errors: bool = True) -> Any:
         """An Arrow table."""
@@ -103,9 +154,10 @@ class Answer:
             for name, kind in zip(self.columns, self.types, strict=True)
         ]
         if errors:
-            for name, other in self._error_names().items():
-                fields.append(pa.field(other, pa.float64()))
-                columns[other] = list(self.errors[name])
+            for other, (name, ending) in self._added_columns().items():
+                columns[other] = self._added(name, ending)
+                several = any(isinstance(value, list) for value in columns[other])
+                fields.append(pa.field(other, pa.list_(pa.float64()) if several else pa.float64()))
         return pa.table(columns, schema=pa.schema(fields))
 
     def to_pandas(self, errors: bool = True) -> Any:
@@ -119,8 +171,12 @@ class Answer:
         return polars.from_arrow(self.to_arrow(errors))
 
     def to_json(self) -> str:
-        """JSON: rows with their errors, the cost and the notes, whether it was recorded earlier, and its receipt."""
+        """JSON: rows with their errors, what is left out, the cost and the notes, whether it was recorded earlier, and
+        its receipt.
+        """
+        names = ("share", "low", "high")
         about = {
+            "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.left_out.items()},
             "cost": self.cost,
             "left": self.left,
             "notes": self.notes,
@@ -132,7 +188,7 @@ class Answer:
     def to_csv(self) -> str:
         """CSV with the error columns; no cell is a formula, or a command to a terminal."""
         out = io.StringIO(newline="")
-        names = [*self.columns, *self._error_names().values()]
+        names = [*self.columns, *self._added_columns()]
         table = csv.writer(out)
         table.writerow([_cell(name) for name in names])
         for line in self.dicts(errors=True):
@@ -174,32 +230,63 @@ class Answer:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, most: int = 40) -> str:
-        """A table for the terminal, with a ± column for each noisy one, the cost, and what is left."""
-        header: list[str] = []
-        for name in self.columns:
-            header += [shown(name), "±"] if name in self.errors else [shown(name)]
-        lines = [header]
-        for i, row in enumerate(self.rows[:most]):
-            line: list[str] = []
-            for name, value in zip(self.columns, row, strict=True):
-                line.append(shown(value))
-                if name in self.errors:
-                    line.append(short(self.errors[name][i]))
-            lines.append(line)
-        numeric = [len(lines) > 1 and all(_number(line[j]) for line in lines[1:]) for j in range(len(header))]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
+    def table(self, most: int | None = None) -> tuple[list[Heading], list[list[str | None]]]:
+        """The table that people see: its headings, and the cells of at most so many rows; None is a missing value.
+
+        Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±.
+        """
+        headings: list[Heading] = []
+        columns: list[list[str | None]] = []
+        for place, (name, kind) in enumerate(zip(self.columns, self.types, strict=True)):
+            values = [row[place] for row in self.rows[:most]]
+            numeric = kind in ("integer", "number")
+            if name not in self.errors:
+                headings.append(Heading(name, "key", numeric))
+                columns.append([None if value is None else shown(value) for value in values])
+                continue
+            pairs = [noisy(value, error) for value, error in zip(values, self.errors[name], strict=False)]
+            headings += [Heading(name, "value", numeric), Heading("±", "error", True)]
+            columns += [
+                [None if value is None else text for value, (text, _) in zip(values, pairs, strict=True)],
+                [error for _, error in pairs],
+            ]
+            if name in self.left_out:
+                headings.append(Heading("low by", "low by", True))
+                columns.append(
+                    [_low_by_text(item, self.left_out[name], kind == "integer") for item in self.low_by(name)[:most]]
+                )
+        return headings, [list(line) for line in zip(*columns, strict=True)]
+
+    def text(self, most: int | None = MAX_ROWS_SHOWN, more: str = "text(most=None) shows all, to_csv() too") -> str:
+        """A table for the terminal, with a ± column for each noisy one, the cost, and what is left.
+
+        ``most`` is how many rows are shown, None for all; ``more`` says how to see the others.
+        """
+        headings, lines = self.table(most)
+        cells = [[printable(heading.text.replace("\n", " ")) for heading in headings]]
+        cells += [[cell or "" for cell in line] for line in lines]
+        widths = [max(len(line[j]) for line in cells) for j in range(len(headings))]
         output = [
             "  ".join(
-                cell.rjust(width) if number else cell.ljust(width)
-                for cell, width, number in zip(line, widths, numeric, strict=True)
+                cell.rjust(width) if heading.numeric else cell.ljust(width)
+                for cell, width, heading in zip(line, widths, headings, strict=True)
             ).rstrip()
-            for line in lines
+            for line in cells
         ]
         output.insert(1, "  ".join("─" * width for width in widths))
-        if len(self.rows) > most:
-            output.append(f"… {len(self.rows) - most} more rows")
+        if most is not None and len(self.rows) > most:
+            output.append(f"{len(self.rows):,} rows, {most:,} shown: {more}")
         return "\n".join([*output, self.summary()])
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the table, the cost, what is left, and the notes."""
+        headings, lines = self.table(MAX_ROWS_SHOWN)
+        parts = [markup.table([heading.text for heading in headings], lines, [h.numeric for h in headings])]
+        if len(self.rows) > MAX_ROWS_SHOWN:
+            parts.append(markup.lines([f"{len(self.rows):,} rows, {MAX_ROWS_SHOWN} shown: to_pandas() has all"]))
+        if not self.rows:
+            parts.append(markup.lines(["No group has enough people to be shown."]))
+        return markup.block(*parts, markup.lines(self.summary().splitlines()))
 
     def summary(self) -> str:
         """The cost, what is left, and the notes, a line each."""
@@ -217,6 +304,7 @@ class Answer:
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": self.cost,
             "notes": list(self.notes),
+            **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
         }
 
     @classmethod
@@ -230,6 +318,7 @@ class Answer:
             {name: tuple(errors) for name, errors in stored["errors"].items()},
             stored["cost"],
             tuple(stored["notes"]),
+            left_out={name: (a, b, c) for name, (a, b, c) in stored.get("left_out", {}).items()},
             **more,
         )
 
@@ -258,17 +347,51 @@ def _rich(value: Any, kind: Type) -> Any:
     return value
 
 
-def short(error: float | None) -> str:
-    """An error to three digits, in plain figures where they are short.
+def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) -> LowBy | None:
+    """By how much a value is low if such shares of it are left out; of a histogram, each of its numbers."""
+    if isinstance(value, list):
+        items = [_shortfall(item, shares, integer) for item in value]
+        estimates, least, most = zip(*((None,) * 3 if item is None else item for item in items), strict=True)
+        return list(estimates), list(least), list(most)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    size = float(max(value, 0) if integer else value)
+    result = [size * share / (1 - share) if share < _ALMOST_ALL else None for share in shares]
+    if size < 0:
+        result[1:] = result[:0:-1]
+    return result[0], result[1], result[2]
 
-    >>> short(17.97), short(1797.3), short(None), short(2.0e9)
-    ('18', '1800', '', '2e+09')
+
+def _low_by_text(item: LowBy | None, shares: tuple[float, float, float], integer: bool) -> str | None:
+    """By how much a number is low, with two digits of the estimate; of a histogram, the shares."""
+    if item is None:
+        return None
+    if isinstance(item[0], list):
+        estimate, low, high = (f"{100 * share:.2g}" for share in shares)
+        return f"{estimate} % ({low}–{high} %)"
+    largest = max((abs(end) for end in item if end is not None), default=0.0)
+    if not 1e-6 <= largest < 1e15:
+        return "0" if largest < 1e-6 else "?"
+    size = abs(item[0] or 0.0)
+    decimals = min(decimals_of(size) if size > 1e-6 else 0, decimals_of(largest) + 1, 0 if integer else 2)
+    estimate, low, high = ("?" if end is None else rounded(end, decimals) for end in item)
+    return f"{estimate} ({low} to {high})" if "-" in low + high else f"{estimate} ({low}–{high})"
+
+
+def noisy(value: Any, error: float | None) -> tuple[str, str]:
+    """A noisy value and its ±, as people write them; those of a histogram share their ±.
+
+    >>> noisy(15.6828, 0.848), noisy([98845, 10], 181.7), noisy("north", None), noisy(None, 2.5)
+    (('15.68', '0.85'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
     """
-    return "" if error is None else shown(float(f"{error:.3g}"))
-
-
-def _number(cell: str) -> bool:
-    return cell == "" or cell.lstrip("-")[:1].isdigit()
+    if value is None:
+        return "", ""
+    if isinstance(value, list):
+        pairs = [noisy(item, error) for item in value]
+        return "[" + ", ".join(text for text, _ in pairs) + "]", pairs[0][1] if pairs else ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return with_error(value, error)
+    return shown(value), "" if error is None else with_error(0.0, error)[1]
 
 
 def shown(value: Any) -> str:
@@ -280,7 +403,7 @@ def shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return significant(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(shown(item) for item in value) + "]"
     return printable(str(value).replace("\n", " "))

@@ -22,13 +22,15 @@ NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
 class OptionKeywords(TypedDict, total=False):
     """The options as keyword arguments; see :class:`ReleaseOptions`. ``epsilon`` is a parameter of its own."""
 
-    error: float | None
+    error: float | str | None
     delta: float | None
     max_groups: int | Literal["auto"] | None
-    max_rows: int | None
+    max_rows: int | Literal["auto"] | None
     noise: NoiseChoice
+    quantile_interval: bool
     consistent: bool
     other: bool
+    bias: bool
     nonnegative: bool
     integer: bool
     analyst: str | None
@@ -46,19 +48,27 @@ class ReleaseOptions:
     epsilon
         The epsilon to spend. This, or ``error``, or an epsilon in the question itself is needed.
     error
-        Instead of epsilon: the error that is good enough for every count and sum, with 95 % confidence.
+        Instead of epsilon: the error that is good enough for every count and sum, with 95 % confidence; or a
+        percentage, as in ``"1%"``. What it is a percentage of must be public before anything is asked: the ``rows``
+        that the card states, divided by the number of groups (and of bins); for a sum, times half the largest value.
+        A condition makes the answer smaller and its relative error larger.
     delta
         The delta to spend where one is needed; by default what the question or the card says.
     max_groups
         How many groups of a person count; ``"auto"`` chooses the number privately.
     max_rows
-        How many rows of a person count in each group.
+        How many rows of a person count in each group; ``"auto"`` chooses the number privately.
     noise
         ``"laplace"``, ``"gaussian"``, or ``"best"``: whichever of the two has the smaller errors.
+    quantile_interval
+        Spend a third of the budget of quantiles on their ±; without it they have none.
     consistent
         Spend a fifth of the budget on grand totals, to which the groups then add up.
     other
         Show one more row, for all groups that are not shown.
+    bias
+        Spend a twentieth of the epsilon to learn how much ``max_groups`` and ``max_rows`` leave out, and show it beside
+        the ±. With ``"auto"`` that is shown anyway.
     nonnegative, integer
         Counts and sums not below 0; counts and sums as whole numbers.
     analyst
@@ -77,13 +87,15 @@ class ReleaseOptions:
     """
 
     epsilon: float | None = None
-    error: float | None = None
+    error: float | str | None = None
     delta: float | None = None
     max_groups: int | Literal["auto"] | None = None
-    max_rows: int | None = None
+    max_rows: int | Literal["auto"] | None = None
     noise: NoiseChoice = "best"
+    quantile_interval: bool = False
     consistent: bool = False
     other: bool = False
+    bias: bool = False
     nonnegative: bool = False
     integer: bool = False
     analyst: str | None = None
@@ -93,17 +105,19 @@ class ReleaseOptions:
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             arguments.epsilon(self.epsilon)
-        if self.error is not None:
+        if isinstance(self.error, str):
+            percentage(self.error)
+        elif self.error is not None:
             arguments.positive(self.error, "error")
         if self.delta is not None:
             arguments.delta(self.delta)
         if self.max_groups is not None and not _is_auto(self.max_groups):
             arguments.whole(self.max_groups, "max_groups")
-        if self.max_rows is not None:
+        if self.max_rows is not None and not _is_auto(self.max_rows):
             arguments.whole(self.max_rows, "max_rows")
         if self.noise not in NOISES:
             raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), "leave it out"))
-        for name in ("consistent", "other", "nonnegative", "integer", "again"):
+        for name in ("quantile_interval", "consistent", "other", "bias", "nonnegative", "integer", "again"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise WrongType(message(name, "True or False", type(value).__name__, f"pass {name}=True"))
@@ -115,12 +129,33 @@ class ReleaseOptions:
             raise InvalidArgument(message("key", "a name of your choice", "64 hexadecimal digits", "choose another"))
 
 
+_PERCENTAGE = re.compile(r"\s*([0-9]{1,4}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*%\s*", re.ASCII)
+
+
+def percentage(text: str) -> float:
+    """A percentage as a share of 1.
+
+    >>> percentage("1%"), percentage("2.5 %")
+    (0.01, 0.025)
+    >>> percentage("1")
+    Traceback (most recent call last):
+    dither.InvalidArgument: error: expected a number, or a percentage such as '1%', got '1'. Fix: pass error=50.
+    """
+    result = _PERCENTAGE.fullmatch(text)
+    share = float(result[1]) / 100 if result else 0.0
+    if not share > 0:
+        raise InvalidArgument(
+            message("error", "a number, or a percentage such as '1%'", repr(text[:20]), "pass error=50")
+        )
+    return share
+
+
 _DERIVED_KEY = re.compile("[0-9a-f]{64}")
 """What keys look like that are derived from a question."""
 
 
-def _is_auto(max_groups: object) -> bool:
-    return isinstance(max_groups, str) and max_groups == "auto"
+def _is_auto(limit: object) -> bool:
+    return isinstance(limit, str) and limit == "auto"
 
 
 def release_options(epsilon: float | None, options: ReleaseOptions | None, keywords: OptionKeywords) -> ReleaseOptions:
@@ -130,9 +165,9 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     2
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
-    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, consistent, other,
-    nonnegative, integer, analyst, key or again, got an unknown option. Fix: write 'max_rows', the nearest
-    name.
+    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval,
+    consistent, other, bias, nonnegative, integer, analyst, key or again, got an unknown option. Fix: write
+    'max_rows', the nearest name.
     """
     given: dict[str, Any] = dict(keywords)
     names = [item.name for item in fields(ReleaseOptions)]
@@ -153,4 +188,4 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     return options
 
 
-__all__ = ["NOISES", "NoiseChoice", "OptionKeywords", "ReleaseOptions", "release_options"]
+__all__ = ["NOISES", "NoiseChoice", "OptionKeywords", "ReleaseOptions", "percentage", "release_options"]

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import dither
+from dither import markup
 from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.tables.answer import Answer
 from dither.tables.card.wording import clip
+from dither.tables.engines import with_public_values
 from dither.tables.execute.release import release
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
@@ -52,6 +54,12 @@ class Question:
             about = clip(", ".join(parts) or "nothing asked yet")
         return f"Question({self.table.card.name!r}, {about})"
 
+    def _repr_html_(self) -> str:
+        """For a notebook: the question, and that nothing is charged before it is released."""
+        about = markup.code(self.text) if self.text is not None else markup.lines([repr(self)])
+        after = "Nothing is read or charged yet: explain(epsilon=1) shows the plan, release(epsilon=1) asks."
+        return markup.block(markup.heading(f"Question about {self.table.card.name}"), about, markup.lines([after]))
+
     def where(self, condition: Any) -> Question:
         """Only rows for which a condition holds, too."""
         from dither.tables.builder import steps
@@ -78,7 +86,8 @@ class Question:
         **keywords: Unpack[OptionKeywords],
     ) -> Plan:
         """How it would be answered; reads no data."""
-        plan = plan_question(self.query, self.table.card, release_options(epsilon, options, keywords))
+        card = with_public_values(self.table.engine, self.table.card, self.query)
+        plan = plan_question(self.query, card, release_options(epsilon, options, keywords))
         check(plan)
         return plan
 

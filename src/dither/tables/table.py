@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, Literal, NoReturn, SupportsIndex
 
-from dither import arguments
+from dither import arguments, markup
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
+from dither.tables.answer import shown
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
-from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
+from dither.tables.card.model import Card, ColumnCard, Type, column_card, limited, tightened
 from dither.tables.engines import connect
 from dither.tables.engines.base import PrivateFolder
 from dither.tables.execute import incidents
@@ -109,8 +111,41 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _repr_html_(self) -> str:
+        """For a notebook: the columns with what is public about them, and what is left; no rows."""
+        card = self.card
+        lines = [
+            [name, column.type, _bounds_text(column), _keys_text(column), "yes" if name == card.unit else ""]
+            for name, column in card.columns.items()
+        ]
+        unit = "every row is a person of their own" if card.unit is None else card.unit
+        facts = [("person", unit), ("max_groups", card.max_groups), ("max_rows", card.max_rows)]
+        facts.append(("left", self._left_text()))
+        names = ["column", "type", "bounds", "public keys", "person"]
+        return markup.block(
+            markup.heading(f"Table {card.name}"), markup.facts(facts), markup.table(names, lines, [False] * len(names))
+        )
+
+    def _left_text(self) -> str:
+        try:
+            return self.accounts.left(None)
+        except InvalidArgument:
+            return "this table is closed; open it again to ask"
+
     def __repr__(self) -> str:
         return f"Table({self.card.name!r}, {len(self.card.columns)} columns, unit={self.card.unit!r})"
+
+
+def _bounds_text(column: ColumnCard) -> str:
+    return "" if column.bounds is None else f"{shown(column.bounds[0])} to {shown(column.bounds[1])}"
+
+
+def _keys_text(column: ColumnCard) -> str:
+    """The first public keys of a column, and how many there are."""
+    if column.keys is None:
+        return ""
+    first = ", ".join(shown(key) for key in column.keys[:6])
+    return first if len(column.keys) <= 6 else f"{first}, … ({len(column.keys):,} in all)"
 
 
 def _check_unit(card: Card) -> None:
@@ -131,12 +166,12 @@ def open(
     source: Any,
     *,
     unit: str | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    bounds: Mapping[str, tuple[float, float] | tuple[date, date]] | None = None,
     keys: Mapping[str, Any] | None = None,
     budget: Guarantee | None = None,
     name: str = "data",
-    max_groups: int = 1,
-    max_rows: int = 1,
+    max_groups: int | Literal["auto"] = 1,
+    max_rows: int | Literal["auto"] = 1,
     delta: float | None = None,
     ledger: str | None = None,
     receipt: Receipt | str | None = None,
@@ -144,6 +179,7 @@ def open(
     max_incidents: int | None = None,
     min_epsilon: float | None = None,
     types: Mapping[str, Type] | None = None,
+    rows: int | None = None,
 ) -> Table:
     """Open a table by its card, or a frame or files with what a card would say.
 
@@ -179,6 +215,8 @@ def open(
         They are never guessed from the values: a column of Python objects needs one. Each value is read as that type by
         itself, and is NULL where it does not fit. pandas chooses a column's dtype by its values (one missing whole
         number makes all of them floats), so declare the types of what came from a list or a file.
+    rows
+        Without a card: about how many rows there are, if that is public. An ``error="1%"`` is a percentage of it.
 
     Examples
     --------
@@ -206,15 +244,18 @@ def open(
     for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
         raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
     columns = {
-        column: ColumnCard(
+        column: column_card(
+            column,
             kind,
-            None if bounds is None or column not in bounds else arguments.bounds(bounds[column]),
+            (bounds or {}).get(column),
             None if keys is None or column not in keys else distinct_keys(keys[column], f"keys of {column}"),
         )
         for column, kind in schema.items()
     }
     card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
-    card = limited(card, max_incidents, min_epsilon)
+    card = limited(
+        replace(card, rows=None if rows is None else arguments.whole(rows, "rows")), max_incidents, min_epsilon
+    )
     if ledger is not None:
         return _opened(card, source, ledger, receipt, read_only)
     folder = PrivateFolder()

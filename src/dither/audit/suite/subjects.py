@@ -285,27 +285,35 @@ def _densities() -> Iterator[Subject]:
 
 def _tables() -> Iterator[Subject]:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from dither.tables.table import open as open_table
 
     people = np.arange(60) % 20
     rows = {"who": people, "town": [f"t{i % 3}" for i in range(60)], "amount": np.linspace(0, 10, 60)}
-    one = pa.table(rows)
-    other = one.filter(pa.array(people != 7))
-    for name, keys, question in (
-        ("counts and means, public keys", ["t0", "t1", "t2"], "COUNT(*) AS n, AVG(amount) AS m"),
-        ("quartiles, public keys", ["t0", "t1", "t2"], "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b"),
-        ("counts and sums, private keys", None, "COUNT(*) AS n, SUM(amount) AS s"),
+    few = pa.table(rows)
+    # person 7 has 40 rows more, in every town: far more than the limits
+    more = {"who": [7] * 40, "town": [f"t{i % 3}" for i in range(40)], "amount": [10.0] * 40}
+    heavy = pa.concat_tables([few, pa.table(more, few.schema)])
+    towns = ["t0", "t1", "t2"]
+    for name, one, keys, question, noise in (
+        ("counts and means, public keys", few, towns, "COUNT(*) AS n, AVG(amount) AS m", "best"),
+        ("quartiles, public keys", few, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
+        ("counts and sums, private keys", few, None, "COUNT(*) AS n, SUM(amount) AS s", "best"),
+        ("a heavy person in every group", heavy, towns, "COUNT(*) AS n, STDDEV(amount) AS d", "laplace"),
+        ("a heavy person in every group, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
+        ("quartiles of a heavy person", heavy, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
     ):
+        other = one.filter(pc.not_equal(one["who"], 7))
 
-        def draw(x: Any, keys: Any = keys, question: str = question) -> Any:
+        def draw(x: Any, keys: Any = keys, question: str = question, noise: Any = noise) -> Any:
             public_keys = None if keys is None else {"town": keys}
             budget = ApproxDP(2, 1e-4)
             with open_table(
                 x, unit="who", bounds={"amount": (0, 10)}, keys=public_keys, budget=budget, max_groups=2
             ) as table:
                 query = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
-                return query.release(epsilon=1, delta=1e-6).to_arrow().to_pylist()
+                return query.release(epsilon=1, delta=1e-6, noise=noise).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)
         yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)

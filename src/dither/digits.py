@@ -1,0 +1,81 @@
+"""Numbers as people write them: no more digits than the ± allows, thousands separated, no powers of ten.
+
+Programs get full numbers; these functions are for tables on a terminal, on a page and in a notebook.
+"""
+
+from __future__ import annotations
+
+import math
+
+_LARGEST = 1e15
+_SMALLEST = 1e-6
+
+
+def decimals_of(error: float) -> int:
+    """The decimal places that show two significant digits of an error; negative for tens and hundreds.
+
+    >>> decimals_of(0.848), decimals_of(17.97), decimals_of(1797.3), decimals_of(9.96)
+    (2, 0, -2, 0)
+    """
+    return 1 - int(f"{error:.1e}".partition("e")[2])
+
+
+def rounded(value: float, decimals: int) -> str:
+    """A number to so many decimal places, with thousands separated.
+
+    >>> rounded(15.6828, 1), rounded(98845, -1), rounded(2157950.4, 0), rounded(-0.01, 1)
+    ('15.7', '98,840', '2,157,950', '0.0')
+    """
+    if isinstance(value, int):
+        return f"{round(value, min(decimals, 0)):,}"
+    if not math.isfinite(value) or abs(value) >= _LARGEST:
+        return f"{value:.6g}"
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+
+
+def significant(value: float, digits: int = 6) -> str:
+    """A number to so many significant digits, without powers of ten where it has at most 15 digits.
+
+    >>> significant(2157950.0), significant(1 / 3), significant(2013.0), significant(1e300), significant(0.0)
+    ('2,157,950', '0.333333', '2013', '1e+300', '0')
+    """
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if not math.isfinite(value) or not _SMALLEST <= size < _LARGEST:
+        return f"{value:.{digits}g}"
+    decimals = digits - 1 - int(f"{value:.{digits - 1}e}".partition("e")[2])
+    text = f"{value:,.{max(decimals, 0)}f}" if size >= 1e4 else f"{value:.{max(decimals, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def two_digits(size: float) -> str:
+    """The size of an error or of noise, to two significant digits.
+
+    >>> two_digits(1898.2), two_digits(0.848), two_digits(0.0)
+    ('1,900', '0.85', '0')
+    """
+    if not math.isfinite(size) or not _SMALLEST <= size < _LARGEST:
+        return significant(size, 2)
+    return rounded(float(size), decimals_of(size))
+
+
+def with_error(value: float, error: float | None) -> tuple[str, str]:
+    """A noisy number and its ±: two significant digits of the ±, and the number to the same place.
+
+    A whole number is shown without decimals, and its ± then rounded up.
+
+    >>> with_error(15.6828, 0.848), with_error(98845, 181.7), with_error(41, 6.2), with_error(2157950.3, None)
+    (('15.68', '0.85'), ('98,840', '180'), ('41', '7'), ('2,157,950', ''))
+    """
+    if error is None:
+        return (f"{value:,}" if isinstance(value, int) else significant(value)), ""
+    if not math.isfinite(error) or not _SMALLEST <= error < _LARGEST:
+        return (f"{value:,}" if isinstance(value, int) else significant(value)), two_digits(error)
+    decimals = decimals_of(error)
+    if isinstance(value, int) and decimals > 0:
+        return f"{value:,}", f"{math.ceil(error):,}"
+    return rounded(value, decimals), rounded(float(error), decimals)
+
+
+__all__ = ["decimals_of", "rounded", "significant", "two_digits", "with_error"]

@@ -20,7 +20,8 @@ from suite import Row, missed, number, table
 
 SUITES = (
     "noise", "selection", "smooth", "accounting", "ledger", "tables", "auditing",
-    "learning_logistic", "learning_regression", "learning_groups", "learning_peers", "import_time",
+    "learning_logistic", "learning_regression", "learning_groups", "learning_peers", "import_time", "coverage",
+    "answers",
 )  # fmt: skip
 PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3

@@ -93,26 +93,26 @@ COPY (
 
 _LISTED = ", ".join(f"('{region}', {i})" for i, region in enumerate(REGIONS))
 _KEYED = f"JOIN (VALUES {_LISTED}) AS k(k, i) ON v.region = k.k"
-_CHOSEN = """SELECT u, p & 63 AS g FROM (
-  SELECT u, UNNEST(MIN(CAST(HASH(u, g) >> 7 << 6 AS BIGINT) + g, 3)) AS p
-  FROM (SELECT u, g FROM r GROUP BY u, g) GROUP BY u
-)"""
 _READ = f"r AS MATERIALIZED (SELECT person AS u, i AS g, LEAST(amount, 100) AS x FROM {{v}} AS v {_KEYED})"
+_WEIGHED = "p AS (SELECT u, LEAST(1, 3 / COUNT(*)) AS w FROM r GROUP BY u)"
+_TWICE = (  # the file read twice, which is less work than to keep its rows
+    "FROM {v} AS v JOIN (SELECT person, LEAST(1, 3 / COUNT(*)) AS w FROM {v} AS v "
+    f"WHERE region IN ({', '.join(repr(region) for region in REGIONS)}) GROUP BY person) AS p USING (person) {_KEYED}"
+)
+_BIN = "CAST(x * 81.92 AS INTEGER)"
 RAW = {
     "Q1": (
         "SELECT COUNT(DISTINCT person) FROM {v}",
         "SELECT COUNT(*) FROM (SELECT person FROM {v} GROUP BY person)",
     ),
     "Q2": (
-        "SELECT s.region, COUNT(*), SUM(s.x), AVG(s.x) FROM (SELECT UNNEST(MIN_BY({{'region': region, 'x': x}}, "
-        "HASH(person, region), 3)) AS s FROM (SELECT person, region, LEAST(SUM(amount), 100) AS x FROM {v} "
-        "GROUP BY person, region) GROUP BY person) GROUP BY 1",
-        "SELECT s.region, COUNT(*), SUM(s.x), AVG(s.x) FROM (SELECT UNNEST(MIN_BY({{'region': region, 'x': x}}, "
-        "HASH(person, region), 3)) AS s FROM (SELECT person, i AS region, LEAST(SUM(amount), 100) AS x FROM {v} AS v "
+        f"WITH {_READ}, {_WEIGHED} SELECT g, SUM(w), SUM(w * x), SUM(w * x) / SUM(w) FROM r JOIN p USING (u) "
+        "GROUP BY g",
+        "WITH l AS MATERIALIZED (SELECT person AS u, i AS g, COUNT(*) AS n, SUM(LEAST(amount, 100)) AS s FROM {v} AS v "
         + _KEYED
-        + " GROUP BY person, i) GROUP BY person) GROUP BY 1",
-        f"WITH {_READ} SELECT g, COUNT(*), SUM(s), AVG(s) FROM (SELECT g, LEAST(SUM(x), 100) AS s "
-        f"FROM r SEMI JOIN ({_CHOSEN}) AS t ON r.u = t.u AND r.g = t.g GROUP BY r.u, r.g) GROUP BY g",
+        + " GROUP BY person, i), p AS (SELECT u, LEAST(1, 3 / SUM(n)) AS w FROM l GROUP BY u) "
+        "SELECT g, SUM(w * n), SUM(w * s), SUM(w * s) / SUM(w * n) FROM l JOIN p USING (u) GROUP BY g",
+        "SELECT i, SUM(w), SUM(w * LEAST(amount, 100)), SUM(w * LEAST(amount, 100)) / SUM(w) " + _TWICE + " GROUP BY i",
     ),
     "Q3": (
         "SELECT g, COUNT(*) FROM (SELECT UNNEST(MIN_BY(product, HASH(person, product), 3)) AS g FROM "
@@ -123,22 +123,15 @@ RAW = {
         "GROUP BY person, i) GROUP BY person) GROUP BY g) JOIN k ON k.i = g",
     ),
     "Q4": (
-        "SELECT s.region, QUANTILE_CONT(s.x, [0.25, 0.5, 0.75]) FROM (SELECT UNNEST(MIN_BY("
-        "{{'region': region, 'x': x}}, HASH(person, region), 3)) AS s FROM (SELECT person, i AS region, "
-        "ARG_MIN(LEAST(amount, 100), HASH(amount)) AS x FROM {v} AS v "
-        + _KEYED
-        + " GROUP BY person, i) GROUP BY person) GROUP BY 1",
-        f"WITH {_READ} SELECT g, QUANTILE_CONT(x, [0.25, 0.5, 0.75]) FROM (SELECT g, ARG_MIN(x, HASH(x)) AS x "
-        f"FROM r SEMI JOIN ({_CHOSEN}) AS t ON r.u = t.u AND r.g = t.g GROUP BY r.u, r.g) GROUP BY g",
+        f"WITH {_READ}, {_WEIGHED} SELECT g, {_BIN} AS b, SUM(w) FROM r JOIN p USING (u) GROUP BY g, b",
+        f"SELECT i, {_BIN.replace('x', 'LEAST(amount, 100)')} AS b, SUM(w) " + _TWICE + " GROUP BY i, b",
     ),
 }
 SPARK = f"""
-SELECT region, COUNT(*), SUM(x), AVG(x) FROM (
-  SELECT region, x, ROW_NUMBER() OVER (PARTITION BY person ORDER BY HASH(person, region)) AS place FROM (
-    SELECT person, region, LEAST(SUM(amount), 100) AS x FROM visits
-    WHERE region IN ({", ".join(f"'{region}'" for region in REGIONS)}) GROUP BY person, region
-  )
-) WHERE place <= 3 GROUP BY region
+SELECT region, SUM(w), SUM(w * x), SUM(w * x) / SUM(w) FROM (
+  SELECT region, LEAST(amount, 100) AS x, LEAST(1, 3 / COUNT(*) OVER (PARTITION BY person)) AS w FROM visits
+  WHERE region IN ({", ".join(f"'{region}'" for region in REGIONS)})
+) GROUP BY region
 """
 
 

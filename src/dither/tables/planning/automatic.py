@@ -344,22 +344,29 @@ def _best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: fl
     if it were spread evenly.
     """
     upper = np.array(EDGES, dtype=np.float64)
-    middle = _middles()
-    expected, weights = _tails(people * float(epsilon))
-    expected = expected / float(epsilon)
-    beyond = np.maximum(middle[None, :] - upper[:, None], 0.0)  # by limit, and by bin
+    expected, weights = _without_noise(people, epsilon)
+    beyond = np.maximum(_middles()[None, :] - upper[:, None], 0.0)  # by limit, and by bin
     out = expected @ beyond.T  # by tail, and by limit
     varied = expected @ (beyond**2).T
     errors = (noise_of_one * upper) ** 2 + weights @ (out**2 + varied) * min(1.0, 2 / groups**2)
     best = int(np.argmin(errors))
-    return BestLimit(EDGES[best], _left_out(people, epsilon, EDGES[best]), math.sqrt(errors[best]))
+    return BestLimit(EDGES[best], _beyond_limit(expected, weights, EDGES[best]), math.sqrt(errors[best]))
 
 
 def _left_out(people: NDArray[np.float64], epsilon: Fraction, limit: float) -> LeftOut:
     """How much a limit leaves out, from the noisy histogram of people."""
-    middle = _middles()
+    return _beyond_limit(*_without_noise(people, epsilon), limit)
+
+
+def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Histograms of people that may have led to this noisy one, with their probabilities."""
     expected, weights = _tails(people * float(epsilon))
-    expected = expected / float(epsilon)
+    return expected / float(epsilon), weights
+
+
+def _beyond_limit(expected: NDArray[np.float64], weights: NDArray[np.float64], limit: float) -> LeftOut:
+    """How much a limit leaves out, from histograms of people with their probabilities."""
+    middle = _middles()
     beyond = np.maximum(middle - limit, 0.0)
     out = expected @ beyond  # by tail
     by_chance = _QUANTILE * np.sqrt(expected @ beyond**2)

@@ -34,11 +34,12 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions, *, listed_o
     """The plan of a question, checked as far as it can be without compiling it; with ``listed_only`` as before keys
     were derived from what is public."""
     max_groups, max_rows = limits_of(query, card, options)
-    private = any(keys is None for keys in plan.keys_of(query, card, options.other or listed_only))
     bias = options.bias and card.unit is not None
     bounds = (aggregate.bounds for aggregate in query.aggregates.values())
-    leaves_open = bias or "auto" in (max_groups, max_rows, *bounds)
-    unstated = automatic.unstated_limits(query, max_groups, max_rows, private, bias) if leaves_open else {}
+    unstated: dict[str, Fraction] = {}
+    if bias or "auto" in (max_groups, max_rows, *bounds):
+        private = any(keys is None for keys in plan.keys_of(query, card, options.other or listed_only))
+        unstated = automatic.unstated_limits(query, max_groups, max_rows, private, bias)
     evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
     delta = plan.first(options.delta, query.delta, card.delta)
     has_delta = pays_delta(card)

@@ -193,4 +193,5 @@ def describe_limits(plan: Plan) -> str:
 
 __all__ = [
     "ADDED", "UNKNOWN_AMOUNT", "describe_limits", "estimate", "expected_error", "limitations", "rounded_error",
+    "unit_notes",
 ]  # fmt: skip

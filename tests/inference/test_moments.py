@@ -94,11 +94,14 @@ def test_without_any_values_the_limits_are_those_of_the_bounds(count):
     assert [float(number[0]) for number in variance(*sums, 3.0)] == [0.0, 0.0, 18.0]
 
 
-def test_impossible_sums_have_the_interval_of_the_nearest_possible_ones():
+def test_impossible_sums_have_intervals_that_never_shrink_to_nothing():
     laws = [NoiseLaw("laplace", 2.0)] * 3
-    impossible, nearest = (variance(*measured([500.0, 0.0, s], laws, CONFIDENCE), 1.0) for s in (-40.0, 0.0))
-    assert impossible == nearest
-    assert impossible.high > 0.01
+    impossible, far, nearest = (
+        variance(*measured([500.0, 0.0, s], laws, CONFIDENCE), 1.0) for s in (-40.0, -4000.0, 0.0)
+    )
+    assert impossible == far
+    assert math.sqrt(8) / 499 < impossible.high < nearest.high  # one standard error of the noise at least
+    assert [float(number[0]) for number in impossible[:2]] == [0.0, 0.0]
     impossible, nearest = (mean(*measured([500.0, t], laws[:2], CONFIDENCE), 1.0) for t in (540.0, 500.0))
     assert impossible == nearest
     assert impossible.low < 0.99

@@ -8,6 +8,8 @@ post-processing: it costs no privacy, and only has to be right about the error.
 * :mod:`~dither.inference.laws`: the law of the noise in a released number;
 * :mod:`~dither.inference.measured`: released numbers with what their noise may have been, and limits that follow;
 * :mod:`~dither.inference.moments`: mean, variance and standard deviation from noisy sums;
+* :mod:`~dither.inference.modes`: how probable it is that a selected key is the most common one;
+* :mod:`~dither.inference.pairs`: covariance, correlation and regression from noisy sums of products;
 * :mod:`~dither.inference.bernstein`: the same from noisy Bernstein sums, for one array;
 * :mod:`~dither.inference.combine`: any arithmetic on released numbers;
 * :mod:`~dither.inference.population`: limits for the population that the records were drawn from;
@@ -25,13 +27,17 @@ from dither.inference.bernstein import BernsteinInterval
 from dither.inference.combine import combine, quotient
 from dither.inference.grid import Grid, bin_numbers
 from dither.inference.intervals import Around, AroundBounded, Interval, RankInterval, Root, WithinBounds, outward
-from dither.inference.laws import EXACT, STANDARD_NORMAL, NoiseLaw
+from dither.inference.laws import EXACT, STANDARD_NORMAL, NoiseLaw, level_table
 from dither.inference.measured import Measured, measured
+from dither.inference.modes import mode_probability
 from dither.inference.moments import IntervalEstimate, mean, standard_deviation, variance
+from dither.inference.pairs import PairStatistic, PairSums, pair_statistic
 from dither.inference.population import (
     PopulationCount,
     PopulationVariance,
+    population_count,
     population_mean,
+    population_sum,
     population_variance,
     wilson,
 )
@@ -48,6 +54,8 @@ __all__ = [
     "IntervalEstimate",
     "Measured",
     "NoiseLaw",
+    "PairStatistic",
+    "PairSums",
     "PopulationCount",
     "PopulationVariance",
     "RankInterval",
@@ -57,11 +65,16 @@ __all__ = [
     "bin_numbers",
     "combine",
     "halve",
+    "level_table",
     "levels",
     "mean",
     "measured",
+    "mode_probability",
     "outward",
+    "pair_statistic",
+    "population_count",
     "population_mean",
+    "population_sum",
     "population_variance",
     "quotient",
     "standard_deviation",

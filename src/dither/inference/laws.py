@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -81,10 +82,24 @@ class NoiseLaw:
         return abs(float(self.quantiles(np.array([tail / 2]))[0]))
 
 
+def level_table(name: str, count: int, columns: int) -> NDArray[np.float64]:
+    """Levels of noise that are always the same for a ``name``: in each column all of ``(1/2, 3/2, …) / count``, in an
+    order of its own (a Latin hypercube), so that numbers of the same law have the same error.
+
+    >>> table = level_table("any", 4, 2)
+    >>> np.sort(table, axis=0)[:, 0]
+    array([0.125, 0.375, 0.625, 0.875])
+    """
+    digest = hashlib.shake_256(f"dither {name}".encode()).digest(8 * count * columns)
+    words = np.frombuffer(digest, dtype="<u8").reshape(count, columns)
+    order: NDArray[np.int64] = words.argsort(axis=0, kind="stable")
+    return (order + 0.5) / count
+
+
 EXACT = NoiseLaw("none")
 """No noise: the number is public."""
 
 STANDARD_NORMAL = NoiseLaw("normal", 1.0)
 """The law of a sampling error in units of its standard deviation, where there are many records."""
 
-__all__ = ["EXACT", "STANDARD_NORMAL", "NoiseLaw"]
+__all__ = ["EXACT", "STANDARD_NORMAL", "NoiseLaw", "level_table"]

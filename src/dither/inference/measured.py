@@ -45,6 +45,8 @@ _FEWEST_POINTS = 1 << 10
 _MOST_POINTS = 1 << 15
 _POINTS_BEYOND = 51
 """How many points of the sample are to be beyond the limits, about."""
+_FREE = 2.5
+"""From so many standard errors on, the end of what is possible plays no part."""
 _BLOCK = 1 << 14
 """How many samples are held at once: arrays that stay in the cache and need no pages of their own."""
 
@@ -124,10 +126,19 @@ def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
     return tuple(result)
 
 
-def limits(statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high: Numbers) -> tuple[Array, Array]:
+def limits(
+    statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high: Numbers, scale: Array | None = None
+) -> tuple[Array, Array]:
     """The limits of a statistic for each group, kept to ``low .. high``.
 
     Where the statistic is not a number the sample counts as beyond both limits.
+
+    *Near the lower end.* A truth that is at the end of what is possible cannot be missed by an upper limit, so equal
+    shares beyond both limits cover it too often. With the standard error of the statistic as ``scale``, a truth v is
+    within the limits if the share of samples below v is at least u and at most u plus the confidence, where u is half
+    of ``1 - confidence`` far from the end and all of it within one standard error (in between it falls linearly,
+    :func:`_near_end`). For every v that has the probability asked for, since u depends on v alone (Feldman and Cousins
+    1998 choose u by likelihood). Limits are never narrower than one standard error above the end.
     """
     noises = [item.noise[None, :] for item in inputs]
     values = np.broadcast_arrays(*(item.value for item in inputs))
@@ -140,6 +151,10 @@ def limits(statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high:
         part = slice(start, start + rows)
         sample = statistic([value[part, None] for value in values], noises)
         undefined = np.isnan(sample).sum(axis=1)
+        if scale is not None:
+            sample.sort(axis=1)
+            result[0, part], result[1, part] = _limits_near_end(sample, undefined, beyond, low, scale[part])
+            continue
         sample.sort(axis=1)  # what is not a number comes last, as if it were beyond the upper limit
         place = beyond - undefined
         lower = np.take_along_axis(sample, np.maximum(place, 0)[:, None], axis=1)[:, 0]
@@ -147,6 +162,31 @@ def limits(statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high:
         upper = sample[:, points - 1 - beyond]
         result[1, part] = np.where(np.isnan(upper), np.inf, upper)
     return np.clip(result[0], low, high), np.clip(result[1], low, high)
+
+
+def _near_end(distance: Array) -> Array:
+    """How much of the share beyond the upper limit is added to that beyond the lower one, by the number of standard
+    errors from the end: all within 1, none from 2.5 on."""
+    result: Array = np.clip((_FREE - distance) / (_FREE - 1), 0.0, 1.0)
+    return result
+
+
+def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers, scale: Array) -> tuple[Array, Array]:
+    """The limits of sorted samples, in rows, where the lower end of what is possible is near."""
+    points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
+    # below: the first of so many samples from the bottom that is not too far down for its own distance from the end
+    numbers = np.arange(beyond, 2 * beyond + 1)
+    places = numbers[None, :] - undefined[:, None]
+    values = np.where(places < 0, -np.inf, np.take_along_axis(sample, np.maximum(places, 0), axis=1))
+    enough = numbers[None, :] >= beyond * (1 + _near_end((values - low) / unit))
+    lower = np.take_along_axis(values, np.argmax(enough, axis=1)[:, None], axis=1)[:, 0]
+    # above: likewise from the top, where what is not a number stands
+    numbers = np.arange(beyond + 1)
+    values = sample[:, points - 1 - numbers]
+    values = np.where(np.isnan(values), np.inf, values)
+    enough = numbers[None, :] >= beyond * (1 - _near_end((values - low) / unit))
+    upper = np.take_along_axis(values, np.argmax(enough, axis=1)[:, None], axis=1)[:, 0]
+    return lower, np.maximum(upper, low + unit[:, 0])
 
 
 __all__ = ["Array", "Measured", "Numbers", "Statistic", "limits", "measured"]

@@ -16,6 +16,14 @@ coordinate of the lattice, standard normal, z_k.
   2000): the limits are those of a share, of v in M^2. They cover with *at least* the confidence; where values are
   concentrated far within the bounds, with much more.
 
+* *Sum:* ``sum_k - z_k sqrt(S_k)``, with S the sum of squares: the variance of a sum of a Poisson number of draws.
+
+*People with several rows.* Then people are drawn, not rows, and rows of one person may be alike. What is released does
+not tell how much. If nobody counts for more than ``cluster`` rows in all, with weights w, the square of what one person
+adds is at most ``(sum w x)^2 <= (sum w) (sum w x^2) <= cluster sum w x^2`` (Cauchy and Schwarz): the variance between
+people is at most ``cluster`` times what it would be if every row were drawn on its own. The limits take it for that.
+They cover with *at least* the confidence, and are up to ``sqrt(cluster)`` times as wide as they need be.
+
 *Coverage.* That of Student's and Wilson's intervals, which assume that sums of N draws are nearly normal: good from
 some 30 records on, less so for skewed populations.
 """
@@ -47,8 +55,48 @@ def wilson(share: Array, records: Array | float, z: Array) -> Array:
     return result
 
 
+def population_count(
+    count: Measured, sampling: Measured, cluster: float = 1.0, records: float | None = None
+) -> IntervalEstimate:
+    """How many rows would be counted on average in such a sample; ``records`` is the number of all rows, where that is
+    public, and ``sampling`` is 0 with noise of the standard normal law, measured with the count.
+
+    >>> inputs = measured([1000.0, 0.0], [NoiseLaw("laplace", 1.0), STANDARD_NORMAL], confidence=0.95)
+    >>> [round(float(number[0])) for number in population_count(*inputs)]
+    [1000, 940, 1064]
+    """
+    _require_resolved(count)
+    # a Poisson law is the limit of ever more records
+    largest = max(float(np.abs(count.value).max(initial=1.0)), count.error)
+    most = 1e9 * largest if records is None else max(records, 1.0)
+
+    def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        return most * wilson((values[0] - noises[0]) / most, most / cluster, noises[1])
+
+    low, high = limits(statistic, (count, sampling), 0.0, np.inf if records is None else records)
+    return IntervalEstimate(count.value, np.minimum(low, count.value), np.maximum(high, count.value))
+
+
+def population_sum(total: Measured, squares: Measured, sampling: Measured, cluster: float = 1.0) -> IntervalEstimate:
+    """What the sum would be on average in such a sample; ``squares`` is the sum of squares about 0.
+
+    >>> laws = [NoiseLaw("laplace", 1.0)] * 2 + [STANDARD_NORMAL]
+    >>> [round(float(number[0])) for number in population_sum(*measured([500.0, 1000.0, 0.0], laws, confidence=0.95))]
+    [500, 438, 562]
+    """
+    _require_resolved(total)
+
+    def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        spread = np.sqrt(cluster * np.maximum(values[1] - noises[1], 0.0))
+        result: Array = values[0] - noises[0] - noises[2] * spread
+        return result
+
+    low, high = limits(statistic, (total, squares, sampling), -np.inf, np.inf)
+    return IntervalEstimate(total.value, np.minimum(low, total.value), np.maximum(high, total.value))
+
+
 def population_mean(
-    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float
+    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
     """The mean of the population; ``sampling`` is 0 with noise of the standard normal law, measured with the sums.
 
@@ -65,7 +113,7 @@ def population_mean(
         number[number <= 1] = np.nan
         center = np.clip((values[1] - noises[1]) / number, -largest, largest)
         spread = np.clip(deviations(values[:3], noises[:3]), 0.0, (largest * largest - center * center))
-        result: Array = center - _student(noises[3], number - 1) * np.sqrt(spread / number)
+        result: Array = center - _student(noises[3], number / cluster - 1) * np.sqrt(spread * cluster / number)
         return result
 
     low, high = limits(statistic, (count, total, squares, sampling), -largest, largest)
@@ -73,7 +121,7 @@ def population_mean(
 
 
 def population_variance(
-    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float
+    count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
     """The variance of the population, with limits that cover it at least with the confidence.
 
@@ -90,7 +138,7 @@ def population_variance(
         number[number <= 1] = np.nan
         farthest = largest + np.minimum(np.abs((values[1] - noises[1]) / number), largest)
         highest = farthest * farthest
-        return highest * wilson(deviations(values[:3], noises[:3]) / highest, number, noises[3])
+        return highest * wilson(deviations(values[:3], noises[:3]) / highest, number / cluster, noises[3])
 
     low, high = limits(statistic, (count, total, squares, sampling), 0.0, largest * largest)
     return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))
@@ -132,16 +180,10 @@ class PopulationCount(Interval):
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
         """The score interval, with the noise."""
-        inputs = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
-        _require_resolved(inputs[0])
-        # a Poisson law is the limit of ever more records
-        records = 1e9 * max(abs(value), self.law.scale, 1.0) if self.records is None else float(max(self.records, 1))
-
-        def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
-            return records * wilson((values[0] - noises[0]) / records, records, noises[1])
-
-        low, high = limits(statistic, inputs, 0.0, np.inf if self.records is None else float(self.records))
-        return min(float(low[0]), value), max(float(high[0]), value)
+        count, sampling = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
+        records = None if self.records is None else float(self.records)
+        _, low, high = population_count(count, sampling, records=records)
+        return float(np.atleast_1d(low)[0]), float(np.atleast_1d(high)[0])
 
 
 @dataclass(frozen=True)
@@ -166,4 +208,7 @@ class PopulationVariance(Interval):
         return min(float(low[0]), value), max(float(high[0]), value)
 
 
-__all__ = ["PopulationCount", "PopulationVariance", "population_mean", "population_variance", "wilson"]
+__all__ = [
+    "PopulationCount", "PopulationVariance", "population_count", "population_mean", "population_sum",
+    "population_variance", "wilson",
+]  # fmt: skip

@@ -43,9 +43,12 @@ def test_a_draft_has_automatic_limits_and_a_budget_of_the_table(tmp_path, unit):
     assert 100 < answer.dicts()[0]["n"] < 500
 
 
-def test_a_unit_of_doubles_is_declared_by_the_steward():
-    with refuses(InvalidArgument, "draft without a unit", 'type = "integer"'):
-        draft(ROWS, "amount")
+def test_a_unit_that_has_no_whole_number_of_its_own_for_each_value_is_text():
+    rows = pa.table({"double": [0.5], "wide": pa.array([2**63], pa.uint64()), "narrow": [1], "flag": [True]})
+    for unit, type in (("double", "text"), ("wide", "text"), ("narrow", "integer")):
+        assert tomllib.loads(draft(rows, unit))["columns"][unit]["type"] == type
+    with refuses(InvalidArgument, "whole numbers or text", "boolean", "choose another"):
+        draft(rows, "flag")
 
 
 def test_what_is_left_to_the_steward_is_commented_out():

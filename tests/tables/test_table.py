@@ -7,6 +7,7 @@ import pytest
 
 import dither as dp
 from support import refuses
+from tables.refusals.samples import flights
 
 ROWS = pa.table({"region": ["north", "south"] * 50, "age": [30, 40] * 50})
 
@@ -60,3 +61,10 @@ def test_a_question_is_shown_on_one_short_line():
         many = table.agg(**{f"n{i}": dp.count() for i in range(50)})
         assert len(repr(many)) < 100
         assert "\n" not in repr(many)
+
+
+def test_a_table_in_a_notebook_shows_the_bounds_of_numbers_and_dates():
+    with flights() as table:
+        page = table._repr_html_()
+    assert "-60 to 600" in page
+    assert "2013-01-01 00:00:00 to 2013-12-31 23:59:00" in page

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.columns import EXAMPLES
@@ -13,7 +17,7 @@ from dither.tables.card.wording import nearest
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
-    """The text of a card for a source, from its schema only, every line explained.
+    """The text of a card for a source, or for several tables by name, from their schemas only, every line explained.
 
     Bounds and keys are left for the steward to fill in: taken from the data, they would give it away. Save
     it beside the source, or with the source's full path.
@@ -22,41 +26,75 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
     >>> print(draft(pa.table({"patient": [1], "amount": [2.5]}), "patient").splitlines()[0])
     # What is public about this table. Everything in this file may be seen by everyone who asks questions.
     """
+    several = isinstance(source, Mapping)
+    sources: Mapping[str, object] = source if isinstance(source, Mapping) else {name or title_of(source): source}
+    title = name or (next(iter(sources)) if not several else "dataset")
+    for word in (title, *sources):
+        if not NAME.fullmatch(word):
+            raise _wrong("name", "a name for SQL: letters, digits and _", repr(word), 'pass name="visits", for example')
+    if several and unit is None:
+        fix = "pass the column that says which person a row is about, in every table"
+        raise _wrong("unit", "a column of every table, since they are about the same people", "none", fix)
+    if several and title.casefold() in (table.casefold() for table in sources):
+        fix = 'pass name="clinic", for example'
+        raise _wrong("name", "a name for all tables together", "that of one of them", fix)
+    schemas = {table: _schema(item, unit, table if several else "") for table, item in sources.items()}
+    if unit is not None and len({schema.types[unit] for schema in schemas.values()}) > 1:
+        for schema in schemas.values():  # every column that may name people can be text
+            schema.types[unit] = "text"
+    ledger = _quoted(f"{title}.ledger.sqlite")
+    if several:
+        parts = [_HEAD_OF_SEVERAL.format(name=_quoted(title), rest=_LIMITS.format(unit=_PEOPLE, ledger=ledger))]
+    else:
+        where = _WHERE.format(source=_quoted(_shown(source)))
+        rest = _LIMITS.format(unit=_unit(unit), ledger=ledger)
+        parts = [_HEAD.format(name=_quoted(title), where=where, rest=rest)]
+    parts.append(_SPEND.format(per=_DATASET + (_PERSON if unit is not None else "")))
+    parts.append(_COLUMNS + ("" if all(schema.declares_types for schema in schemas.values()) else _CSV))
+    for table, schema in schemas.items():
+        if several:
+            parts.append(
+                f"[tables.{table}]\nsource = {_quoted(_shown(sources[table]))}\n"
+                f"unit = {_quoted(unit or '')}  # the same people as in the other tables\n"
+            )
+        if schema.left_out:
+            names = _comment(", ".join(schema.left_out))
+            parts.append(f"# Left out, since lists, bytes and the like cannot be asked about: {names}\n")
+        prefix = f"tables.{table}." if several else ""
+        parts += [
+            _section(prefix, column, type, column == unit, schema.declares_types)
+            for column, type in schema.types.items()
+        ]
+    parts.append(_TABLES)
+    return "\n".join(parts)
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """The usable columns of a source, those that are not, and whether the source says their types."""
+
+    types: dict[str, Type]
+    left_out: list[str]
+    declares_types: bool
+
+
+def _schema(source: object, unit: str | None, table: str) -> _Schema:
     from dither.tables.engines import connect
 
     with connect(source) as engine:
-        columns, left_out = engine.schema(), engine.unusable()
-        declares_types = not engine.reads_csv
-    if unit is not None and unit not in columns:
-        fix = nearest(unit, columns) or "pass the name of the column that says who a row is about"
-        raise _wrong("unit", "one of the source's columns", repr(unit), fix)
-    title = name or _title(source)
-    if not NAME.fullmatch(title):
-        raise _wrong("name", "a name for SQL: letters, digits and _", repr(title), 'pass name="visits", for example')
-    shown_source = _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
-    types: dict[str, Type] = dict(columns)
-    if unit is not None and types[unit] not in ("integer", "text"):
+        schema = _Schema(engine.schema(unit), engine.unusable(), not engine.reads_csv)
+    if unit is not None and unit not in schema.types:
+        fix = nearest(unit, schema.types) or "pass the name of the column that says who a row is about"
+        whose = f"the columns of {table}" if table else "the source's columns"
+        raise _wrong("unit", f"one of {whose}", repr(unit), fix)
+    if unit is not None and schema.types[unit] not in ("integer", "text"):
         fix = "convert it in the source, or choose another"
-        if types[unit] == "number":
-            fix += '; if it holds whole numbers, draft without a unit, then name it and write type = "integer" for it'
-        raise _wrong("unit", "a column of whole numbers or text", types[unit], fix)
-    parts = [
-        _HEAD.format(
-            name=_quoted(title),
-            source=_quoted(shown_source),
-            unit=_unit(unit),
-            ledger=_quoted(f"{title}.ledger.sqlite"),
-        )
-    ]
-    parts.append(_SPEND.format(per=_DATASET + (_PERSON if unit is not None else "")))
-    parts.append(_COLUMNS + ("" if declares_types else _CSV))
-    if left_out:
-        parts.append(
-            f"# Left out, since lists, bytes and the like cannot be asked about: {_comment(', '.join(left_out))}\n"
-        )
-    parts += [_section(column, type, column == unit, declares_types) for column, type in types.items()]
-    parts.append(_TABLES)
-    return "\n".join(parts)
+        raise _wrong("unit", "a column of whole numbers or text", schema.types[unit], fix)
+    return schema
+
+
+def _shown(source: object) -> str:
+    return _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
 
 
 def _wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
@@ -71,7 +109,12 @@ def _without_password(source: str) -> str:
     return re.sub(r"(?<=[?&])password=[^&:]*&?", "", source).replace("&::", "::").replace("?::", "::")
 
 
-def _title(source: object) -> str:
+def title_of(source: object) -> str:
+    """A name in SQL for a source, from its own.
+
+    >>> title_of("data/Visits 2024.parquet")
+    'visits_2024'
+    """
     if not isinstance(source, (str, os.PathLike)):
         return "data"
     _, mark, table = os.fspath(source).rpartition("::")
@@ -108,17 +151,34 @@ def _unit(unit: str | None) -> str:
     )
 
 
-_HEAD = """\
-# What is public about this table. Everything in this file may be seen by everyone who asks questions.
+_PUBLIC_ONLY = """\
+Everything in this file may be seen by everyone who asks questions.
 # Write down what you know from outside: the form that was filled in, the law, the year. Never look into the rows for
 # it: a bound or a list taken from the data gives away somebody in the data.
-
+"""
+_HEAD = f"""\
+# What is public about this table. {_PUBLIC_ONLY}
 # What the table is called in questions, as in SELECT COUNT(*) FROM …
-name = {name}
+name = {{name}}
 
+{{where}}
+{{rest}}"""
+_HEAD_OF_SEVERAL = f"""\
+# What is public about these tables. {_PUBLIC_ONLY}
+# What the tables are called together, in the ledger. Each has a name of its own in questions: see [tables.…] below.
+name = {{name}}
+
+{{rest}}"""
+_WHERE = """\
 # Where the rows are. A path starts from the folder of this file.
 source = {source}
-
+"""
+_PEOPLE = """\
+# Each table names, as its unit, the column that says which person a row is about. All rows of one person, in all
+# tables, are protected together. Rows where it is empty belong to nobody, and are left out of every answer.
+rows_without_unit = "drop"
+"""
+_LIMITS = """\
 # A question asked again gets the recorded answer, for free. When the rows have changed, change this as well, so that
 # questions are answered anew, and paid for.
 # version = "2026-01"
@@ -183,13 +243,41 @@ _TABLES = """\
 """
 
 
-def _section(column: str, type: Type, is_unit: bool, declares_types: bool) -> str:
+_OPEN = "# to be filled in"
+
+
+def unfilled(text: str) -> list[tuple[str, ...]]:
+    """The sections of a card whose type is still the one that a draft of a CSV file wrote, as the names in their
+    headings.
+
+    >>> age = '[columns.age]\\ntype = "text"  # to be filled in'
+    >>> unfilled(age + '\\n[columns.day]\\ntype = "date"  # to be filled in')
+    [('columns', 'age')]
+    """
+    result: list[tuple[str, ...]] = []
+    heading: tuple[str, ...] = ()
+    for line in text.splitlines():
+        if line.startswith(("[columns.", "[tables.")):
+            heading = tuple(_names_in(tomllib.loads(line)))
+        elif re.fullmatch(rf'type = "text"\s+{_OPEN}\s*', line):
+            result.append(heading)
+    return result
+
+
+def _names_in(section: Mapping[str, Any]) -> Iterator[str]:
+    """The names of an empty section and of those around it, the outermost first."""
+    for name, inside in section.items():
+        yield name
+        yield from _names_in(inside)
+
+
+def _section(prefix: str, column: str, type: Type, is_unit: bool, declares_types: bool) -> str:
     bare = re.fullmatch(r"[A-Za-z0-9_-]+", column)
-    lines = [f"[columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
+    lines = [f"[{prefix}columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
     if is_unit:
         lines[1] += "  # who it is: never shown"
     elif not declares_types:
-        lines[1] += "  # to be filled in"
+        lines[1] += f"  {_OPEN}"
         lines += ["# bounds = [0, 100]", '# keys = ["north", "south"]']
     elif type in ("integer", "number"):
         lines.append("# bounds = [0, 100]")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from dither import arguments, markup
 from dither.errors import InvalidArgument, WrongType, message
@@ -15,16 +15,20 @@ from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
 from dither.tables.answer import shown
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
-from dither.tables.card.model import Card, ColumnCard, Type, column_card, limited, tightened
+from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
+from dither.tables.card.private_tables import check_private_tables
+from dither.tables.card.wording import clip, closest
 from dither.tables.engines import connect
-from dither.tables.engines.base import PrivateFolder
+from dither.tables.engines.folders import PrivateFolder
 from dither.tables.execute import incidents
+from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.query.tree import Aggregate, Expression, Query
 from dither.tables.question import Question
+from dither.tables.stated_columns import StatedColumns
 
 
 @public_in("dither")
-class Table:
+class Table(RowlessObject):
     """A table with its card, its engine and its accounts in a ledger: what :func:`dither.open` returns.
 
     ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in
@@ -57,7 +61,8 @@ class Table:
         try:
             self.new_accounts = accounts.opened_now
             self.new_ledger = accounts.started_ledger
-            _check_unit(card)
+            check_private_tables(card)
+            _check_people_pay(card)
             arguments.epsilon(card.min_epsilon, "min_epsilon")
             arguments.whole(card.max_incidents, "max_incidents")
             self.engine = connect(source, card)
@@ -73,20 +78,46 @@ class Table:
     def sql(self, text: str) -> Question:
         """A question in SQL."""
         from dither.tables.sql import parse as sql
+        from dither.tables.sql.named_tables import named_tables
 
-        return Question(self, sql.parse(text, self.card), text)
+        about = named_tables(text, self.card) if self.card.tables else ()
+        card = self.card.for_table(*about) if about else self.card
+        return Question(self, sql.parse(text, card), text, about)
+
+    def __getitem__(self, name: object) -> Question:
+        """A question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""
+        tables = self.card.private_tables
+        if not isinstance(name, str) or name not in tables:
+            if not self.card.tables:
+                super().__getitem__(name)
+            fix = closest(name, tables) if isinstance(name, str) else "pass its name as text"
+            got = repr(clip(name)) if isinstance(name, str) else type(name).__name__
+            raise InvalidArgument(message("table", f"one of {', '.join(tables)}", got, fix))
+        return Question(self, Query({}), about=(name,) if self.card.tables else ())
+
+    def _own(self) -> Question:
+        """A question about the card's own table, still to be asked."""
+        if self.card.tables and not self.card.columns:
+            names = list(self.card.tables)
+            fix = f"say which one: table[{names[0]!r}].agg(…), or sql('SELECT … FROM {names[0]}')"
+            raise InvalidArgument(message("table", f"one of {', '.join(names)}", "none", fix))
+        return self[self.card.name] if self.card.tables else Question(self, Query({}))
 
     def where(self, condition: str | Expression) -> Question:
         """Only rows for which a condition holds."""
-        return Question(self, Query({})).where(condition)
+        return self._own().where(condition)
 
     def group_by(self, *groups: Any, **named: Any) -> Question:
         """An answer for each value of these columns or expressions."""
-        return Question(self, Query({})).group_by(*groups, **named)
+        return self._own().group_by(*groups, **named)
 
-    def agg(self, **aggregates: Aggregate) -> Question:
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Question:
         """What to ask of all rows together."""
-        return Question(self, Query({})).agg(**aggregates)
+        return self._own().agg(*unnamed, **aggregates)
+
+    def per_person(self, **aggregates: Aggregate) -> Question:
+        """A question of a table with a row for each person: :meth:`dither.Question.per_person`."""
+        return self._own().per_person(**aggregates)
 
     @property
     def left(self) -> Guarantee | None:
@@ -114,17 +145,27 @@ class Table:
     def _repr_html_(self) -> str:
         """For a notebook: the columns with what is public about them, and what is left; no rows."""
         card = self.card
-        lines = [
-            [name, column.type, _bounds_text(column), _keys_text(column), "yes" if name == card.unit else ""]
-            for name, column in card.columns.items()
-        ]
-        unit = "every row is a person of their own" if card.unit is None else card.unit
-        facts = [("person", unit), ("max_groups", card.max_groups), ("max_rows", card.max_rows)]
-        facts.append(("left", self._left_text()))
         names = ["column", "type", "bounds", "public keys", "person"]
-        return markup.block(
-            markup.heading(f"Table {card.name}"), markup.facts(facts), markup.table(names, lines, [False] * len(names))
-        )
+        parts, units = [], []
+        for table, item in card.private_tables.items():
+            lines = [
+                [name, column.type, _bounds_text(column), _keys_text(column), "yes" if name == item.unit else ""]
+                for name, column in item.columns.items()
+            ]
+            unit = "every row is a person of their own" if item.unit is None else item.unit
+            units.append(f"{table}.{unit}" if card.tables else unit)
+            parts += [markup.lines([f"{table}, as in FROM {table}"])] if card.tables else []
+            parts.append(markup.table(names, lines, [False] * len(names)))
+        facts = [("person", ", ".join(units)), ("max_groups", card.max_groups), ("max_rows", card.max_rows)]
+        facts.append(("left", self._left_text()))
+        title = f"Tables of {card.name}" if card.tables else f"Table {card.name}"
+        return markup.block(markup.heading(title), markup.facts(facts), *parts)
+
+    if not TYPE_CHECKING:  # a type checker still finds names that do not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called where an attribute is missing: what people who know data frames try is answered in words."""
+            raise missing_attribute(self, name, self.__dict__["card"].columns if "card" in self.__dict__ else ())
 
     def _left_text(self) -> str:
         try:
@@ -133,11 +174,14 @@ class Table:
             return "this table is closed; open it again to ask"
 
     def __repr__(self) -> str:
+        if self.card.tables:
+            return f"Table({self.card.name!r}, with {', '.join(self.card.private_tables)})"
         return f"Table({self.card.name!r}, {len(self.card.columns)} columns, unit={self.card.unit!r})"
 
 
 def _bounds_text(column: ColumnCard) -> str:
-    return "" if column.bounds is None else f"{shown(column.bounds[0])} to {shown(column.bounds[1])}"
+    ends = column.bounds if column.period is None else column.period
+    return "" if ends is None else f"{shown(ends[0])} to {shown(ends[1])}"
 
 
 def _keys_text(column: ColumnCard) -> str:
@@ -148,24 +192,19 @@ def _keys_text(column: ColumnCard) -> str:
     return first if len(column.keys) <= 6 else f"{first}, … ({len(column.keys):,} in all)"
 
 
-def _check_unit(card: Card) -> None:
-    """A person is named by a whole number or a text: doubles have no one text, and some are not numbers."""
-    column = None if card.unit is None else card.columns.get(card.unit)
-    if card.unit is not None and (column is None or column.type not in ("integer", "text")):
+def _check_people_pay(card: Card) -> None:
+    """Accounts of people are kept by their unit: a row without one could not be charged."""
+    if card.counts_rows_without_unit and card.each_person is not None:
+        fix = "drop such rows, or have a budget for the whole table"
         raise InvalidArgument(
-            message(
-                "unit",
-                "a column of whole numbers or text",
-                "no such column" if column is None else column.type,
-                "convert it; a pandas column of whole numbers with gaps is made of floats: use astype('Int64')",
-            )
+            message("rows_without_unit", '"drop" where people have budgets of their own', '"each"', fix)
         )
 
 
 def open(
     source: Any,
     *,
-    unit: str | None = None,
+    unit: str | Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[float, float] | tuple[date, date]] | None = None,
     keys: Mapping[str, Any] | None = None,
     budget: Guarantee | None = None,
@@ -192,12 +231,14 @@ def open(
         * a pandas, Polars, Arrow or Spark frame, or a DuckDB relation;
         * a path or glob of Parquet or CSV files (``"visits/*.parquet"``, ``"visits.csv"``, ``"visits.csv.gz"``), or a
           table as ``"file.duckdb::table"``, ``"postgresql://user@host/db::table"`` or ``"spark::table"``. Every column
-          of a CSV file is text unless ``types`` says otherwise.
+          of a CSV file is text unless ``types`` says otherwise;
+        * several tables about the same people, by their names in SQL: ``{"visits": frame, "patients": frame_2}``.
 
         Without a card, what it would say is stated by the arguments below.
     unit, bounds, keys, budget, name, max_groups, max_rows, delta
         Without a card: what it would say. ``unit`` names the column of the person; without it every row is a person
-        of their own. ``budget`` is needed.
+        of their own. ``budget`` is needed. Of several tables ``unit`` is one name, or one for each table, and a column
+        is called ``"amount"`` in whatever table, or ``"visits.amount"``.
     ledger
         Where to keep the budget. Without a card, by default in a temporary file: it then lasts as long as the table.
     receipt
@@ -225,7 +266,6 @@ def open(
     ...     print(people.sql("SELECT AVG(age) AS mean FROM data").release(epsilon=1).columns)
     ('mean',)
     """
-    from dither.tables.builder.aggregates import distinct_keys
     from dither.tables.card import toml
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
@@ -233,26 +273,26 @@ def open(
         if "://" in (ledger or card.ledger or "") and card.incident_log is None:
             log = Path(source).absolute().parent / f"{card.name}.incidents.log"
             card = replace(card, incident_log=str(log))
-        return _opened(tightened(card, max_incidents, min_epsilon), card.source, ledger, receipt, read_only)
+        return _opened(tightened(card, max_incidents, min_epsilon), card.sources, ledger, receipt, read_only)
     if isinstance(source, Card):
-        return _opened(tightened(source, max_incidents, min_epsilon), source.source, ledger, receipt, read_only)
+        return _opened(tightened(source, max_incidents, min_epsilon), source.sources, ledger, receipt, read_only)
     if budget is None:
-        raise InvalidArgument(message("budget", "what may ever be learned", "none", "pass budget=dither.PureDP(1)"))
-    with connect(source, types=types) as engine:
-        present = engine.source_columns()
-        schema = engine.schema() | {column: type for column, type in (types or {}).items() if column in present}
-    for column in sorted({*(bounds or {}), *(keys or {}), *(types or {}), *([unit] if unit else [])} - set(schema)):
-        raise InvalidArgument(message("column", f"one of {', '.join(schema)}", column, "correct the name"))
-    columns = {
-        column: column_card(
-            column,
-            kind,
-            (bounds or {}).get(column),
-            None if keys is None or column not in keys else distinct_keys(keys[column], f"keys of {column}"),
-        )
-        for column, kind in schema.items()
-    }
-    card = Card(name, "", columns, unit, max_groups, max_rows, budget=budget, delta=delta)
+        fix = "pass budget=dither.PureDP(1)"
+        if isinstance(source, (str, Path)):
+            fix += ", or the path of a card, which ends in .toml"
+        raise InvalidArgument(message("budget", "what may ever be learned", "none", fix))
+    stated = StatedColumns(unit, bounds or {}, keys or {}, types or {})
+    if isinstance(source, Mapping):
+        tables = {table: stated.private_table(item, table) for table, item in source.items()}
+        stated.check_names({table: item.columns for table, item in tables.items()})
+        card = Card(name, "", {}, None, max_groups, max_rows, budget=budget, delta=delta, tables=tables)
+        if rows is not None:
+            fix = "leave it out, or write a card and state rows for each table"
+            raise InvalidArgument(message("rows", "one table", "several", fix))
+    else:
+        own = stated.private_table(source, None)
+        stated.check_names({"": own.columns})
+        card = Card(name, "", own.columns, own.unit, max_groups, max_rows, budget=budget, delta=delta)
     card = limited(
         replace(card, rows=None if rows is None else arguments.whole(rows, "rows")), max_incidents, min_epsilon
     )

@@ -133,7 +133,7 @@ def test_a_question_that_nobody_can_pay_for_is_refused_and_charges_nothing(tmp_p
     with dp.open(stated) as table:
         first = table.sql(EVERYBODY).release(0.6)
         head = table.ledger.head
-        with refuses(BudgetExceeded, "nobody, after the questions about everybody"):
+        with refuses(BudgetExceeded, "nobody, after the questions about everybody or the same people"):
             table.sql(EVERYBODY).release(0.6, again=True)
         with refuses(BudgetExceeded, "nobody"):
             table.sql(SOME).release(0.7)
@@ -150,6 +150,26 @@ def test_questions_about_some_people_and_dearer_ones_prove_nothing(tmp_path):
         table.sql(EVERYBODY).release(0.9)  # not for those who have 0.4 left, and they could still pay for what follows
         answer = table.sql(EVERYBODY).release(0.4)
     assert any("is not in this answer" in note or "are not counted" in note for note in answer.notes)
+
+
+def test_a_question_about_the_same_people_that_none_of_them_can_pay_for_is_refused(tmp_path):
+    """The same WHERE and GROUP BY, whatever is asked about the rows: the same people would pay, and nobody else."""
+    older = "SELECT COUNT(*) AS n, SUM(age) AS years FROM visits WHERE who < 10 ORDER BY n"
+    others = "SELECT COUNT(*) AS n FROM visits WHERE who < 11"
+    by_age = "SELECT age, COUNT(*) AS n FROM visits GROUP BY age"
+    ranked = "SELECT age, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS place FROM visits GROUP BY age"
+    columns = {"who": ColumnCard("integer"), "age": ColumnCard("integer", (0, 100), tuple(range(40)))}
+    with dp.open(replace(card(tmp_path, budget=None, each_person=dp.PureDP(1)), columns=columns)) as table:
+        table.sql(SOME).release(0.6)
+        head = table.ledger.head
+        with refuses(BudgetExceeded, "nobody"):
+            table.sql(older).release(0.6)
+        assert table.ledger.head == head
+        table.sql(others).release(0.6)  # one of them may be able to pay, and who is in it is not public
+        table.sql(by_age).release(0.3)
+        with refuses(BudgetExceeded, "nobody"):
+            table.sql(ranked).release(0.8)
+        table.sql(EVERYBODY).release(0.8)  # whoever has an age that is not listed was not asked to pay before
 
 
 # -- a population ---------------------------------------------------------------------------------------------------

@@ -1,27 +1,19 @@
-"""Cards: every mistake is named, a draft can be read back, and gaps say what they forbid."""
+"""Cards: every mistake is named, and gaps say what they forbid."""
 
 from __future__ import annotations
 
 import os
 import re
-import tomllib
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import psycopg
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dither.errors import InvalidArgument, InvalidData
+from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.tables.card import toml
 from dither.tables.card.model import Card, ColumnCard, PublicTable
-from dither.tables.draft import draft
 from support import refuses
 
 FULL = """
@@ -254,7 +246,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (changed(budget={"epsilon": True}), "budget.epsilon: expected a number, got true or false"),
     (changed(budget={"epsilon": 1, "delta": 1}), "budget.delta: expected a number strictly between 0 and 1"),
     (changed(budget={"epsilon": 0, "delta": 0.1}), "budget.epsilon: expected a number above 0"),
-    (changed(budget={"delta": 0.1}), "budget: expected epsilon, epsilon and delta, or rho, got no loss"),
+    (changed(budget={"delta": 0.1}), "budget: expected epsilon, epsilon and delta, or rho, got none of them"),
     (changed(budget={"epsilon": 1, "rho": 1}), "budget: expected epsilon or rho, got both"),
     (changed(budget={"rho": 0}), "budget.rho: expected"),
     (changed(budget={"epsilon": 1, "per": "people"}), 'budget.per: expected "dataset" or "person", got \'people\''),
@@ -285,16 +277,26 @@ def test_mistakes(given: dict[str, Any], said: str) -> None:
 def test_files_that_are_no_cards(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
     for raw, said in (
-        (b"name = ", "end of document"),
+        (b"name = ", "a mistake at its end"),
         (b"\xff\xfe", "another encoding"),
-        (b"a = 1\na = 2\nb = 1", "line 2"),
+        (b"a = 1\na = 2\nb = 1", "a mistake in line 2, at column"),
+        (b"", "nothing"),
+        (b"# later\n", "draft a card with dither init"),
     ):
         path.write_bytes(raw)
         with pytest.raises(InvalidArgument, match=said):
             toml.read(path)
-    for place in (tmp_path, tmp_path / "nothing.toml"):
-        with refuses(InvalidArgument, "card: expected"):
+    for place, said in (
+        (tmp_path, "a folder"),
+        (tmp_path / "nothing.toml", "dither init"),
+        (tmp_path / "tt.toml", "'t.toml'"),
+    ):
+        with refuses(InvalidArgument, "card: expected", said):
             toml.read(place)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b\n1,2\n")
+    with refuses(InvalidArgument, "card: expected a card in TOML, got a file of rows", "dither init rows.csv"):
+        toml.read(rows)
 
 
 @pytest.mark.parametrize(
@@ -313,131 +315,19 @@ def test_budgets(budget: dict[str, Any], found: Any) -> None:
     assert (person.budget, person.each_person, person.each_analyst) == (None, found, PureDP(0.5))
 
 
-# -- drafts ----------------------------------------------------------------------------------------------------------
-
-TABLE = pa.table(
-    {
-        "patient": [1], "amount": [2.5], "region": ["a secret"], "alive": [True], "born": [date(2024, 1, 1)],
-        "seen": [datetime(2024, 1, 1)], "list": [[1]],
-    }
-)  # fmt: skip
-
-
-def uncommented(text: str) -> str:
-    """A draft with every example in it made real."""
-    return re.sub(r"^# (?=[a-z_]+ = |\[)", "", text, flags=re.M)
-
-
-def test_a_draft_can_be_read(tmp_path: Path) -> None:
-    pq.write_table(TABLE, tmp_path / "Visits 2024.parquet")
-    text = draft(tmp_path / "Visits 2024.parquet", "patient")
-    assert "secret" not in text
-    assert max(map(len, text.splitlines())) <= 120
-    path = tmp_path / "card.toml"
-    path.write_text(text, encoding="utf-8")
-    card = toml.read(path)
-    assert card == Card(
-        name="visits_2024",
-        source=str(tmp_path / "Visits 2024.parquet"),
-        columns={
-            "patient": ColumnCard("integer"), "amount": ColumnCard("number"), "region": ColumnCard("text"),
-            "alive": ColumnCard("boolean", None, (True, False)), "born": ColumnCard("date"),
-            "seen": ColumnCard("timestamp"),
-        },
-        unit="patient",
-        ledger=str(tmp_path / "visits_2024.ledger.sqlite"),
-        max_groups="auto",
-        max_rows="auto",
-        budget=ApproxDP(1, 1e-6),
-        delta=1e-9,
-        rows_without_unit="drop",
-    )  # fmt: skip
-    assert "list" in text
-
-
-def test_the_examples_in_a_draft_are_right(tmp_path: Path) -> None:
-    card = toml.parse(tomllib.loads(uncommented(draft(TABLE, "patient", name="visits"))))
-    assert card.columns["amount"].bounds == (0, 100)
-    assert card.columns["region"].keys == ("north", "south")
-    assert card.public["districts"].columns["postcode"] == ColumnCard("text")
-    assert card.budget == ApproxDP(1, 1e-6)
-    assert card.each_analyst == PureDP(0.5)
-    assert card.delta == 1e-9
-    assert card.columns["born"].period == (date(2024, 1, 1), date(2024, 12, 31))
-
-
-def test_a_draft_of_a_csv_file_guesses_no_types(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("who,amount\n7,1.5\n")
-    text = draft(str(tmp_path / "t.csv"), "who")
-    assert '[columns.amount]\ntype = "text"  # to be filled in' in text
-    assert "not guessed" in text
-    card = toml.parse(tomllib.loads(text))
-    assert card.columns == {"who": ColumnCard("text"), "amount": ColumnCard("text")}
-
-
-def test_a_draft_without_a_unit() -> None:
-    card = toml.parse(tomllib.loads(draft(TABLE)))
-    assert (card.name, card.unit, card.budget, card.each_person) == ("data", None, ApproxDP(1, 1e-6), None)
-
-
-def test_a_draft_of_a_database(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "d.duckdb")) as own:
-        own.execute("CREATE TABLE visits (who INTEGER)")
-    card = toml.parse(tomllib.loads(draft(f"{tmp_path}/d.duckdb::visits", "who")))
-    assert (card.name, card.source) == ("visits", f"{tmp_path}/d.duckdb::visits")
-
-
-def test_a_draft_holds_no_password(postgres: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as own:
-        own.execute("CREATE TABLE drafted (who integer)")
-    text = draft(f"{postgres.replace('postgres@', 'postgres:sekret@')}&password=sekret::drafted", "who")
-    assert "sekret" not in text
-    assert toml.parse(tomllib.loads(text)).source == f"{postgres}::drafted"
-
-
-def test_drafts_that_are_refused() -> None:
-    with pytest.raises(
-        InvalidArgument,
-        match=r"unit: expected one of the source's columns, got 'patent'\. Fix: write 'patient'",
-    ):
-        draft(TABLE, "patent")
-    with refuses(InvalidArgument, "unit: expected a column of whole numbers or text, got number"):
-        draft(TABLE, "amount")
-    with refuses(InvalidArgument, "name: expected"):
-        draft(TABLE, name="a b")
-    with refuses(InvalidData):
-        draft("nothing.parquet")
-
-
-PRINTABLE = st.just(" ") | st.characters(exclude_categories=("C", "Z"))  # what str.isprintable accepts
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(
-        st.text(PRINTABLE, min_size=1, max_size=12).filter(str.strip),
-        min_size=1,
-        max_size=16,
-    )
-)
-def test_odd_names_survive(names: list[str]) -> None:
-    folded = {name.casefold(): name for name in names}
-    if len({name.lower() for name in folded.values()}) < len(folded):
-        return
-    table = pa.table({name: [1] for name in folded.values()})
-    unit = next(iter(folded.values()))
-    card = toml.parse(tomllib.loads(draft(table, unit, name="t")))
-    assert set(card.columns) == set(folded.values())
-    assert card.unit == unit
-
-
 def test_rows_without_a_unit() -> None:
     columns = {"a": "integer"}
     assert toml.parse(changed(columns=columns, unit="a", rows_without_unit="drop")).rows_without_unit == "drop"
+    each = toml.parse(changed(columns=columns, unit="a", rows_without_unit="each"))
+    assert each.counts_rows_without_unit
+    assert not any("rows without a" in gap for gap in toml.gaps(each))
     unsaid = toml.parse(changed(columns=columns, unit="a"))
     assert any("rows without a are" in gap for gap in toml.gaps(unsaid))
     for card, fragment in (
-        (changed(columns=columns, unit="a", rows_without_unit="each"), "not supported"),
+        (
+            changed(columns=columns, unit="a", rows_without_unit="each", budget={"epsilon": 1, "per": "person"}),
+            '"drop" where people have budgets',
+        ),
         (changed(columns=columns, unit="a", rows_without_unit="keep"), "'keep'"),
         (changed(columns=columns, rows_without_unit="drop"), "a unit"),
     ):

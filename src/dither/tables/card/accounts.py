@@ -266,11 +266,13 @@ class TableAccounts:
     def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], keys: Callable[[], set[str]]) -> None:
         """Refuse a question that nobody can pay for any more, as far as that is public: it would be noise alone.
 
-        Questions without WHERE, GROUP BY and joins are charged to everybody in the table who can pay. Let S be the sum
-        of those that cost at most as much as this one. If S and this cost are more than a person may spend, nobody can
-        pay: whoever paid all of them has spent S, and whoever could not pay one of them has too little left for this
-        one, which costs as much or more. Only questions about the same version of the card count; ``keys`` are those
-        under which an answer may be recorded, which is given again for free.
+        A question is charged to everybody with a row that it is about who can pay. So everybody whom this one is about
+        was asked to pay for each earlier question about the same table without WHERE, GROUP BY and joins, and for each
+        with the same WHERE and GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this
+        cost are more than a person may spend, nobody can pay: whoever paid all of them has spent S, and whoever could
+        not pay one of them has too little left for this one, which costs as much or more. Only questions about the same
+        version of the card count, and none with joins, since a public table may have changed; ``keys`` are those under
+        which an answer may be recorded, which is given again for free.
         """
         people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
         if people is None or people.room is None:
@@ -280,7 +282,7 @@ class TableAccounts:
         for entry in self.ledger.history(self.card.name):
             if entry.kind == "answer" and entry.key is not None:
                 recorded.add(entry.key)
-            elif entry.kind == "charge" and "people" in entry.body and _is_about_everybody(entry.body, request):
+            elif entry.kind == "charge" and "people" in entry.body and _asked_the_same_people(entry.body, request):
                 paid = promised(entry.body["cost"])
                 amount = Amount(0, 0) if paid is None else cost(paid, people.unit)
                 total += amount if amount.within(this) else Amount(0, 0)
@@ -290,7 +292,7 @@ class TableAccounts:
             message(
                 "cost",
                 f"people with {guarantee} left of their {people.limit}",
-                "nobody, after the questions about everybody so far",
+                "nobody, after the questions about everybody or the same people so far",
                 "ask for less, or raise their budget; when the rows have changed, state a new version in the card",
             )
         )
@@ -325,14 +327,25 @@ class TableAccounts:
         return (f"{note}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)
 
 
-_UNRESTRICTED = frozenset({"is", "aggregates", "shape", "epsilon", "delta", "max_groups", "max_rows"})
-"""The parts of a question that leave it one about everybody."""
+_NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "delta", "max_groups", "max_rows"})
+"""The parts of a question that leave open whom it is about."""
 
 
-def _is_about_everybody(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Whether a charge was for a question about all rows of a table under the card of this request."""
+def _asked_the_same_people(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether a charge was for a question, under the card of this request, about everybody whom the request is about:
+    of the same table, and either all its rows or those of the request.
+    """
     asked = json.loads(charge["asked"]) if charge.get("asked") else None
     if not isinstance(asked, dict) or asked.get("card") != request.get("card"):
         return False
-    query = asked.get("query")
-    return isinstance(query, dict) and set(query) <= _UNRESTRICTED
+    if not isinstance(asked.get("query"), dict):
+        return False
+    earlier, this = (
+        {name: part for name, part in query.items() if name not in _NOT_ABOUT_WHOM}
+        for query in (asked["query"], request["query"])
+    )
+    text = json.dumps(earlier)
+    if '"joins":' in text or '"public membership"' in text:
+        return False
+    same_table = earlier.pop("source", None) == this.pop("source", None)
+    return same_table and earlier in ({}, this)

@@ -77,19 +77,39 @@ class PublicTable:
     columns: Mapping[str, ColumnCard]
 
 
+@dataclass(frozen=True)
+class PrivateTable:
+    """A table of rows about people: where it is, its columns, and which of them names the person.
+
+    ``rows`` is about how many rows it has, if that is public.
+    """
+
+    source: str
+    columns: Mapping[str, ColumnCard]
+    unit: str | None
+    rows: int | None = field(default=None, repr=False)
+
+
 @public_in("dither")
 @unhashable
 @dataclass(frozen=True)
 class Card:
-    """What is public about a table.
+    """What is public about a table, or about several tables of the same people.
 
     ``name`` is the table's name in SQL and the dataset's in the ledger. ``source`` says where the rows are: a path or
     glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://…::table`` or ``spark::table``. ``unit`` is the
     column that names the person, or None if every row is a person of their own. ``max_groups`` and ``max_rows`` bound
     what one person contributes: at most so many groups, at most so many rows in each.
 
+    ``tables`` are further tables of the same people, by their names in SQL. A card that has them may have no rows of
+    its own: ``source`` and ``columns`` are then empty, and ``name`` is that of the dataset alone. Budget and limits
+    are shared: a person is all rows with one value of the unit, in all tables.
+
     >>> Card("visits", "visits.parquet", {"age": ColumnCard("integer", bounds=(0, 120))}).max_rows
     1
+    >>> people = {"person": ColumnCard("integer")}
+    >>> list(Card("clinic", "", {}, tables={"visits": PrivateTable("visits.csv", people, "person")}).private_tables)
+    ['visits']
     """
 
     name: str
@@ -123,8 +143,57 @@ class Card:
     """The steward's log of errors while rows were read; by default beside the ledger."""
     rows: int | None = field(default=None, repr=False)
     """About how many rows there are, if that is public: what a percentage as a wanted error is of."""
-    rows_without_unit: Choice["drop"] | None = field(default=None, repr=False)
-    """What becomes of rows whose unit is NULL: they are left out, whether the card says so or not."""
+    rows_without_unit: Choice["drop", "each"] | None = field(default=None, repr=False)
+    """What becomes of rows whose unit is NULL: each is a person of its own, or they are left out, whether the card says
+    so or not. The first changes what an answer means, and is part of what a recorded answer is found by."""
+
+    # Left out of the text that version 0.1 recorded answers by, in which there was one table.
+    tables: Mapping[str, PrivateTable] = field(default_factory=dict, repr=False)
+    """Further tables of the same people, by their names in SQL."""
+
+    @property
+    def private_tables(self) -> Mapping[str, PrivateTable]:
+        """All tables of people by their names in SQL; the card's own one, if it has columns, is the first."""
+        own = {self.name: PrivateTable(self.source, self.columns, self.unit, self.rows)} if self.columns else {}
+        return {**own, **self.tables}
+
+    @property
+    def counts_rows_without_unit(self) -> bool:
+        """Whether a row whose unit is NULL is a person of its own, who has this row only; in all tables alike.
+
+        >>> Card("visits", "", {"who": ColumnCard("integer")}, "who", rows_without_unit="each").counts_rows_without_unit
+        True
+        """
+        units = [table.unit for table in self.private_tables.values()]
+        return self.rows_without_unit == "each" and any(unit is not None for unit in units)
+
+    @property
+    def sources(self) -> str | Mapping[str, str]:
+        """Where the rows are: the source of the only table, or of each of several."""
+        return {name: table.source for name, table in self.private_tables.items()} if self.tables else self.source
+
+    def for_table(self, name: str, *others: str) -> Card:
+        """The card as a question about one of its tables sees it: that table is the card's own, and beside it there are
+        only those of ``others``.
+
+        The budget, the limits and the public tables stay. Of a card with one table, the card itself.
+
+        >>> visits = PrivateTable("visits.csv", {"person": ColumnCard("integer")}, "person")
+        >>> Card("clinic", "", {}, tables={"visits": visits}).for_table("visits").unit
+        'person'
+        """
+        if not self.tables and name == self.name:
+            return self
+        table = self.private_tables[name]
+        return replace(
+            self,
+            name=name,
+            source=table.source,
+            columns=table.columns,
+            unit=table.unit,
+            rows=table.rows,
+            tables={other: self.private_tables[other] for other in others},
+        )
 
 
 def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:

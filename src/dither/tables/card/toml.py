@@ -21,12 +21,24 @@ A card holds what is public. Its file looks like this::
     type = "text"
     keys = ["north", "south"]
 
-Paths in it start from the card's folder.
+Paths in it start from the card's folder. A card of several tables about the same people has a section for each, in
+place of its own source, unit and columns::
+
+    name = "clinic"
+
+    [tables.visits]
+    source = "visits.parquet"
+    unit = "patient"
+
+    [tables.visits.columns.patient]
+    type = "integer"
 """
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,16 +47,19 @@ from typing import Any, Literal
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.tables.card.columns import check_names, columns_of, kind_of, wrong
-from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, PublicTable
+from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, ColumnCard, PrivateTable, PublicTable
+from dither.tables.card.private_tables import check_private_tables
 from dither.tables.card.wording import clip
 
 __all__ = ["gaps", "parse", "read"]
 
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
-    "public", "version", "min_epsilon", "max_incidents", "receipt", "incident_log", "rows_without_unit", "rows",
+    "public", "tables", "version", "min_epsilon", "max_incidents", "receipt", "incident_log", "rows_without_unit",
+    "rows",
 )  # fmt: skip
 _PUBLIC = ("source", "columns")
+_TABLE = ("source", "unit", "columns", "rows")
 _BUDGET = ("epsilon", "delta", "rho", "per", "each_analyst", "population", "filter")
 _GUARANTEE = ("epsilon", "delta", "rho")
 
@@ -64,8 +79,11 @@ def read(path: str | os.PathLike[str]) -> Card:
         raw = place.read_bytes()
     except IsADirectoryError:
         raise wrong("card", "a file", "a folder", "name the card in it") from None
-    except OSError:
-        raise wrong("card", "a file that can be read", "none", "write one with dither init") from None
+    except (OSError, ValueError):  # a NUL in the path is a ValueError
+        raise _missing(place) from None
+    if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
+        got = f"a file of rows, {clip(place.name)!r}"
+        raise wrong("card", "a card in TOML", got, f"draft one with dither init {clip(place.name)}")
     try:
         given = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -73,8 +91,34 @@ def read(path: str | os.PathLike[str]) -> Card:
     except RecursionError:
         raise wrong("card", "a file in TOML", "lists or tables nested too deep", "write them flat") from None
     except ValueError as error:  # TOMLDecodeError, and numbers too long to be read
-        raise wrong("card", "a file in TOML", f"a mistake: {error}", "correct that line") from None
+        raise _mistake(str(error)) from None
+    if not given:
+        raise wrong("card", "name, source and columns", "nothing", "draft a card with dither init, and fill it in")
     return parse(given, place.absolute().parent)
+
+
+def _missing(place: Path) -> InvalidArgument:
+    """The refusal of a card that is not there, with the name of one beside it that is meant, perhaps."""
+    beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
+    near = difflib.get_close_matches(place.stem[:200], beside, n=1)
+    fix = f"write '{near[0]}.toml', the nearest name" if near else "check the path, or draft a card with dither init"
+    return wrong("card", "a file that can be read", f"none of the name {clip(place.name)!r}", fix)
+
+
+def _looks_like_data(place: Path, raw: bytes) -> bool:
+    """Whether a file that was given as a card is one of rows, by its name or its first bytes."""
+    suffixes = {suffix.lower() for suffix in place.suffixes}
+    named = suffixes & {".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".db", ".gz", ".arrow", ".xlsx", ".json"}
+    return bool(named) or raw.startswith(b"PAR1") or raw[8:12] == b"DUCK"
+
+
+def _mistake(text: str) -> InvalidArgument:
+    """The refusal of a file that is no TOML, with the place of the first mistake."""
+    line = re.search(r"line ([0-9]+), column ([0-9]+)", text)
+    at = f"a mistake in line {line[1]}, at column {line[2]}" if line else "a mistake"
+    at = "a mistake at its end" if "end of document" in text else at
+    fix = 'write key = value there, with text in "…", lists in […] and sections as [name], each once'
+    return wrong("card", "a file in TOML", at, fix)
 
 
 def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Card:
@@ -83,7 +127,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
     dither.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns, public, version, min_epsilon, max_incidents, receipt, incident_log, rows_without_unit or rows, got
+    columns, public, tables, version, min_epsilon, max_incidents, receipt, incident_log, rows_without_unit or rows, got
     another key. Fix: write 'unit', the nearest name.
     """
     check_names(given, _TOP, "")
@@ -91,21 +135,17 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     name = _text(given, "name", "", required=True)
     if not NAME.fullmatch(name):
         raise wrong("name", "a name for SQL: letters, digits and _", repr(name), 'write name = "visits", for example')
-    columns = columns_of(given, "")
-    unit = _text(given, "unit", "")
-    if unit is not None:
-        if unit not in columns:
-            raise wrong("unit", "one of the columns", repr(unit), f"add [columns.{unit}], or correct the name")
-        if columns[unit].type not in ("integer", "text"):
-            raise wrong(
-                "unit", "a column of type integer or text", columns[unit].type, "name the column that says who it is"
-            )
+    tables = _tables(given, home)
+    has_own = "columns" in given or "source" in given or not tables
+    columns = columns_of(given, "") if has_own else {}
+    unit = _unit(given, "", columns) if has_own else None
+    any_unit = unit or next((table.unit for table in tables.values()), None)
     ledger = _text(given, "ledger", "")
-    budget, each_person, each_analyst = _budget(given.get("budget"), unit)
+    budget, each_person, each_analyst = _budget(given.get("budget"), any_unit)
     population, filter = _accounts(given.get("budget"))
-    return Card(
+    card = Card(
         name=name,
-        source=_place(_text(given, "source", "", required=True), home),
+        source=_place(_text(given, "source", "", required=True), home) if has_own else "",
         columns=columns,
         unit=unit,
         max_groups="auto" if given.get("max_groups") == "auto" else _whole(given, "max_groups"),
@@ -123,12 +163,45 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         max_incidents=_whole(given, "max_incidents", MAX_INCIDENTS),
         receipt=_file(_text(given, "receipt", ""), "receipt", home),
         incident_log=_file(_text(given, "incident_log", ""), "incident_log", home),
-        rows_without_unit=_rows_without_unit(given.get("rows_without_unit"), unit),
+        rows_without_unit=_rows_without_unit(given.get("rows_without_unit"), any_unit, each_person is not None),
         rows=None if given.get("rows") is None else _whole(given, "rows"),
+        tables=tables,
     )
+    check_private_tables(card)
+    return card
 
 
-def _rows_without_unit(given: object, unit: str | None) -> Literal["drop"] | None:
+def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> str | None:
+    """The column that names the person, if the card or its section of a table says one."""
+    name, section = (f"{where}.unit", f"{where}.columns") if where else ("unit", "columns")
+    unit: str | None = _text(given, "unit", where)
+    if unit is not None:
+        if unit not in columns:
+            raise wrong(name, "one of the columns", repr(unit), f"add [{section}.{unit}], or correct the name")
+        if columns[unit].type not in ("integer", "text"):
+            fix = "name the column that says who it is"
+            raise wrong(name, "a column of type integer or text", columns[unit].type, fix)
+    return unit
+
+
+def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
+    """The sections of private tables."""
+    sections = given.get("tables", {})
+    if not isinstance(sections, Mapping) or ("tables" in given and not sections):
+        got = "an empty one" if isinstance(sections, Mapping) else kind_of(sections)
+        raise wrong("tables", "a section for each private table", got, "write [tables.visits]")
+    result = {}
+    for name, section in sections.items():
+        where = f"tables.{name}"
+        check_names(section, _TABLE, where)
+        columns = columns_of(section, where)
+        source = _place(_text(section, "source", where, required=True), home)
+        rows = None if section.get("rows") is None else _whole(section, "rows")
+        result[name] = PrivateTable(source, columns, _unit(section, where, columns), rows)
+    return result
+
+
+def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Literal["drop", "each"] | None:
     """What the card says about rows whose unit is NULL."""
     if given is None:
         return None
@@ -136,10 +209,13 @@ def _rows_without_unit(given: object, unit: str | None) -> Literal["drop"] | Non
     if unit is None:
         raise wrong(name, "a unit", "none", f"remove {name}: every row is a person of its own")
     if given == "each":
-        fix = f'give each of these rows a {unit} of its own in the source, or write {name} = "drop"'
-        raise wrong(name, '"drop"', '"each", which is not supported: such rows have no name to be counted by', fix)
+        if people_pay:
+            expected = '"drop" where people have budgets of their own, which are kept by their unit'
+            raise wrong(name, expected, '"each"', f'write {name} = "drop", or per = "dataset" under [budget]')
+        return "each"
     if given != "drop":
-        raise wrong(name, '"drop"', repr(clip(given)) if isinstance(given, str) else kind_of(given), 'write "drop"')
+        got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
+        raise wrong(name, '"drop" or "each"', got, 'write "drop" to leave them out')
     return "drop"
 
 
@@ -260,7 +336,7 @@ def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
     if "rho" in stated and len(stated) > 1:
         raise wrong(where, "epsilon or rho", "both", "keep one; rho takes no delta")
     if "rho" not in stated and "epsilon" not in stated:
-        raise wrong(where, "epsilon, epsilon and delta, or rho", "no loss", "write epsilon = 1, for example")
+        raise wrong(where, "epsilon, epsilon and delta, or rho", "none of them", "write epsilon = 1, for example")
     try:
         if "rho" in stated:
             return ZCDP(stated["rho"])
@@ -283,24 +359,18 @@ def gaps(card: Card) -> list[str]:
     >>> print(gaps(card)[0])
     no bounds for amount: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused
     """
-    result = [
-        f"no bounds for {name}: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused"
-        for name, column in card.columns.items()
-        if column.type in ("integer", "number") and column.bounds is None and column.keys is None and name != card.unit
-    ]
-    for name, column in card.columns.items():
-        if column.keys is None and column.type == "text" and name != card.unit and card.delta is None:
-            result.append(
-                f"no keys for {name} and no delta: GROUP BY {name} is refused unless the question lists its keys"
-            )
-    if card.unit is None:
+    result = []
+    for table in card.private_tables:
+        result += _gaps_of_table(card.for_table(table), f"{table}." if card.tables else "")
+    if card.unit is None and not card.tables:
         result.append(
             "no unit: every row counts as a person of its own; nobody with several rows is protected as a whole"
         )
     elif card.rows_without_unit is None:
+        units = " or ".join(dict.fromkeys(str(table.unit) for table in card.private_tables.values()))
         result.append(
-            f"not said what rows without {card.unit} are: they are left out of every answer; "
-            'rows_without_unit = "drop" says that this is meant'
+            f"not said what rows without {units} are: they are left out of every answer; "
+            'rows_without_unit = "drop" says that this is meant, "each" that each of them is a person of its own'
         )
     if card.budget is None and card.each_person is None and card.each_analyst is None:
         result.append("no budget: nothing can be released")
@@ -308,4 +378,18 @@ def gaps(card: Card) -> list[str]:
         result.append("no ledger: what is spent cannot be written down, so nothing can be released")
     if card.delta is None and not any(isinstance(item, ApproxDP) for item in (card.budget, card.each_person)):
         result.append("no delta: Gaussian noise under a budget in epsilon, and groups found in the data, are refused")
+    return result
+
+
+def _gaps_of_table(card: Card, prefix: str) -> list[str]:
+    """What the card does not say about the columns of one table."""
+    result = [
+        f"no bounds for {prefix}{name}: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused"
+        for name, column in card.columns.items()
+        if column.type in ("integer", "number") and column.bounds is None and column.keys is None and name != card.unit
+    ]
+    for name, column in card.columns.items():
+        if column.keys is None and column.type == "text" and name != card.unit and card.delta is None:
+            refused = f"GROUP BY {name} is refused unless the question lists its keys"
+            result.append(f"no keys for {prefix}{name} and no delta: {refused}")
     return result

@@ -26,7 +26,8 @@ from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 from dither.tables.planning.derived_keys import MOST_VALUES
-from dither.tables.query.tree import Query, columns
+from dither.tables.query.relations import shown_expressions
+from dither.tables.query.tree import Query, columns, public_joins
 
 __all__ = ["Engine", "connect", "malformed_lines", "same_place", "with_public_values"]
 
@@ -34,7 +35,7 @@ _FORMS = "a path, file.duckdb::table, postgresql://…::table, spark::table, or 
 
 
 def connect(source: object, card: Card | None = None, types: Mapping[str, Type] | None = None) -> Engine:
-    """Open a source and check that it is what the card says.
+    """Open a source, or those of several tables, and check that each is what the card says.
 
     With a card, files are read in full unless they were before; otherwise nothing but the schema is read.
 
@@ -43,7 +44,8 @@ def connect(source: object, card: Card | None = None, types: Mapping[str, Type] 
     source
         A path or glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://user@host/db::table``,
         ``spark::table`` (or ``spark::folder/*.parquet``); a pandas or polars frame, an Arrow table, a DuckDB
-        relation, a Spark frame.
+        relation, a Spark frame. For a card with several tables, a mapping of their names to such sources, which one
+        engine can read.
     card
         What is public about it. Without one, every column that can be used is, as the type the source has.
     types
@@ -54,7 +56,7 @@ def connect(source: object, card: Card | None = None, types: Mapping[str, Type] 
     ...     print(engine.schema(), engine.run("SELECT COUNT(x) AS n FROM dither_rows").to_pylist())
     {'x': 'integer'} [{'n': 2}]
     """
-    engine = _opened(source, card, types)
+    engine = _opened(_by_table(source, card), card, types)
     try:
         engine.prepare()
     except BaseException:
@@ -63,22 +65,54 @@ def connect(source: object, card: Card | None = None, types: Mapping[str, Type] 
     return engine
 
 
-def _opened(source: object, card: Card | None, types: Mapping[str, Type] | None) -> Engine:
-    if isinstance(source, (str, os.PathLike)):
-        return _named(os.fspath(source), card)
-    home = type(source).__module__.partition(".")[0]
-    if home == "pyspark":
+def _by_table(source: object, card: Card | None) -> dict[str, object]:
+    """The source of each private table of the card; without a card, of the only one."""
+    if not isinstance(source, Mapping):
+        source = {"" if card is None else next(iter(card.private_tables), card.name): source}
+    sources = {name: os.fspath(item) if isinstance(item, os.PathLike) else item for name, item in source.items()}
+    expected = set(sources) if card is None else set(card.private_tables) or {card.name}
+    if set(sources) != expected:
+        got = f"sources for {', '.join(sources) or 'none'}"
+        raise InvalidArgument(
+            message("source", f"a source for each of {', '.join(sorted(expected))}", got, "name each of them")
+        )
+    return sources
+
+
+def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, Type] | None) -> Engine:
+    places = {_place(source) for source in sources.values()}
+    if len(places) > 1:
+        expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
+        raise InvalidArgument(message("source", expected, "tables of several", "copy them to one place"))
+    (place,) = places
+    if place == "spark":
         from dither.tables.engines.spark import SparkEngine
 
-        return SparkEngine(source, card)
-    if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
-        from dither.tables.engines.duckdb import of_frame
+        named = {table: _after_mark(source) if isinstance(source, str) else source for table, source in sources.items()}
+        return SparkEngine(named, card)
+    if place != "duckdb":
+        need("psycopg", "postgresql")
+        from dither.tables.engines.postgresql import PostgreSQLEngine
 
-        return of_frame(source, card, types)
-    raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
+        return PostgreSQLEngine(place, {table: _after_mark(str(source)) for table, source in sources.items()}, card)
+    from dither.tables.engines.duckdb import duckdb_engine
+
+    return duckdb_engine(sources, card, types)
 
 
-def _named(source: str, card: Card | None) -> Engine:
+def _after_mark(source: str) -> str:
+    return source.rpartition("::")[2]
+
+
+def _place(source: object) -> str:
+    """Where a source is read: "duckdb", "spark", or the URL of a PostgreSQL database; others are refused."""
+    if not isinstance(source, str):
+        home = type(source).__module__.partition(".")[0]
+        if home == "pyspark":
+            return "spark"
+        if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
+            return "duckdb"
+        raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
     place, mark, table = source.rpartition("::")
     if "://" in source:
         scheme = source.partition("://")[0].lower()
@@ -90,19 +124,10 @@ def _named(source: str, card: Card | None) -> Engine:
             raise InvalidArgument(
                 message("source", "postgresql://…::table", "no table", "add ::table after the database")
             )
-        need("psycopg", "postgresql")
-        from dither.tables.engines.postgresql import PostgreSQLEngine
-
-        return PostgreSQLEngine(place, table, card)
+        return place
     if not source.strip() or (mark and not (place and table)):
         raise InvalidArgument(message("source", _FORMS, "an empty name", "say where the rows are"))
-    if mark and place == "spark":
-        from dither.tables.engines.spark import SparkEngine
-
-        return SparkEngine(table, card)
-    from dither.tables.engines.duckdb import of_database, of_files
-
-    return of_database(place, table, card) if mark else of_files(source, card)
+    return "spark" if mark and place == "spark" else "duckdb"
 
 
 def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
@@ -143,9 +168,10 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
 
     They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
     """
-    joins = {join.table: join for join in query.joins if join.table in card.public}
+    joins = {join.table: join for join in public_joins(query) if join.table in card.public}
     public = dict(card.public)
-    for column in sorted(columns(*(group.value for group in query.groups)), key=str):
+    grouped = [*(group.value for group in query.groups), *shown_expressions(query)]
+    for column in sorted(columns(*grouped), key=str):
         if column.table not in joins or public[column.table].columns[column.name].keys is not None:
             continue
         values = engine.public_values(column.table, column.name, MOST_VALUES)

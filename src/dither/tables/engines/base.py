@@ -1,5 +1,8 @@
 """What the engines share: the contract, the check against the card, and what results look like.
 
+An engine has one private table or several, by their names in SQL. Whatever holds for one of them holds for each: it has
+the card's columns with the card's types, it is checked again before every question, and no value makes it fail.
+
 An engine belongs to one process: after a fork the child has the objects, but not the threads and connections behind
 them. DuckDB's threads do not exist in the child, and a question would wait for them for ever, after it was charged; a
 connection to PostgreSQL or Spark is one socket with two readers. An engine is therefore refused in any process but its
@@ -8,29 +11,28 @@ own, before anything is charged, and what it owns is removed by its own process 
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import threading
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
+from dither.forks import process
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.card.values import Value, literal_type
+from dither.tables.card.values import Value
 from dither.tables.compile.context import Statement
-from dither.tables.engines.conversions import parsed_text
+from dither.tables.engines import public_tables
+from dither.tables.engines.canonical_columns import CanonicalColumns
+from dither.tables.engines.source_errors import source_error
 from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect
 
 R = TypeVar("R")
 
@@ -43,84 +45,48 @@ withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_e
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first."""
+    """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first.
+
+    ``unit_types`` are the types as which the column may name people: each of its values is a value of its own there, so
+    that nobody is dropped, and no two people are made one. ``collated`` says that text may have a collation.
+    """
 
     native: str
     types: tuple[Type, ...]
+    unit_types: tuple[Type, ...] = ()
+    collated: bool = False
 
 
 @dataclass(frozen=True)
-class Owner:
-    """The process that made an object.
+class OpenTable:
+    """A private table as it was opened: its columns, those of its source, and what stands in FROM for it."""
 
-    >>> Owner().is_here
-    True
-    """
-
-    pid: int = field(default_factory=os.getpid)
-
-    @property
-    def is_here(self) -> bool:
-        """Whether this is that process."""
-        return os.getpid() == self.pid
-
-    def check(self) -> None:
-        """Refuse any other process."""
-        if not self.is_here:
-            raise DitherError(
-                message(
-                    "table",
-                    "one that was opened in this process",
-                    "one that was opened before the process was forked",
-                    "open it again in this process",
-                )
-            )
+    columns: Mapping[str, ColumnCard]
+    source_columns: Mapping[str, SourceColumn]
+    node: exp.Expr
 
 
-class PrivateFolder:
-    """A temporary folder, removed with the object or at the end of the process that made it, and by no other."""
-
-    def __init__(self) -> None:
-        self.name = tempfile.mkdtemp(prefix="dither-")
-        self._remove = weakref.finalize(self, _remove, self.name, Owner())
-
-    def remove(self) -> None:
-        """Remove it now."""
-        self._remove()
-
-
-def _remove(name: str, owner: Owner) -> None:
-    if owner.is_here:
-        shutil.rmtree(name, ignore_errors=True)
-
-
-class Engine(ABC):
+class Engine(CanonicalColumns):
     """A source of rows that runs SQL. Make one with :func:`dither.tables.engines.connect`."""
-
-    dialect: ClassVar[Dialect]
 
     def __init__(self, card: Card | None) -> None:
         self.card = card
-        self._columns: dict[str, Type] = {}
-        self._opened: dict[str, SourceColumn] = {}
+        self._tables = {} if card is None else dict(card.private_tables)
+        self._private: dict[str, OpenTable] = {}
         self._public: dict[str, exp.Expr] = {}
         self._lock = threading.RLock()
         self._stopped = False
-        self._owner = Owner()
+        self._process = process()
 
     # -- what each engine does in its own way -----------------------------------------------------------------------
 
     @abstractmethod
-    def source_columns(self) -> Mapping[str, SourceColumn]:
-        """The columns of the source as they are now, from its schema."""
+    def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        """The columns of a table's source as they are now, from its schema."""
 
     @abstractmethod
-    def _raw(self) -> exp.Expr:
-        """The source as it is, for FROM."""
-
-    @abstractmethod
-    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """A column of the source as the card's type. Never fails on a value."""
+    def _raw(self, table: str) -> exp.Expr:
+        """A table's source as it is, for FROM."""
 
     @abstractmethod
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
@@ -153,56 +119,78 @@ class Engine(ABC):
     # -- the contract -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Check the source and name its columns; :func:`connect` calls it."""
-        result = self.check()
-        self._columns = (
-            {name: column.types[0] for name, column in result.items() if column.types}
-            if self.card is None
-            else {name: column.type for name, column in self.card.columns.items()}
-        )
-        if not self._columns:
-            raise InvalidData(
-                message("source", "columns of numbers, text or dates", "none", "convert its columns before")
+        """Check the sources and name their columns; :func:`connect` calls it."""
+        for place, table in enumerate(self.table_names):
+            present = self._check_table(table)
+            columns = (
+                {name: ColumnCard(column.types[0]) for name, column in present.items() if column.types}
+                if self.card is None
+                else dict(self._declared(table))
             )
-        self._opened = {name: result[name] for name in self._columns}
-        columns = {name: ColumnCard(type) for name, type in self._columns.items()}
-        if self.card is not None:
-            columns = dict(self.card.columns)
-        self._table = self._safely(lambda: self._name(ROWS, self._query(result, columns, self._raw())))
+            if not columns:
+                raise InvalidData(
+                    message("source", "columns of numbers, text or dates", "none", "convert its columns before")
+                )
+            unit = self._unit(table)
+            query = self._query(present, columns, self._raw(table), unit)
+            if self.card is not None and unit is not None and self.card.counts_rows_without_unit:
+                query = query.where(self._readable_or_null(unit, present[unit], columns[unit]))
+            view = ROWS if place == 0 else f"{ROWS}_{place}"
+            node = self._safely(partial(self._name, view, query))
+            self._private[table] = OpenTable(columns, {name: present[name] for name in columns}, node)
 
-    def _query(
-        self, result: Mapping[str, SourceColumn], columns: Mapping[str, ColumnCard], raw: exp.Expr
-    ) -> exp.Select:
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """The names of the private tables in SQL; without a card there is one, without a name."""
+        return ("",) if self.card is None else tuple(self._tables) or (self.card.name,)
+
+    @property
+    def _own(self) -> str:
+        """The name of the card's own table, or of the only one."""
+        names = self.table_names
+        if len(names) > 1 and self.card is not None and self.card.name not in names:
+            raise InvalidArgument(message("table", f"one of {', '.join(names)}", "none", "say which of them"))
+        return names[0]
+
+    def _declared(self, table: str) -> Mapping[str, ColumnCard]:
+        return self._tables[table].columns if table in self._tables else {}
+
+    def _unit(self, table: str) -> str | None:
+        return self._tables[table].unit if table in self._tables else None
+
+    def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
+        """Whether a unit is NULL in the source, or can be read: rows of a person whose unit is not of the card's type
+        must not pass for rows without one, each of which is a person of its own."""
+        readable = nodes.is_not_null(self._unit_column(unit, present, column))
+        return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
+
+    def private(self, name: str) -> exp.Expr:
+        """A private table for FROM: its columns as the card has them, each of the card's type. Give it an alias."""
+        return self._open_table(name).node.copy()
+
+    def empty_of(self, name: str) -> exp.Expr:
+        """Something for FROM like :meth:`private`, without any row, to try a statement on. Give it an alias."""
         columns_sql = [
-            exp.alias_(self._typed_column(name, result[name], column), exp.to_identifier(name, quoted=True))
-            for name, column in columns.items()
+            exp.alias_(nodes.cast(exp.null(), column.type), exp.to_identifier(column_name, quoted=True))
+            for column_name, column in self._open_table(name).columns.items()
         ]
-        return exp.select(*columns_sql).from_(raw)
+        return exp.select(*columns_sql).where(exp.false()).subquery()
 
-    def _typed_column(self, name: str, result: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """A column as the card's type; a text that is too long for every function of every engine is NULL."""
-        if column.format is not None:
-            text = self._typed_column(name, result, ColumnCard("text"))
-            return parsed_text(text, column.format, column.type, self.dialect)
-        type = column.type
-        value = self._canonical(name, result, type)
-        return (
-            nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
-        )
+    def _open_table(self, name: str) -> OpenTable:
+        if name not in self._private:
+            expected, got = f"one of {', '.join(self._private)}", "another"
+            raise InvalidArgument(message("table", expected, got, "use one that the card names"))
+        return self._private[name]
 
     @property
     def table(self) -> exp.Expr:
-        """The source for FROM: the card's columns, each of the card's type. Give it an alias."""
-        return self._table.copy()
+        """The card's own table for FROM, as :meth:`private` has it. Give it an alias."""
+        return self.private(self._own)
 
     @property
     def empty(self) -> exp.Expr:
         """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
-        columns_sql = [
-            exp.alias_(nodes.cast(exp.null(), type), exp.to_identifier(name, quoted=True))
-            for name, type in self._columns.items()
-        ]
-        return exp.select(*columns_sql).where(exp.false()).subquery()
+        return self.empty_of(self._own)
 
     @property
     def reads_csv(self) -> bool:
@@ -212,31 +200,75 @@ class Engine(ABC):
     @property
     def columns(self) -> Mapping[str, Type]:
         """The columns of :attr:`table` and their types."""
-        return dict(self._columns)
+        return {name: column.type for name, column in self._open_table(self._own).columns.items()}
 
-    def schema(self) -> dict[str, Type]:
-        """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text."""
-        return {name: result.types[0] for name, result in self._safely(self.source_columns).items() if result.types}
+    def source_columns(self) -> Mapping[str, SourceColumn]:
+        """The columns of the source of :attr:`table` as they are now, from its schema."""
+        return self._safely(lambda: self._source_columns(self._own))
+
+    def schema(self, unit: str | None = None) -> dict[str, Type]:
+        """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text.
+
+        The column of the unit has a type that tells all its values apart, where there is one.
+        """
+        return {
+            name: present.unit_types[0] if name == unit and present.unit_types else present.types[0]
+            for name, present in self.source_columns().items()
+            if present.types
+        }
 
     def unusable(self) -> list[str]:
         """The source's columns that no card's type fits: lists, bytes, times of day."""
-        return [name for name, result in self._safely(self.source_columns).items() if not result.types]
+        return [name for name, present in self.source_columns().items() if not present.types]
 
-    def check(self) -> Mapping[str, SourceColumn]:
-        """Whether the source has the card's columns with the card's types; refused if not. Reads no rows."""
-        result = self._safely(self.source_columns)
+    def check(self) -> None:
+        """Whether each source has the card's columns with the card's types; refused if not. Reads no rows."""
+        for table in self.table_names:
+            self._check_table(table)
+
+    def check_people(self) -> None:
+        """Refuse a source in which somebody is named by a value that counts as none. For the steward: it reads rows.
+
+        The types of columns exclude it, so that no question has to look for such values, except for cells of CSV files.
+        """
+        for table in self.table_names:
+            unit = self._unit(table)
+            if unit is not None and self._has_unread_units(table, unit):
+                expected = f"whole numbers of 64 bits in {unit}, which names the person"
+                fix = f"correct them, or say type = 'text' of {unit} in the card: these people are in no answer"
+                raise source_error(expected, "other cells", fix)
+
+    def _has_unread_units(self, table: str, unit: str) -> bool:
+        """Whether a value of the unit counts as NULL, and is none."""
+        return False
+
+    def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
+        """The columns of a table's source, as they are now, if it can be used."""
+        try:
+            present = self._safely(lambda: self._source_columns(table))
+            self._check_columns(table, present)
+        except InvalidData as error:
+            if len(self.table_names) == 1:
+                raise
+            refusal = InvalidData(f"table {table}: {error}")
+        else:
+            return present
+        raise refusal
+
+    def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
+        """Refuse a source whose columns are not what the card says, or were when it was opened."""
         folded: dict[str, str] = {}
-        for name in result:
+        for name in present:
             if folded.setdefault(name.casefold(), name) != name:
                 raise InvalidData(
                     message("source", "columns that differ by more than case", "two that do not", "rename one of them")
                 )
-        for name, column in (self.card.columns if self.card else {}).items():
-            check_column(name, column, result)
-        if any(result.get(name) != column for name, column in self._opened.items()):
+        for name, column in self._declared(table).items():
+            check_column(name, column, present, is_unit=name == self._unit(table))
+        opened = self._private[table].source_columns if table in self._private else {}
+        if any(present.get(name) != column for name, column in opened.items()):
             # how a column is read was settled by the type it had
             raise source_error("the columns that it had when it was opened", "others", "open it again")
-        return result
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
         """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
@@ -244,7 +276,7 @@ class Engine(ABC):
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
         sql = self._text(query)
-        self._owner.check()  # before the lock, which a thread of the parent may have held
+        self._check_process()  # before the lock, which a thread of the parent may have held
         with self._lock:
             self._stopped = False
             return self._safely(lambda: plain(self._execute(sql)))
@@ -253,6 +285,11 @@ class Engine(ABC):
         if isinstance(query, Statement):
             return query.text
         return query if isinstance(query, str) else nodes.render(query, self.dialect)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What is run inside sees all tables as they are at one moment, where the engine offers that."""
+        yield
 
     def rehearse(self, query: str | Statement) -> None:
         """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
@@ -270,7 +307,7 @@ class Engine(ABC):
             raise InvalidArgument(
                 message("public table", "one that the card names", "another", "add it to the card under [public]")
             )
-        self._owner.check()
+        self._check_process()
         with self._lock:
             if name not in self._public:
                 self._public[name] = self._beside(name) or self._stage(
@@ -278,62 +315,46 @@ class Engine(ABC):
                 )
             return self._public[name].copy()
 
+    def _beside(self, name: str) -> exp.Expr | None:
+        """A public table where the source is, if it is there."""
+        return None
+
+    def unique(self, name: str, column: str) -> bool:
+        """Whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count."""
+        return public_tables.is_unique(self, name, column)
+
+    def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
+        """The different values of a column of a public table, in order, NULL last; None where they are more than
+        ``most``, or one of them cannot be written as a constant."""
+        return public_tables.values(self, name, column, most)
+
     def stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
 
         What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
         The name is a plain word that no table has.
         """
-        self._owner.check()
+        self._check_process()
         with self._lock:
             return self._stage(name, rows)
 
     def drop(self, staged: exp.Expr) -> None:
         """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
-        if self._owner.is_here:
+        if process() == self._process:
             with self._lock, suppress(Exception):
                 self._drop(staged)
 
-    def _beside(self, name: str) -> exp.Expr | None:
-        """A public table where the source is, if it is there."""
-        return None
-
-    def unique(self, name: str, column: str) -> bool:
-        """Whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count.
-
-        Equality is that of the join: on the column as it is.
-        """
-        key = nodes.column(column, "p")
-        twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
-            exp.alias_(self.public(name), "p", table=True)
-        )
-        twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
-        most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
-        result = self.run(most).column("most")[0].as_py()
-        return result is None or result == 1
-
-    def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
-        """The different values of a column of a public table, in order, NULL last; None where they are more than
-        ``most``, or one of them cannot be written as a constant."""
-        values = exp.select(exp.alias_(nodes.column(column, "p"), "k")).from_(
-            exp.alias_(self.public(name), "p", table=True)
-        )
-        result = self.run(values.distinct().limit(most + 1)).column("k").to_pylist()
-        if len(result) > most:
-            return None
-        try:
-            for value in result:
-                literal_type(value)
-        except DitherError:
-            return None
-        known = sorted(value for value in result if value is not None)
-        return (*known, *(value for value in result if value is None))
+    def _check_process(self) -> None:
+        """Refuse any process but the one that opened the engine."""
+        if process() != self._process:
+            got, fix = "one that was opened before the process was forked", "open it again in this process"
+            raise DitherError(message("table", "one that was opened in this process", got, fix))
 
     def _safely(self, work: Callable[[], R]) -> R:
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
         ours is raised outside its handler, so that it is not even kept as the context.
         """
-        self._owner.check()
+        self._check_process()
         try:
             return work()
         except (DitherError, KeyboardInterrupt):
@@ -357,7 +378,7 @@ class Engine(ABC):
 
     def cancel(self) -> None:
         """Stop what runs now, from another thread."""
-        if self._owner.is_here:
+        if process() == self._process:
             self._stopped = True
             self._cancel()
 
@@ -366,7 +387,7 @@ class Engine(ABC):
 
         In a process that was forked since, nothing is: the threads and connections are the parent's.
         """
-        if self._owner.is_here:
+        if process() == self._process:
             self._close()
 
     def __enter__(self) -> Self:
@@ -376,34 +397,24 @@ class Engine(ABC):
         self.close()
 
 
-def check_column(name: str, column: ColumnCard, result: Mapping[str, SourceColumn]) -> None:
+def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColumn], *, is_unit: bool = False) -> None:
     """Whether the source has this column of the card; refused if not."""
-    if name not in result:
-        near = next((other for other in result if other.casefold() == name.casefold()), None)
+    if name not in present:
+        near = next((other for other in present if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
         raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
+    native, types, unit_types = present[name].native, present[name].types, present[name].unit_types
     if column.format is not None:
-        if "text" not in result[name].types:
+        if "text" not in types:
             fix = "leave format out of the card: the source says what they are"
-            raise InvalidData(message(f"column {name}", "text, as the card's format says", result[name].native, fix))
-    elif column.type not in result[name].types:
-        likely = result[name].types[:1]
-        fix = f"say type = '{likely[0]}' in the card" if likely else "leave it out of the card"
-        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", result[name].native, fix))
-
-
-def source_error(expected: str, got: str, fix: str) -> InvalidData:
-    """A source that cannot be used."""
-    return InvalidData(message("source", expected, got, fix))
-
-
-def unreadable() -> InvalidData:
-    """What is said about an error while rows are read: always the same."""
-    return source_error(
-        "rows that the engine can read",
-        "an error of the engine",
-        "check the source; the engine's message is withheld, since it may hold data",
-    )
+            raise InvalidData(message(f"column {name}", "text, as the card's format says", native, fix))
+    elif is_unit and column.type not in unit_types:
+        fix = f"say type = '{unit_types[0]}' in the card" if unit_types else "make it text in the source, or in a view"
+        expected = f"a unit whose values all differ as {column.type}"
+        raise InvalidData(message(f"column {name}", expected, native, fix))
+    elif not is_unit and column.type not in types:
+        fix = f"say type = '{types[0]}' in the card" if types else "leave it out of the card"
+        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", native, fix))
 
 
 def plain(rows: Any) -> Any:

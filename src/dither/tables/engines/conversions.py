@@ -73,6 +73,37 @@ def whole_double(x: exp.Expr) -> exp.Expr:
     return nodes.case([(within, converted)], exp.null())
 
 
+def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: bool = False) -> exp.Expr:
+    """A column that names people as text: of every value but NULL and NaN a text of its own.
+
+    ``canonical`` is the column as text, NULL where it is not valid. A text that no function of ours may be given (one
+    that is not valid, or too long) is stood for by its SHA-256. Two doubles that are equal have one text; whole numbers
+    have that of a BIGINT. NaN, which stands for a missing number, is nobody.
+
+    >>> nodes.render(unit_text(nodes.column("x"), nodes.column("x"), "spark"), "spark")[:31]
+    'COALESCE(CASE WHEN OCTET_LENGTH'
+    """
+    if is_double:
+        whole = nodes.cast(whole_double(x.copy()), "text")
+        number = binary("<=", x.copy(), nodes.double(float("inf")))  # NaN is larger than every number
+        return nodes.case([(number, nodes.coalesce(whole, canonical))], exp.null())
+    text = nodes.cast(x.copy(), "text")
+    return nodes.coalesce(nodes.limit_text(canonical, text.copy(), dialect), _digest(text, dialect))
+
+
+def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """The SHA-256 of a text, in hexadecimal, after its name."""
+    if dialect == "postgres":
+        raw = nodes.call("SHA256", nodes.call("CONVERT_TO", text, exp.Literal.string("UTF8")))
+        hashed = nodes.call("ENCODE", raw, exp.Literal.string("hex"))
+    elif dialect == "spark":
+        raw = exp.Cast(this=text, to=exp.DataType.build("BINARY"))
+        hashed = exp.Anonymous(this="SHA2", expressions=[raw, exp.Literal.number(256)])
+    else:
+        hashed = nodes.call("SHA256", text)
+    return nodes.bytewise(nodes.concatenate(exp.Literal.string("sha256:"), hashed), dialect)
+
+
 def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
     return reduce(
         lambda one, other: nodes.concatenate(nodes.concatenate(one, exp.Literal.string(sign)), other),
@@ -87,4 +118,4 @@ def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
     return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))
 
 
-__all__ = ["parsed_text", "whole_double"]
+__all__ = ["parsed_text", "unit_text", "whole_double"]

@@ -1,7 +1,8 @@
 """DuckDB, embedded: files, DuckDB databases and frames in memory.
 
-Each source gets a database of its own in memory, which may open the source and nothing else: no other file, no network,
-no extension, no setting once it is set up. What does not fit in memory goes, encrypted, to a folder of its own.
+The sources of a card get a database of their own in memory, which may open them and nothing else: no other file, no
+network, no extension, no setting once it is set up. What does not fit in memory goes, encrypted, to a folder of
+its own.
 
 Cells of CSV files are read as text (:mod:`dither.tables.engines.files`) and then as the card's types: a cell that
 cannot be read so is NULL, as an empty one is. The sign between cells (comma, semicolon, tab or bar) is known from the
@@ -19,6 +20,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -26,10 +28,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData, message
-from dither.tables.card.model import TYPES, Card, Type
+from dither.tables.card.model import TYPES, Card, ColumnCard, Type
 from dither.tables.engines import files, frames
-from dither.tables.engines.base import Engine, PrivateFolder, SourceColumn, source_error, unreadable
+from dither.tables.engines.base import Engine, SourceColumn
 from dither.tables.engines.conversions import whole_double
+from dither.tables.engines.folders import PrivateFolder
+from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _LOCKED = (
@@ -67,82 +71,98 @@ _TYPES: dict[str, tuple[Type, ...]] = {
     '"NULL"': TYPES,
 }
 
+_CELL = "text"
+"""What a cell of a CSV file is called, which may be read as any type."""
+_WIDE = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+"""Whole numbers of which some are none of 64 bits."""
 _RAW = "dither_raw"
 
 
-class DuckDBEngine(Engine):
-    """A source in DuckDB. ``setup`` is done while files may still be opened; ``raw`` is the source for FROM.
+@dataclass(frozen=True)
+class DuckDBSource:
+    """The source of one private table. ``setup`` is done while files may still be opened; ``raw`` stands in FROM.
 
-    ``files`` are what has to be read in full before the first question, ``csv`` their format where they are CSV files,
+    ``paths`` are files that are read in full before the first question, ``csv`` their format where they are CSV files,
     and ``unusable`` names columns that no type fits and that are not in ``raw``.
     """
 
+    raw: exp.Expr
+    setup: Callable[[Any], object] = lambda _: None
+    paths: tuple[str, ...] = ()
+    csv: files.CsvFormat | None = None
+    unusable: Sequence[str] = ()
+
+
+class DuckDBEngine(Engine):
+    """Sources in DuckDB, one for each private table."""
+
     dialect = "duckdb"
 
-    def __init__(
-        self,
-        card: Card | None,
-        raw: exp.Expr,
-        setup: Callable[[Any], object] = lambda _: None,
-        *,
-        files: tuple[str, ...] = (),
-        csv: files.CsvFormat | None = None,
-        unusable: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, card: Card | None, sources: Mapping[str, DuckDBSource]) -> None:
         super().__init__(card)
-        self._source, self._files, self._csv, self._unusable = raw, files, csv, unusable
-        self._scanned = ""
+        self._sources = dict(sources)
+        self._scanned: dict[str, str] = {}
         self._folder = PrivateFolder()
         self._spill = self._folder.name
         options = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         self._connection = duckdb.connect(":memory:", config={**options, "temp_directory": self._spill})
         try:
-            self._safely(lambda: self._set_up(setup))
+            self._safely(self._set_up)
         except BaseException:
             self.close()
             raise
 
-    def _set_up(self, setup: Callable[[Any], object]) -> None:
-        setup(self._connection)
-        if self._files and self._csv is None:
-            self._connection.execute(f"SET allowed_paths = {nodes.render(_paths(self._files), 'duckdb')}")
+    def _set_up(self) -> None:
+        for source in self._sources.values():
+            source.setup(self._connection)
+        parquet = tuple(path for source in self._sources.values() if source.csv is None for path in source.paths)
+        if parquet:
+            self._connection.execute(f"SET allowed_paths = {nodes.render(_paths(parquet), 'duckdb')}")
         for statement in _LOCKED:
             self._connection.execute(statement)
 
-    def source_columns(self) -> Mapping[str, SourceColumn]:
-        """The columns of the source."""
-        if self._csv is not None:
-            if files.csv_format(self._files) != self._csv:  # cells are known by their place
+    def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        source = self._sources[table]
+        if source.csv is not None:
+            if files.csv_format(source.paths) != source.csv:  # cells are known by their place
                 raise source_error("the header it had when it was opened", "another", "open it again")
-            any_type = SourceColumn("text", ("text", *(type for type in TYPES if type != "text")))
-            return dict.fromkeys(self._csv.header, any_type)
+            types: tuple[Type, ...] = ("text", *(type for type in TYPES if type != "text"))
+            return dict.fromkeys(source.csv.header, SourceColumn(_CELL, types, ("text", "integer")))
         with self._lock:
-            return {**self._describe(self._source), **dict.fromkeys(self._unusable, SourceColumn("another type", ()))}
+            unusable = dict.fromkeys(source.unusable, SourceColumn("another type", ()))
+            return {**self._describe(source), **unusable}
 
-    def check(self) -> Mapping[str, SourceColumn]:
+    def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
         """As for every engine; files that are new or have changed are read in full as well."""
-        result = super().check()
-        if self.card is not None and self._files:
-            types = {name: column.type for name, column in self.card.columns.items()}
-            purpose = repr((self._csv, types))
-            mark = files.identity(self._files, purpose)
-            if mark != self._scanned and not files.was_scanned(self._files, mark):
-                with self._lock:
-                    self._safely(
-                        lambda: self._scan_csv() if self._csv is not None else self._scan_values(result, types)
-                    )
-                if files.identity(self._files, purpose) != mark:
-                    raise source_error(
-                        "files that stay as they are while they are read", "others", "open it again later"
-                    )
-                files.remember_scan(self._files, mark)
-            self._scanned = mark
-        return result
+        super()._check_columns(table, present)
+        source = self._sources[table]
+        if self.card is None or not source.paths:
+            return
+        types = {name: column.type for name, column in self._declared(table).items()}
+        purpose = repr((source.csv, types))
+        mark = files.identity(source.paths, purpose)
+        if mark != self._scanned.get(table) and not files.was_scanned(source.paths, mark):
+            with self._lock:
+                self._safely(
+                    lambda: self._scan_csv(source) if source.csv is not None else self._scan_values(table, present)
+                )
+            if files.identity(source.paths, purpose) != mark:
+                raise source_error("files that stay as they are while they are read", "others", "open it again later")
+            files.remember_scan(source.paths, mark)
+        self._scanned[table] = mark
 
-    def _scan_csv(self) -> None:
-        assert self._csv is not None
+    def _has_unread_units(self, table: str, unit: str) -> bool:
+        if self._sources[table].csv is None or self._declared(table)[unit].type != "integer":
+            return False
+        cell, whole = nodes.column(unit), _whole_number(nodes.column(unit))
+        unread = exp.and_(nodes.is_not_null(cell), nodes.is_null(whole))
+        query = exp.select(exp.alias_(exp.true(), "unread")).from_(self._raw(table)).where(unread).limit(1)
+        return bool(self.run(query).num_rows)
+
+    def _scan_csv(self, source: DuckDBSource) -> None:
+        assert source.csv is not None
         try:
-            wrong = any(True for path in self._files for _ in files.malformed(path, self._csv))
+            wrong = any(True for path in source.paths for _ in files.malformed(path, source.csv))
         except (OSError, EOFError, zlib.error):
             raise source_error("a source that can be read", "one that is gone or damaged", "restore it") from None
         if wrong:
@@ -152,12 +172,13 @@ class DuckDBEngine(Engine):
                 "its steward can list the lines with dither.tables.engines.malformed_lines, and correct them",
             )
 
-    def _scan_values(self, result: Mapping[str, SourceColumn], types: Mapping[str, Type]) -> None:
+    def _scan_values(self, table: str, present: Mapping[str, SourceColumn]) -> None:
         """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
-        values = [self._canonical(name, result[name], type) for name, type in types.items()]
+        types = {name: column.type for name, column in self._declared(table).items()}
+        values = [self._canonical(name, present[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
         try:
-            self._execute(nodes.render(exp.select(*hashes).from_(self._raw()), "duckdb"))
+            self._execute(nodes.render(exp.select(*hashes).from_(self._raw(table)), "duckdb"))
         except (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.OutOfRangeException):
             wrong = True
         else:
@@ -169,20 +190,21 @@ class DuckDBEngine(Engine):
                 "write the files again with valid values",
             )
 
-    def _describe(self, raw: exp.Expr) -> dict[str, SourceColumn]:
-        sql = f"DESCRIBE {nodes.render(exp.select('*').from_(raw), 'duckdb')}"
+    def _describe(self, source: DuckDBSource) -> dict[str, SourceColumn]:
+        sql = f"DESCRIBE {nodes.render(exp.select('*').from_(source.raw.copy()), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
         except duckdb.CatalogException:
             raise source_error("a table of the database", "none of that name", "check the name after ::") from None
-        result = {str(line[0]): _source_column(str(line[1])) for line in lines}
-        if len(self._files) > 1:
-            self._alike()
+        collated = isinstance(source.raw, exp.Table)
+        result = {str(line[0]): _source_column(str(line[1]), collated) for line in lines}
+        if len(source.paths) > 1:
+            self._check_alike(source.paths)
         return result
 
-    def _alike(self) -> None:
+    def _check_alike(self, paths: tuple[str, ...]) -> None:
         """Files of one glob have the same columns; checked in their footers."""
-        raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(self._files)])
+        raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(paths)])
         listed = nodes.render(exp.select("*").from_(raw), "duckdb")
         numbered = f"SELECT *, ROW_NUMBER() OVER () AS n FROM ({listed})"
         columns = "LIST((name, type, logical_type, num_children) ORDER BY n)"
@@ -190,17 +212,18 @@ class DuckDBEngine(Engine):
         if len(self._connection.execute(sql).fetchall()) > 1:
             raise source_error("Parquet files with the same columns", "different ones", "write them with one schema")
 
-    def _raw(self) -> exp.Expr:
-        return self._source.copy()
+    def _raw(self, table: str) -> exp.Expr:
+        return self._sources[table].raw.copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         x: exp.Expr = nodes.column(name)
-        if self._csv is not None and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
+        is_cell = result.native == _CELL
+        if is_cell and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         if type == "integer" and result.native in ("FLOAT", "DOUBLE"):
             return whole_double(x)
-        x = _whole_number(x) if self._csv is not None and type == "integer" else nodes.try_cast(x, type)
-        if type == "text" and isinstance(self._source, exp.Table):  # whose columns may have a collation
+        x = _whole_number(x) if is_cell and type == "integer" else nodes.try_cast(x, type)
+        if type == "text" and (result.collated or is_cell):
             return nodes.bytewise(x, "duckdb")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
@@ -211,7 +234,7 @@ class DuckDBEngine(Engine):
     @property
     def reads_csv(self) -> bool:
         """Whether the source is CSV files."""
-        return self._csv is not None
+        return self._sources[self._own].csv is not None
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
         self._connection.register(name, rows)
@@ -259,63 +282,95 @@ class DuckDBEngine(Engine):
         self._folder.remove()
 
 
-def _source_column(native: str) -> SourceColumn:
+def _source_column(native: str, collated: bool) -> SourceColumn:
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
         return SourceColumn("a list", ())
     if name == "DECIMAL":
-        return SourceColumn(native, ("integer", "number") if native.replace(" ", "").endswith(",0)") else ("number",))
-    return SourceColumn(name, _TYPES.get(name, ()))
+        precision, scale = (int(part) for part in native.partition("(")[2].rstrip(") ").split(","))
+        unit_types: tuple[Type, ...] = ("integer", "text") if scale == 0 and precision <= 18 else ("text",)
+        return SourceColumn(native, ("integer", "number") if scale == 0 else ("number",), unit_types)
+    types = _TYPES.get(name, ())
+    if types[:1] == ("number",) or name in _WIDE:
+        return SourceColumn(name, types, ("text",))
+    unit_types = ("integer", "text") if "integer" in types else tuple(type for type in types if type == "text")
+    return SourceColumn(name, types, unit_types, collated)
 
 
 def _paths(paths: tuple[str, ...]) -> exp.Expr:
     return exp.Array(expressions=[exp.Literal.string(path) for path in paths])
 
 
-def of_files(source: str, card: Card | None) -> DuckDBEngine:
+def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mapping[str, Type] | None) -> DuckDBEngine:
+    """The engine of these sources, by the names of their tables: files, tables of databases, frames."""
+    result: dict[str, DuckDBSource] = {}
+    catalogs: dict[str, str] = {}
+    for place, (table, source) in enumerate(sources.items()):
+        columns = card.private_tables[table].columns if card is not None and table in card.private_tables else None
+        raw = _RAW if place == 0 else f"{_RAW}_{place}"
+        if not isinstance(source, str):
+            unit = card.private_tables[table].unit if card is not None and columns is not None else None
+            result[table] = _of_frame(source, columns, types, unit, raw)
+            continue
+        path, mark, relation = source.rpartition("::")
+        result[table] = _of_database(path, relation, catalogs) if mark else _of_files(source, columns, raw)
+    try:
+        return DuckDBEngine(card, result)
+    except InvalidData:
+        if not catalogs:
+            raise
+    raise source_error(
+        "a DuckDB database that can be opened",
+        "another file, or one that is open elsewhere for writing",
+        "close it elsewhere, or pass the relation itself",
+    )
+
+
+def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) -> DuckDBSource:
     """Parquet or CSV files."""
     result = files.find(source)
     if result.format is not None:
         header = result.format.header
-        columns = header if card is None else tuple(name for name in header if name in card.columns)
+        columns = header if declared is None else tuple(name for name in header if name in declared)
         table = files.CsvTable(result.paths, result.format, columns or header[:1])
-        return DuckDBEngine(
-            card, exp.to_table(_RAW), lambda it: it.register(_RAW, table), files=result.paths, csv=result.format
-        )
+        return DuckDBSource(exp.to_table(raw), lambda it: it.register(raw, table), result.paths, result.format)
     options: dict[str, exp.Expr] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
-    raw = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
-    return DuckDBEngine(card, raw, files=result.paths)
+    read = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
+    return DuckDBSource(read, paths=result.paths)
 
 
 def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
     return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
 
 
-def of_database(path: str, table: str, card: Card | None) -> DuckDBEngine:
-    """A table or view of a DuckDB database, opened to read only."""
+def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:
+    """A table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open already."""
     place = files.database(path)
     parts = files.parts_of(table)
-    named = ["source", *(parts if len(parts) == 2 else ["main", *parts])]
+    is_open = place in catalogs
+    catalog_name = catalogs.setdefault(place, f"source_{len(catalogs)}" if catalogs else "source")
+    named = [catalog_name, *(parts if len(parts) == 2 else ["main", *parts])]
     catalog, schema, relation = (exp.to_identifier(part, quoted=True) for part in named)
     raw = exp.table_(relation, schema, catalog)
-    try:
-        attach = f"ATTACH {exp.Literal.string(place).sql('duckdb')} AS source (READ_ONLY); USE source"
-        return DuckDBEngine(card, raw, lambda it: it.execute(attach))
-    except InvalidData:
-        raise source_error(
-            "a DuckDB database that can be opened",
-            "another file, or one that is open elsewhere for writing",
-            "close it elsewhere, or pass the relation itself",
-        ) from None
+    if is_open:
+        return DuckDBSource(raw)
+    attach = f"ATTACH {exp.Literal.string(place).sql('duckdb')} AS {catalog_name} (READ_ONLY); USE {catalog_name}"
+    return DuckDBSource(raw, lambda it: it.execute(attach))
 
 
-def of_frame(frame: Any, card: Card | None, types: Mapping[str, Type] | None = None) -> DuckDBEngine:
+def _of_frame(
+    frame: Any,
+    columns: Mapping[str, ColumnCard] | None,
+    types: Mapping[str, Type] | None,
+    unit: str | None,
+    raw: str,
+) -> DuckDBSource:
     """A frame in memory, as plain Arrow columns, which are not copied if they are so already."""
     declared = frames.check_types(types)
-    if card is not None:
-        declared = {name: "text" if column.format else column.type for name, column in card.columns.items()}
-    rows, unusable = frames.plain_table(frame, declared, only_declared=card is not None)
-    return DuckDBEngine(card, exp.to_table(_RAW), lambda it: it.register(_RAW, rows), unusable=unusable)
+    if columns is not None:
+        declared = {name: "text" if column.format else column.type for name, column in columns.items()}
+    rows, unusable = frames.plain_table(frame, declared, only_declared=columns is not None, unit=unit)
+    return DuckDBSource(exp.to_table(raw), lambda it: it.register(raw, rows), unusable=unusable)
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.tables.card.model import TYPES, Type, arrow_type
-from dither.tables.engines.base import source_error
+from dither.tables.engines.source_errors import source_error
 
 _EXACT = 1 << 53
 """Up to here every whole number is a double of its own."""
@@ -41,7 +41,9 @@ class Foreign(Objects):
     """A column of a type that Arrow does not have; usable only as a declared one."""
 
 
-def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> tuple[Any, list[str]]:
+def plain_table(
+    frame: Any, types: Mapping[str, Type], only_declared: bool, unit: str | None = None
+) -> tuple[Any, list[str]]:
     """A frame as an Arrow table of plain columns, and the names of the columns that no type fits.
 
     Parameters
@@ -52,6 +54,8 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
         The declared types.
     only_declared
         Whether the other columns are left out; otherwise they have the type of the frame's schema.
+    unit
+        The column that names people. It is refused where a value cannot be held: that person would be left out.
     """
     names, columns, inferred = _columns(frame)
     if len(set(names)) != len(names):
@@ -75,7 +79,12 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
                     "astype('string'), or leave it out",
                 )
             )
+        is_number = not isinstance(values, Objects) and _family(values.type) in ("integer", "number")
+        if name == unit and declared == "text" and is_number:
+            declared = None  # the engine writes numbers as text, each as one of its own
         result = _typed(values, declared, inferred)
+        if name == unit and result is not None:
+            _check_unit_values(name, values, result, declared)
         if result is None:
             unusable.append(name)
         else:
@@ -83,6 +92,25 @@ def plain_table(frame: Any, types: Mapping[str, Type], only_declared: bool) -> t
     if not plain and not only_declared:
         raise source_error("columns of numbers, text or dates", "none", "convert its columns before")
     return pa.table(plain or {"": pa.nulls(0)}), unusable
+
+
+def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | None) -> None:
+    """Refuse a column of people of which a value became NULL: nobody may drop out unnoticed."""
+    missing = sum(map(_is_missing, values)) if isinstance(values, Objects) else values.null_count
+    if not isinstance(values, Objects) and pa.types.is_floating(values.type):
+        missing += pc.sum(pc.is_nan(values)).as_py() or 0
+    if converted.null_count > missing:
+        fix = "convert it before, for example with astype('string')"
+        expected = f"values that can be held as {declared or 'text'}, since it names the person"
+        raise InvalidData(message(f"column {_shown(name)}", expected, "others", fix))
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a Python object stands for no value: None, NaN, NaT, or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA cannot say whether it differs from itself
+        return True
 
 
 def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:

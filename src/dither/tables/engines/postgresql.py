@@ -7,8 +7,8 @@ padding. A password belongs in ``~/.pgpass`` or PGPASSWORD, not in a card; no me
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -18,11 +18,12 @@ from psycopg import conninfo, sql
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, message
-from dither.tables.card.model import Card, Type, arrow_type
+from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.base import Engine, SourceColumn, check_column
 from dither.tables.engines.conversions import whole_double
 from dither.tables.engines.files import parts_of
+from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _SESSION = (
@@ -57,19 +58,19 @@ ORDER BY a.attnum
 
 
 class PostgreSQLEngine(Engine):
-    """A table or view of a PostgreSQL database."""
+    """Tables or views of a PostgreSQL database, by the names of the private tables."""
 
     dialect = "postgres"
 
-    def __init__(self, url: str, table: str, card: Card | None) -> None:
+    def __init__(self, url: str, relations: Mapping[str, str], card: Card | None) -> None:
         super().__init__(card)
-        self._parts = parts_of(table)
+        parts = {table: parts_of(relation) for table, relation in relations.items()}
         self._url = url
         self._connection = _connected(url)
         try:
             self._check_encoding()
             self._safely(lambda: [self._connection.execute(statement) for statement in _SESSION])
-            self._relation = self._resolved(self._parts)
+            self._relations = {table: self._resolved(names) for table, names in parts.items()}
         except BaseException:
             self.close()
             raise
@@ -96,9 +97,8 @@ class PostgreSQLEngine(Engine):
             raise source_error("a table that may be read", "one that may not", "GRANT SELECT on it to this user")
         return int(result[0]), str(result[1]), str(result[2])
 
-    def source_columns(self) -> Mapping[str, SourceColumn]:
-        """The columns of the table."""
-        return self._columns_of(self._relation[0])
+    def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        return self._columns_of(self._relations[table][0])
 
     def _columns_of(self, oid: int) -> dict[str, SourceColumn]:
         with self._lock:
@@ -108,8 +108,9 @@ class PostgreSQLEngine(Engine):
             raise source_error("a table of the database", "one that is gone", "open it again")
         return result
 
-    def _raw(self) -> exp.Expr:
-        return _table(self._relation[1], self._relation[2])
+    def _raw(self, table: str) -> exp.Expr:
+        _, schema, relation = self._relations[table]
+        return _table(schema, relation)
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         x: exp.Expr = nodes.column(name)
@@ -117,12 +118,19 @@ class PostgreSQLEngine(Engine):
             return _whole_number(x)
         if result.native in ("float4", "float8") and type == "integer":
             return whole_double(x)
-        if result.native == "numeric":
+        if result.native == "numeric" and type == "number":
             x = _double(x)
         x = nodes.cast(x, type)
         if type == "text":
             return nodes.bytewise(x, "postgres")
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
+
+    def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
+        value = super()._unit_column(name, present, column)
+        if not present.native.startswith("numeric"):
+            return value
+        number = exp.NEQ(this=nodes.column(name), expression=exp.Literal.string("NaN"))  # which is nobody
+        return exp.Case(default=exp.null()).when(number, value)
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
         return exp.Subquery(this=query)
@@ -161,6 +169,13 @@ class PostgreSQLEngine(Engine):
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All statements inside are about one state of the database. Other threads wait: they share the connection."""
+        with self._lock, self._connection.transaction():
+            self._safely(lambda: self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            yield
 
     def _execute(self, sql: str) -> Any:
         try:
@@ -229,16 +244,22 @@ _REFUSED = {
 
 def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
     if kind == "e":
-        return SourceColumn("an enumeration", ("text",))
+        return SourceColumn("an enumeration", ("text",), ("text",))
     if native == "numeric":
-        if modifier < 4:
+        if modifier < 4:  # one number has several texts: 1.0 and 1.00
             return SourceColumn("numeric", ("number",))
         precision, scale = (modifier - 4) >> 16, ((((modifier - 4) & 0x7FF) ^ 1024) - 1024)
         whole = scale == 0 and precision <= 18
         safe = precision < 300 and abs(scale) < 300
         name = f"numeric({precision},{scale})" if safe else "numeric"
-        return SourceColumn(name, ("integer", "number") if whole else ("number",))
-    return SourceColumn(native, _TYPES.get(native, ()))
+        unit_types: tuple[Type, ...] = ("integer", "text") if whole else ("text",) if safe else ()
+        return SourceColumn(name, ("integer", "number") if whole else ("number",), unit_types)
+    types = _TYPES.get(native, ())
+    if native == "citext":  # texts that are equal to it, and not to us
+        return SourceColumn(native, types)
+    if types[:1] == ("integer",):
+        return SourceColumn(native, types, ("integer", "text"))
+    return SourceColumn(native, types, ("text",) if types[:1] in (("number",), ("text",)) else ())
 
 
 def _table(schema: str, name: str) -> exp.Expr:

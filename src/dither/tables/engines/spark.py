@@ -17,6 +17,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -27,8 +28,9 @@ from dither.errors import DitherError, InvalidArgument, WrongType, message
 from dither.extras import need
 from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.base import Engine, SourceColumn, check_column
 from dither.tables.engines.conversions import whole_double
+from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _SESSION = {
@@ -59,30 +61,37 @@ _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 class SparkEngine(Engine):
-    """A table or view that Spark knows, Parquet files that Spark reads, or a frame of Spark's."""
+    """Tables or views that Spark knows, Parquet files that Spark reads, or frames of Spark's, by private table."""
 
     dialect = "spark"
 
-    def __init__(self, source: Any, card: Card | None) -> None:
+    def __init__(self, sources: Mapping[str, Any], card: Card | None) -> None:
         super().__init__(card)
         _java()
         need("pyspark", "spark")
         from pyspark.sql import DataFrame, SparkSession
 
-        if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
-            raise WrongType(
-                message("source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect")
-            )
+        for source in sources.values():
+            if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
+                raise WrongType(
+                    message("source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect")
+                )
         self._views: list[str] = []
         self._group = f"dither-{uuid.uuid4().hex}"
-        if isinstance(source, str):
-            self._user = SparkSession.getActiveSession() or _local(SparkSession)
+        frames = [source for source in sources.values() if not isinstance(source, str)]
+        if len({frame.sparkSession for frame in frames}) > 1:
+            raise InvalidArgument(message("source", "frames of one Spark session", "several", "make them in one"))
+        if frames:
+            self._user = frames[0].sparkSession
         else:
-            self._user = source.sparkSession
+            self._user = SparkSession.getActiveSession() or _local(SparkSession)
         self._session = self._user.newSession()
         self._safely(self._set_up)
-        self._frame = self._safely(lambda: self._read(source)) if isinstance(source, str) else source
-        self._view = self._safely(lambda: self._shared(self._frame))
+        self._frames = {
+            table: self._safely(partial(self._read, source)) if isinstance(source, str) else source
+            for table, source in sources.items()
+        }
+        self._sources = {table: self._safely(partial(self._shared, frame)) for table, frame in self._frames.items()}
 
     def _set_up(self) -> None:
         for line in self._user.sql("SET").collect():
@@ -115,12 +124,11 @@ class SparkEngine(Engine):
         database = self._session.conf.get("spark.sql.globalTempDatabase")
         return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(database, quoted=True))
 
-    def source_columns(self) -> Mapping[str, SourceColumn]:
-        """The columns of the source."""
-        return _columns_of(self._frame)
+    def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        return _columns_of(self._frames[table])
 
-    def _raw(self) -> exp.Expr:
-        return self._view.copy()
+    def _raw(self, table: str) -> exp.Expr:
+        return self._sources[table].copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
         x: exp.Expr = nodes.column(name)
@@ -218,10 +226,16 @@ def _columns_of(frame: Any) -> dict[str, SourceColumn]:
 def _source_column(native: str) -> SourceColumn:
     if native.startswith("decimal("):
         precision, scale = (int(part) for part in native[8:-1].split(","))
-        return SourceColumn(native, ("integer", "number") if scale == 0 and precision <= 18 else ("number",))
+        if scale == 0 and precision <= 18:
+            return SourceColumn(native, ("integer", "number"), ("integer", "text"))
+        return SourceColumn(native, ("number",), ("text",))
     if native == "char" or native.startswith(("varchar(", "char(")):
-        return SourceColumn(native.partition("(")[0], ("text",))
-    return SourceColumn(native.partition("<")[0], _TYPES.get(native, ()))
+        return SourceColumn(native.partition("(")[0], ("text",), ("text",))
+    types = _TYPES.get(native, ())
+    unit_types: tuple[Type, ...] = ("integer", "text") if types[:1] == ("integer",) else ()
+    if types[:1] in (("number",), ("text",)):
+        unit_types = ("text",)
+    return SourceColumn(native.partition("<")[0], types, unit_types)
 
 
 def _result(native: str) -> Any:

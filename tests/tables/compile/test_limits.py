@@ -69,7 +69,13 @@ MANY_NEGATIVE_ROWS = {
     "people": st.just(False),
 }
 BUILT: dict[str, Any] = {}
-QUESTIONS = {"drawn": rows, "limits": bounds, "by": st.sampled_from(sorted(QUERIES)), "people": st.booleans()}
+QUESTIONS = {
+    "drawn": rows,
+    "limits": bounds,
+    "by": st.sampled_from(sorted(QUERIES)),
+    "people": st.booleans(),
+    "without_unit": st.sampled_from(["drop", "each"]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +105,20 @@ def measurements(limits: Limits, people: bool) -> list[tuple[Measure, ...]]:
     return [*result, (Measure("people"),)] if people else result
 
 
-def context_of(engine: Engine, limits: Limits, by: str) -> StatementContext:
+def context_of(engine: Engine, limits: Limits, by: str, without_unit: Any = None) -> StatementContext:
     query, keys = QUERIES[by]
+    card = replace(CARD, rows_without_unit=without_unit)
     exceeded = by == "public" and limits.groups < GROUPS
     if by == "none":
         limits = replace(limits, groups=1)
     return StatementContext(
-        query, CARD, keys, replace(limits, exceeded=exceeded), 5, DialectSql("duckdb"), {"": engine.table}
+        query, card, keys, replace(limits, exceeded=exceeded), 5, DialectSql("duckdb"), {"": engine.table}
     )
 
 
 def run(engine: Engine, statement: Any, drawn: list[tuple[Any, ...]]) -> dict[Any, tuple[int, ...]]:
     staged = engine.stage("dither_neighbor", table(drawn))
-    lines = engine.run(statement.on(staged)).to_pylist()
+    lines = engine.run(statement.on({"": staged})).to_pylist()
     engine.drop(staged)
     names = [name for name in (lines[0] if lines else ()) if name.startswith("m")]
     return {
@@ -120,45 +127,65 @@ def run(engine: Engine, statement: Any, drawn: list[tuple[Any, ...]]) -> dict[An
     }
 
 
+def neighbors(drawn: list[tuple[Any, ...]], without_unit: str | None) -> list[list[tuple[Any, ...]]]:
+    """The rows without those of person 1; and where each row without a unit is a person, without one of these."""
+    result = [[row for row in drawn if row[0] != 1]]
+    null = [i for i, row in enumerate(drawn) if row[0] is None]
+    if without_unit == "each" and null:
+        result.append([row for i, row in enumerate(drawn) if i != null[len(drawn) % len(null)]])
+    return result
+
+
 def check(
-    engine: Engine, drawn: list[tuple[Any, ...]], limits: Limits, by: str, people: bool, built: dict[str, Any]
+    engine: Engine,
+    drawn: list[tuple[Any, ...]],
+    limits: Limits,
+    by: str,
+    people: bool,
+    built: dict[str, Any],
+    without_unit: str | None = None,
 ) -> list[float]:
-    """Compare with all rows of person 1 removed; returns how near each sensitivity the change is. Statements are kept
-    in ``built``: to build one takes longer than to run it.
+    """Compare with one person removed; returns how near each sensitivity the change is. Statements are kept in
+    ``built``: to build one takes longer than to run it.
     """
-    key = repr((limits, by, people))
+    key = repr((limits, by, people, without_unit))
     if key not in built:
-        context = context_of(engine, limits, by)
+        context = context_of(engine, limits, by, without_unit)
         vectors = measurements(context.limits, people)
         measures = [measure for vector in vectors for measure in vector]
         binned = statements.bins(context, Y, (-0.5, 0.0, 2.0, 3.0), None)
         built[key] = context, vectors, measures, statements.sums(context, measures), binned
     context, vectors, measures, statement, binned = built[key]
-    whole, fewer = (run(engine, statement, some) for some in (drawn, [row for row in drawn if row[0] != 1]))
-    nothing = (0,) * len(measures)
-    moved = {
-        key: [a - b for a, b in zip(whole.get(key, nothing), fewer.get(key, nothing), strict=True)]
-        for key in {*whole, *fewer}
-    }
-    place, near = 0, []
-    for vector in vectors:
-        sensitivity = vector[0].sensitivity(context.limits)
-        change = norm(context.limits, (numbers[place : place + len(vector)] for numbers in moved.values()))
-        assert change <= sensitivity * (1 + Fraction(1, 1 << 50)), (vector[0], change, float(sensitivity))
-        near.append(change / float(sensitivity))
-        place += len(vector)
-    if by == "private":
-        assert sum(any(numbers) for numbers in moved.values()) <= limits.groups
-    whole, fewer = (run(engine, binned, some) for some in (drawn, [row for row in drawn if row[0] != 1]))
-    change = sum(abs(whole.get(key, (0,))[0] - fewer.get(key, (0,))[0]) for key in {*whole, *fewer})
-    assert change <= statements.bin_limits(context.limits).sensitivity()
+    whole, in_bins = run(engine, statement, drawn), run(engine, binned, drawn)
+    near = []
+    for others in neighbors(drawn, without_unit):
+        fewer = run(engine, statement, others)
+        nothing = (0,) * len(measures)
+        moved = {
+            key: [a - b for a, b in zip(whole.get(key, nothing), fewer.get(key, nothing), strict=True)]
+            for key in {*whole, *fewer}
+        }
+        place = 0
+        for vector in vectors:
+            sensitivity = vector[0].sensitivity(context.limits)
+            change = norm(context.limits, (numbers[place : place + len(vector)] for numbers in moved.values()))
+            assert change <= sensitivity * (1 + Fraction(1, 1 << 50)), (vector[0], change, float(sensitivity))
+            near.append(change / float(sensitivity))
+            place += len(vector)
+        if by == "private":
+            assert sum(any(numbers) for numbers in moved.values()) <= limits.groups
+        fewer = run(engine, binned, others)
+        change = sum(abs(in_bins.get(key, (0,))[0] - fewer.get(key, (0,))[0]) for key in {*in_bins, *fewer})
+        assert change <= statements.bin_limits(context.limits).sensitivity()
     return near
 
 
 @settings(max_examples=100, deadline=None)
 @given(**QUESTIONS)
-def test_one_person_moves_all_groups_together_by_no_more_than_the_sensitivity(engine, drawn, limits, by, people):
-    check(engine, drawn, limits, by, people, BUILT)
+def test_one_person_moves_all_groups_together_by_no_more_than_the_sensitivity(
+    engine, drawn, limits, by, people, without_unit
+):
+    check(engine, drawn, limits, by, people, BUILT, without_unit)
 
 
 @pytest.mark.parametrize("by", sorted(QUERIES))
@@ -213,6 +240,17 @@ def _weight_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DialectSql, "integer_quotient", lambda *of: binary("+", quotient(*of), integer(1)))
 
 
+def _rows_without_a_unit_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rows without a unit add has the places of a weight, where the sum has fewer."""
+    weighted = statements._weighted
+
+    def planted(measure: Measure, number: Any, context: StatementContext) -> Any:
+        in_full = binary("*", number, integer(1 << context.limits.bits()))
+        return nodes.case([(nodes.is_null(plain_column("w")), in_full)], weighted(measure, number, context))
+
+    monkeypatch.setattr(statements, "_weighted", planted)
+
+
 def _norm_of_the_largest_group(monkeypatch: pytest.MonkeyPatch) -> None:
     size_of = statements._size
 
@@ -263,6 +301,7 @@ def _squares_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     ("plant", "asked"),
     [
         (_weight_rounded_up, {}),
+        (_rows_without_a_unit_in_other_units, {"without_unit": st.just("each")}),
         (_norm_of_the_largest_group, {}),
         (_root_rounded_down, {}),
         (_rounded_toward_minus_infinity, MANY_NEGATIVE_ROWS),

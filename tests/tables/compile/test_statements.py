@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa
@@ -12,7 +13,9 @@ import pytest
 
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
+from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.limits import Limits
+from dither.tables.compile.pairs import Pair, pair_grid
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Moments, StatementContext, grid
 from dither.tables.planning import plan
@@ -154,6 +157,11 @@ QUESTIONS = {
 
 
 PRODUCT = Call("*", (Call("+", (AMOUNT, AGE)), Call("case", (Column("ok"), AMOUNT, Literal(2)))))
+PAIR_BOUNDS = (-10.0, 100.0), (0, 120)
+PAIR = Pair(
+    (AMOUNT, AGE), PAIR_BOUNDS, (pair_grid(PAIR_BOUNDS[0], False, 9, "x"), pair_grid(PAIR_BOUNDS[1], True, 9, "y"))
+)
+DISTINCT = (AMOUNT, TINY, AGE, Column("region"), Column("ok"), Column("day"), Column("at"), PRODUCT)
 BINS = (
     (AMOUNT, tuple(i / 4 for i in range(401)), None),
     (AGE, (0, 10.5, 60, 121), None),
@@ -163,16 +171,16 @@ BINS = (
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("unit", ["who", "name", None])
-def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
+@pytest.mark.parametrize(("unit", "without_unit"), [("who", "drop"), ("name", "each"), (None, None)])
+def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
     """Every question with every sum, for every unit: weighted row by row, and for each person and group, in both norms;
     with every kind of bins for one unit, and with one kind after another for the others.
     """
     rows = table(600, 25)
-    card = Card("t", "", COLUMNS, unit)
+    card = Card("t", "", COLUMNS, unit, rows_without_unit=without_unit)
     engines = {kind: engine(kind, rows, card) for kind in KINDS}
     product = Moments(PRODUCT, 1, False, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, 4))
-    every = [*measures(), Measure("sum", PRODUCT, product)]
+    every = [*measures(), Measure("sum", PRODUCT, product), *statements.pair_products(PAIR)]
     of_rows = [measure for measure in every if measure.kind != "people"]
     for number, (name, (query, keys)) in enumerate(QUESTIONS.items()):
         binned = BINS if unit == "who" else (BINS[(number + (unit is None)) % len(BINS)],)
@@ -184,6 +192,7 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit):
                 squares = frame(item, card, query, keys, norm=2)
                 built += [statements.sums(context, every), statements.sums(squares, every)]
                 built += [statements.people_by_size(context, EDGES, size) for size in ("rows", "squares", "groups")]
+            built += [distinct_values(context, value) for value in DISTINCT]
             result[kind] = [lines(item, statement) for statement in built]
         assert result["postgres"] == result["duckdb"], name
         assert result["spark"] == result["duckdb"], name
@@ -197,11 +206,17 @@ def steps(value, bounds, how) -> int | None:
     return math.floor(within * how.scale + 0.5)
 
 
+def named(people: Iterable[object], without_unit: str) -> list[object]:
+    """Whose row each is: without a unit nobody's, or that of a person who has no other."""
+    return [f"row {i}" if who is None and without_unit == "each" else who for i, who in enumerate(people)]
+
+
+@pytest.mark.parametrize("without_unit", ["drop", "each"])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize(("groups", "limit"), [(1, 1), (2, 3), (100, 1), (100, 3)])
-def test_sums_are_what_their_definition_says(engine, groups, limit, norm):
+def test_sums_are_what_their_definition_says(engine, groups, limit, norm, without_unit):
     rows = table(400, 12)
-    card = Card("t", "", COLUMNS, "who")
+    card = Card("t", "", COLUMNS, "who", rows_without_unit=without_unit)
     query, keys = QUESTIONS["private text keys"]
     item = engine("duckdb", rows, card)
     asked = measures()
@@ -209,7 +224,8 @@ def test_sums_are_what_their_definition_says(engine, groups, limit, norm):
     result = {key: tuple(sums) for key, *sums in lines(item, statements.sums(context, asked))}
     names = [f"c{i}" for i in range(len(asked))]
     defined = []
-    for i, (who, region) in enumerate(zip(*(rows[name].to_pylist() for name in ("who", "region")), strict=True)):
+    people = named(rows["who"].to_pylist(), without_unit)
+    for i, (who, region) in enumerate(zip(people, rows["region"].to_pylist(), strict=True)):
         values = {}
         for name, measure in zip(names, asked, strict=True):
             if measure.moments is None:
@@ -223,21 +239,21 @@ def test_sums_are_what_their_definition_says(engine, groups, limit, norm):
         if who is not None:
             groups_of[who].add(region)
     # whichever groups of a person are kept, there are as many as allowed
-    people = asked.index(Measure("people"))
+    place = asked.index(Measure("people"))
     kept = sum(min(len(regions), groups) for regions in groups_of.values())
-    assert sum(sums[people] for sums in result.values()) == kept
+    assert sum(sums[place] for sums in result.values()) == kept
     if groups == 100:
         assert result == weighted_sums(defined, context.limits, asked, names, by_person=True)
 
 
-def test_people_are_counted_by_their_numbers_of_rows_and_groups(engine):
+@pytest.mark.parametrize("without_unit", ["drop", "each"])
+def test_people_are_counted_by_their_numbers_of_rows_and_groups(engine, without_unit):
     rows = table(500, 12)
-    card = Card("t", "", COLUMNS, "who")
+    card = Card("t", "", COLUMNS, "who", rows_without_unit=without_unit)
     query, keys = QUESTIONS["private text keys"]
     item = engine("duckdb", rows, card)
-    pairs = Counter(
-        pair for pair in zip(rows["who"].to_pylist(), rows["region"].to_pylist(), strict=True) if pair[0] is not None
-    )
+    people = named(rows["who"].to_pylist(), without_unit)
+    pairs = Counter(pair for pair in zip(people, rows["region"].to_pylist(), strict=True) if pair[0] is not None)
     sizes = {"rows": Counter(), "squares": Counter(), "groups": Counter()}
     for (who, _), number in pairs.items():
         sizes["rows"][who] += number

@@ -20,7 +20,7 @@ outside = ["a variable of this module"]
 
 
 def run(sql: str, rows=ROWS, columns=COLUMNS, seconds: float = 5):
-    with IsolatedDatabase(PostProcessing(sql), columns, seconds) as database:
+    with IsolatedDatabase(PostProcessing(sql), columns, seconds=seconds) as database:
         return database.run(rows)
 
 

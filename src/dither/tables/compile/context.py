@@ -25,35 +25,38 @@ from dither.tables.compile.queries import (
     all_of,
     dense_rank,
     join,
+    placeholder,
     relation,
     row_number,
     select,
     values,
 )
+from dither.tables.compile.relations import public_join, relation_sql
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
-from dither.tables.query.tree import Expression, Query
+from dither.tables.query.relations import RelationCard, person_of
+from dither.tables.query.tree import Query, private_tables
 
 _PRIME = (1 << 31) - 1
-_SOURCE = "dither_source"
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A SELECT for one engine, about the rows of ``source``."""
+    """A SELECT for one engine, about the rows of ``sources``: private tables by name, "" for the card's own."""
 
     node: exp.Expr
-    source: exp.Expr
+    sources: Mapping[str, exp.Expr]
     dialect: Dialect
 
     @cached_property
     def text(self) -> str:
         """The statement as text, written once."""
-        return nodes.render(self.node, self.dialect, replacing={_SOURCE: self.source})
+        replacing = {placeholder(name): source for name, source in self.sources.items()}
+        return nodes.render(self.node, self.dialect, replacing=replacing)
 
-    def on(self, source: exp.Expr) -> Statement:
+    def on(self, sources: Mapping[str, exp.Expr]) -> Statement:
         """The same about other rows."""
-        return Statement(self.node, source, self.dialect)
+        return Statement(self.node, sources, self.dialect)
 
     def __str__(self) -> str:
         return self.text
@@ -88,7 +91,8 @@ class StatementContext:
 
     def statement(self, node: exp.Expr) -> Statement:
         """A statement of this engine about these rows."""
-        return Statement(node, self.tables[""], self.dialect_sql.dialect)
+        sources = {name or "": self.tables[name or ""] for name in private_tables(self.query)}
+        return Statement(node, sources, self.dialect_sql.dialect)
 
     @property
     def find(self) -> Lookup:
@@ -139,13 +143,14 @@ class StatementContext:
                         group.name,
                         "groups of whole numbers, text or dates",
                         "a number",
-                        "cut it into bins, or list its keys",
+                        "round it, FLOOR(x / 10), or cut it into bins, WIDTH_BUCKET(x, 0, 100, 10), or list its keys",
                     )
                 )
         return result
 
-    def source(self, columns: Mapping[str, exp.Expr]) -> exp.Select:
-        """``rows``: who (u), in which group (g0, g1, …), with which values."""
+    def source(self, columns: Mapping[str, exp.Expr], with_person: bool = False) -> exp.Select:
+        """``rows``: who (u), in which group (g0, g1, …), with which values. A person with one row at most in a relation
+        need not be known to bound it, but may be asked for."""
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
@@ -164,35 +169,41 @@ class StatementContext:
                 parts.append(alias(coalesce(plain_column("h", f"k{i}"), integer(1)), f"h{i}"))
             else:
                 parts.append(alias(typed.node, f"g{i}"))
-        if self.card.unit is not None:
+        if self.card.unit is not None or with_person:
             parts.append(alias(self._who, "u"))
         return select(parts or [alias(integer(1), "one")], self._rows, joins=joins, where=conditions)
 
     @property
     def _rows(self) -> exp.Expr:
-        return relation(exp.to_table(_SOURCE), "t")
+        if self.query.source is None:
+            return relation(exp.to_table(placeholder("")), "t")
+        return relation(relation_sql(self.query.source, self.base_card, self.tables, self.dialect_sql), "t")
 
     @property
     def _who(self) -> exp.Expr:
-        return nodes.column(self.card.unit or "", "t")
+        unit = self.card.unit
+        return nodes.column(person_of(self.base_card) if unit is None else unit, "t")
+
+    @property
+    def base_card(self) -> Card:
+        """The card of the tables that the question reads."""
+        return self.card.base if isinstance(self.card, RelationCard) and self.card.base is not None else self.card
+
+    @property
+    def null_people(self) -> bool:
+        """Whether there are rows whose ``u`` is NULL: each of them is a person, who has this row only. A relation made
+        of tables has none."""
+        named = self.card.unit is not None and self.query.source is None
+        return named and self.card.rows_without_unit == "each"
 
     def _conditions(self) -> list[exp.Expr]:
-        result = [nodes.is_not_null(self._who)] if self.card.unit is not None else []
-        return result if self.query.where is None else [*result, _condition(self.query.where, self.find)]
+        named = self.card.unit is not None and not self.null_people
+        result = [nodes.is_not_null(self._who)] if named else []
+        return result if self.query.where is None else [*result, expressions.condition(self.query.where, self.find)]
 
     def _joins(self) -> list[exp.Join]:
-        return [
-            join(
-                relation(_once(self.tables[item.table], item.other), self._aliases[item.table]),
-                binary(
-                    "=",
-                    expressions.compile(item.own, self.find).node,
-                    nodes.column(item.other, self._aliases[item.table]),
-                ),
-                "LEFT" if item.left else "",
-            )
-            for item in self.query.joins
-        ]
+        aliases, find = self._aliases, self.find
+        return [public_join(item, self.tables[item.table], aliases[item.table], find) for item in self.query.joins]
 
     def finish(
         self,
@@ -248,6 +259,10 @@ class StatementContext:
         key = exp.Literal.string(f"{self._key('0'):x}{self._key('1'):x}")
         return self.dialect_sql.hash_60_bits(nodes.concatenate(key, self.dialect_sql.as_text(x, type)))
 
+    def hash_of_value(self, x: exp.Expr, type: Type) -> exp.Expr:
+        """The keyed hash of one value: a number below 2^31."""
+        return self._reduced(self._hashed_value(x, type))
+
     @staticmethod
     def _reduced(hashed: exp.Expr) -> exp.Expr:
         return binary("%", hashed, integer(_PRIME))
@@ -289,15 +304,20 @@ class StatementContext:
             place = alias(dense_rank(order, [plain_column("u")]), "place")
             ranked = select([exp.Star(), place], relation(lines, "l"))
             first = binary("<=", plain_column("place"), integer(self.limits.groups))
+            if self.null_people:
+                first = binary("or", first, nodes.is_null(plain_column("u")))
             return select([exp.Star()], relation(ranked, "k"), where=[first]), []
         pair = [plain_column(name) for name in ["u", *self.carried]]
         asked = exp.to_table("asked")
         chosen = self._first(select(pair, asked, group_by=pair))
         equal = [binary("=", plain_column(name, "a"), plain_column(name, "c")) for name in ["u", *self.names]]
-        kept = join(relation(chosen, "c"), all_of(equal), "SEMI")
+        # a line has one partner at most, and lines of nobody have none
+        kept = join(relation(chosen, "c"), all_of(equal), "LEFT" if self.null_people else "SEMI")
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("a"))
+        null = binary("or", nodes.is_null(plain_column("u", "a")), nodes.is_not_null(plain_column("u", "c")))
+        where = [null] if self.null_people else []
         # read once: were the source to change between two readings, more groups of a person might be kept
-        return select([every], relation(asked, "a"), joins=[kept]), [("asked", lines)]
+        return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
     def _first(self, pairs: exp.Select) -> exp.Select:
         """Of each person the pairs with the smallest hashes, on DuckDB.
@@ -339,22 +359,6 @@ def _listed(keys: tuple[Value, ...], type: Type) -> exp.Select:
     listed = select([alias(k, "k"), i], values(rows, "v", ("k", "i")))
     key = plain_column("k")
     return select([key, alias(call("MIN", i), "i")], relation(listed, "d"), group_by=[key])
-
-
-def _once(table: exp.Expr, key: str) -> exp.Select:
-    """A public table with one row at most for each value of its key, so that no row of ours has two partners."""
-    column = nodes.column(key)
-    place = alias(row_number([column], [column]), "dither_place")
-    numbered = select([exp.Star(), place], relation(table, "p"))
-    first = binary("=", plain_column("dither_place"), integer(1))
-    return select([exp.Star()], relation(numbered, "q"), where=[first])
-
-
-def _condition(expression: Expression, find: Lookup) -> exp.Expr:
-    result = expressions.compile(expression, find)
-    if result.type != "boolean":
-        raise InvalidArgument(message("WHERE", "a condition", result.type, "compare the columns with something"))
-    return result.node
 
 
 __all__ = ["Statement", "StatementContext"]

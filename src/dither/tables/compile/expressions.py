@@ -133,6 +133,14 @@ def compile(expression: Expression, find: Lookup) -> TypedSql:
     return _compilation(find).value(expression)
 
 
+def condition(expression: Expression, find: Lookup) -> exp.Expr:
+    """A condition on rows as SQL."""
+    result = compile(expression, find)
+    if result.type != "boolean":
+        raise InvalidArgument(message("WHERE", "a condition", result.type, "compare the columns with something"))
+    return result.node
+
+
 def number(expression: Expression, find: Lookup) -> TypedSql:
     """An expression as a double within an interval, safe for arithmetic."""
     return _compilation(find).number(expression)
@@ -158,7 +166,7 @@ def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
         node, card = compiler(expression)
         if card.type == "number":
             node = nodes.case([(is_nan(node), nodes.literal(None))], node)
-        return TypedSql(node, card.type)
+        return TypedSql(node, card.type, period=card.period)
     row = operation(expression.op)
     row.check_arity(expression)
     return row.compile(expression, compiler)
@@ -295,6 +303,6 @@ def _even(edges: tuple[float, ...]) -> bool:
 
 
 __all__ = [
-    "GRID_BITS", "Lookup", "TypedSql", "bin_of", "bounded", "check_length", "compile", "hold", "is_nan", "literal",
-    "lookup", "number", "scale_of", "whole_steps",
+    "GRID_BITS", "Lookup", "TypedSql", "bin_of", "bounded", "check_length", "compile", "condition", "hold", "is_nan",
+    "literal", "lookup", "number", "scale_of", "whole_steps",
 ]  # fmt: skip

@@ -18,8 +18,22 @@ The weight depends on the person's own rows only.
 rounded toward zero. Rounding makes every coordinate smaller, so the statement holds for what is computed. The square
 root of a double is rounded correctly on every engine, so that all of them compute the same weights.
 
+*Rows without a unit*, where the card says that each is a person of its own, and where removing a person removes one
+such row. The person has one row in one group, so N = 1 <= R, and the weight is 1: the statement holds with no sum over
+other rows. Weight 1 is ``2^bits``, so what such rows add is a whole number without any rounding, and many of them may
+be added up before they are weighted: removing one changes the sum by what this row adds, bit for bit. The sum of k such
+rows counts k people, each below ``2^30``, as any others. Of groups whose keys are not public such a person has one, and
+keeps it, whatever the limit: no choice is made, so nobody else's rows can change it. A person with a unit is weighted
+and chosen without these rows.
+
 A person who is in at most ``groups`` groups with at most ``rows`` rows in each is within the limit: the noise is what
 it would be if groups and rows were cut off one by one, and less is left out.
+
+*Levels.* The same rows can be added up by several sets of columns, as ROLLUP does. For the l1 norm the weight does not
+depend on the groups: at every level the same rows have the same weights, so that groups add up to the groups above
+them, and what the person adds to all groups of a level has an l1 norm of at most ``R * top``, ``sum n_g`` being the
+same N at every level. The l2 norm of a vector is at most its l1 norm, so the same R bounds that as well. People count
+once in a group, which is another number at each level: of them ``level_groups`` groups count.
 """
 
 from __future__ import annotations
@@ -48,7 +62,8 @@ class Limits:
     """The most that one person counts for: ``groups`` groups of ``rows`` rows, in the l1 norm or the l2 norm.
 
     ``weighted`` is False where nobody can count for more, so that nothing is weighted: where every row is a person.
-    ``exceeded`` is False where nobody can be in more than ``groups`` groups.
+    ``exceeded`` is False where nobody can be in more than ``groups`` groups. ``level_groups`` is stated for one of
+    several levels that are bounded together: how many groups of this level count where people are counted.
 
     >>> Limits(groups=4, rows=3, norm=1).total, Limits(groups=4, rows=3, norm=2).total
     (Fraction(12, 1), Fraction(6, 1))
@@ -60,6 +75,7 @@ class Limits:
     weighted: bool = True
     exceeded: bool = True
     max_bits: int = _BITS
+    level_groups: int | None = None
 
     @cached_property
     def total(self) -> Fraction:
@@ -73,7 +89,8 @@ class Limits:
     @property
     def of_people(self) -> Limits:
         """The same for people who count once in each of their groups: one row in each."""
-        return replace(self, rows=1, weighted=self.exceeded)
+        groups = self.groups if self.level_groups is None else self.level_groups
+        return replace(self, groups=groups, rows=1, weighted=self.exceeded)
 
     def bits(self, top: int = 1) -> int:
         """The binary places that a number is given of which one row adds at most ``top``."""
@@ -106,4 +123,27 @@ class Limits:
         return dialect_sql.shift_right(product, self.bits() - self.bits(top))
 
 
-__all__ = ["MAX_TOTAL", "Limits"]
+@dataclass(frozen=True)
+class Level:
+    """One of several levels that are made to agree: which columns of all of them it groups by."""
+
+    hierarchy: int
+    """Which levels it belongs to; a question may have several hierarchies."""
+    columns: tuple[int, ...]
+    sizes: tuple[int, ...]
+    """How many public keys each column has."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """How an aggregation is bounded together with the others of its question, so that a ratio of their answers is an
+    estimate of the ratio: all of them by the l1 norm, with the limit of the one that has the most groups.
+    """
+
+    rows: int
+    """Which rows it is about: aggregations of the same rows have the same number."""
+    most_groups: int
+    level: Level | None = None
+
+
+__all__ = ["MAX_TOTAL", "Level", "Limits", "Together"]

@@ -102,6 +102,20 @@ def count_rows() -> exp.Expr:
     return exp.Count(this=exp.Star(), big_int=True)
 
 
+def placeholder(table: str) -> str:
+    """What stands in a statement for a private table, until it is known where its rows are; "" is the card's own."""
+    return f"dither_source_{table}" if table else "dither_source"
+
+
+def once(table: exp.Expr, key: str) -> exp.Select:
+    """A public table with one row at most for each value of its key, so that no row of ours has two partners."""
+    column = nodes.column(key)
+    place = alias(row_number([column], [column]), "dither_place")
+    numbered = select([exp.Star(), place], relation(table, "p"))
+    first = binary("=", plain_column("dither_place"), integer(1))
+    return select([exp.Star()], relation(numbered, "q"), where=[first])
+
+
 @dataclass(frozen=True)
 class DialectSql:
     """Queries and expressions that engines write differently, for one engine.
@@ -143,21 +157,28 @@ class DialectSql:
         return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
 
     def with_weights(
-        self, lines: exp.Select, weights: Mapping[str, Callable[[bool], exp.Expr]]
+        self, lines: exp.Select, weights: Mapping[str, Callable[[bool], exp.Expr]], keep_null: bool = False
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
         """The lines of a table with numbers that follow from all lines of the same person, and tables to read before.
 
         Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
-        are read once: were the source to change between two readings, a weight would be that of other rows.
+        are read once: were the source to change between two readings, a weight would be that of other rows. With
+        ``keep_null`` there are lines of no person, whose numbers are NULL.
         """
-        if self.dialect == "spark":  # which would read a table twice that is named twice
-            numbers = [alias(number(True), name) for name, number in weights.items()]
-            return select([exp.Star(), *numbers], relation(lines, "l")), []
         u = plain_column("u")
+        if self.dialect == "spark":  # which would read a table twice that is named twice
+            windows = {name: number(True) for name, number in weights.items()}
+            if keep_null:
+                known = nodes.is_not_null(u)
+                windows = {name: nodes.case([(known, x)], nodes.literal(None)) for name, x in windows.items()}
+            numbers = [alias(x, name) for name, x in windows.items()]
+            return select([exp.Star(), *numbers], relation(lines, "l")), []
         numbers = [alias(number(False), name) for name, number in weights.items()]
-        people = select([u, *numbers], relation(exp.to_table("lines"), "l"), group_by=[u])
+        where = [nodes.is_not_null(u)] if keep_null else []
+        people = select([u, *numbers], relation(exp.to_table("lines"), "l"), where=where, group_by=[u])
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("l"))
-        same = join(relation(people, "p"), binary("=", plain_column("u", "l"), plain_column("u", "p")))
+        equal = binary("=", plain_column("u", "l"), plain_column("u", "p"))
+        same = join(relation(people, "p"), equal, "LEFT" if keep_null else "")
         shown = [every, *(plain_column(name, "p") for name in weights)]
         return select(shown, relation(exp.to_table("lines"), "l"), joins=[same]), [("lines", lines)]
 
@@ -167,6 +188,6 @@ class DialectSql:
 
 
 __all__ = [
-    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "join", "over", "relation", "row_number", "select",
-    "values",
+    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "join", "once", "over", "placeholder", "relation",
+    "row_number", "select", "values",
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 There are two kinds. Both are about the same lines:
 
-``rows``   the rows asked about, of people who have a key, in the groups asked about; values are whole numbers on a
+``rows``   the rows asked about, of people who have a unit, or without one if each of those is a person
+           (:mod:`dither.tables.compile.limits`), in the groups asked about; values are whole numbers on a
            public grid (:mod:`dither.tables.compile.expressions`). Where the keys of groups are not public, only rows in
            at most ``groups`` groups of each person, those with the smallest keyed hash of person and group: a fresh
            secret for each release, so the choice is random, the same on every engine, and depends on nobody else's rows
@@ -20,7 +21,7 @@ All of it is whole numbers below 2^62 by construction, so order, rounding and ov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -32,12 +33,15 @@ from dither.inference import Grid
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.expressions import Lookup, bin_of, whole_steps
 from dither.tables.compile.limits import Limits
+from dither.tables.compile.pairs import PARTS, Pair
 from dither.tables.compile.queries import alias, count_rows, over, relation, select
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
-from dither.tables.query.tree import Expression
+from dither.tables.query.relations import private_columns
+from dither.tables.query.tree import Expression, private_tables
 
 SQUARE_BITS = 14
 BIN_BITS = 10
@@ -105,17 +109,21 @@ class Moments:
 class Measure:
     """A whole number for each group.
 
-    ``kind`` is ``rows``, ``people``, ``sum`` (of a value, in steps of its grid) or ``part`` (one of its moments).
+    ``kind`` is ``rows``, ``people``, ``distinct`` (the different values of a column), ``sum`` (of a value, in steps of
+    its grid), ``part`` (one of its moments) or ``product`` (one of those of a pair of values).
     """
 
-    kind: Literal["rows", "people", "sum", "part"]
+    kind: Literal["rows", "people", "distinct", "sum", "part", "product"]
     value: Expression | None = None
     moments: Moments | None = None
     part: int = 0
+    pair: Pair | None = None
 
     @property
     def top(self) -> int:
         """What one row adds at most, either way, in steps."""
+        if self.pair is not None:
+            return self.pair.top
         if self.kind == "sum":
             assert self.moments is not None
             assert self.moments.grid is not None
@@ -125,15 +133,17 @@ class Measure:
     @property
     def column(self) -> tuple[object, ...]:
         """What it reads of each row: measures that read the same share it."""
-        return self.value, self.moments and (self.moments.grid, self.moments.bounds), self.kind == "sum"
+        return self.value, self.moments and (self.moments.grid, self.moments.bounds), self.kind == "sum", self.pair
 
     @property
     def measurement(self) -> object:
-        """What is released together, as one vector: a column's moments, or the measure alone."""
-        return self.moments if self.kind == "part" else self
+        """What is released together, as one vector: a column's moments, a pair's, or the measure alone."""
+        return self.pair or (self.moments if self.kind == "part" else self)
 
     def limits(self, limits: Limits) -> Limits:
-        """What bounds it: people count once in a group."""
+        """What bounds it: people count once in a group; different values are chosen, not weighted."""
+        if self.kind == "distinct":
+            return replace(limits, weighted=False)
         return limits.of_people if self.kind == "people" else limits
 
     def sensitivity(self, limits: Limits) -> Fraction:
@@ -150,6 +160,22 @@ class Measure:
         return float(self.top * steps)
 
 
+def pair_products(pair: Pair) -> tuple[Measure, ...]:
+    """The measures of a pair of values, in order."""
+    return tuple(Measure("product", None, None, i, pair) for i in range(PARTS))
+
+
+def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[tuple[Statement, list[Measure]]]:
+    """The statements that compute measures, each with its measures in order; the sums come first."""
+    added = [measure for measure in measures if measure.kind != "distinct"]
+    result = [(sums(context, added), added)] if added else []
+    for measure in measures:
+        if measure.kind == "distinct":
+            assert measure.value is not None
+            result.append((distinct_values(context, measure.value), [measure]))
+    return result
+
+
 def sums(context: StatementContext, measures: Sequence[Measure]) -> Statement:
     """The statement for sums: a line for each group, with each measure as a whole number."""
     return context.once("sums", *measures, build=lambda: _sums(context, measures))
@@ -162,6 +188,9 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
         if measure.moments is not None and measure.column not in names:
             names[measure.column] = f"x{len(names)}"
             columns[names[measure.column]] = _steps(measure.moments, measure.kind == "sum", context.find)
+        elif measure.pair is not None and measure.column not in names:
+            names[measure.column] = f"x{len(names)}"
+            columns |= measure.pair.columns(names[measure.column], context.find)
     nodes.check_length(*columns.values())
     if context.card.unit is None:
         numbers = {measure: _of_row(measure, names.get(measure.column, "")) for measure in measures}
@@ -174,24 +203,33 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     lines, before = context.counted(columns)
     if by_person:
         squared = {names[m.column] for m in measures if m.moments is not None and m.moments.degree == 2}
-        lines = _by_person(context, lines, [] if only_people else list(columns), squared, not only_people)
+        single = list(dict.fromkeys(names[m.column] for m in measures if m.moments is not None))
+        products = {
+            f"p{m.part}_{names[m.column]}": m.pair.part(names[m.column], m.part) for m in measures if m.pair is not None
+        }
+        lines = _by_person(context, lines, single, squared, products, not only_people or context.null_people)
     weights: dict[str, Callable[[bool], exp.Expr]] = {}
     if not only_people:
         weights["w"] = lambda windows: limits.weight(_size(limits, by_person, windows), dialect_sql)
     if people and limits.exceeded:
         weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect_sql)
     if weights and context.names:
-        lines, tables = dialect_sql.with_weights(lines, weights)
+        lines, tables = dialect_sql.with_weights(lines, weights, context.null_people)
         before = [*before, *tables]
     elif weights:  # one line for each person
         n = plain_column("n")
-        size = binary("*", n, n) if limits.norm == 2 else n
-        lines = select([exp.Star(), alias(limits.weight(size, dialect_sql), "w")], relation(lines, "l"))
+        weight = limits.weight(binary("*", n, n) if limits.norm == 2 else n, dialect_sql)
+        if context.null_people:
+            weight = case([(nodes.is_not_null(plain_column("u")), weight)], nodes.literal(None))
+        lines = select([exp.Star(), alias(weight, "w")], relation(lines, "l"))
     totals = {}
     for i, measure in enumerate(measures):
         if measure.kind == "people":
             one = integer(1 << limits.of_people.bits())
-            totals[f"m{i}"] = _total(plain_column("v") if "v" in weights else one)
+            number = plain_column("v") if "v" in weights else one
+            if context.null_people:
+                number = case([(nodes.is_null(plain_column("u")), binary("*", plain_column("n"), one))], number)
+            totals[f"m{i}"] = _total(number)
         else:
             name = names.get(measure.column, "")
             number = _of_person(measure, name) if by_person else _of_row(measure, name)
@@ -214,10 +252,15 @@ def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
 
 
 def _by_person(
-    context: StatementContext, rows: exp.Select, columns: Sequence[str], squared: Set[str], counted: bool
+    context: StatementContext,
+    rows: exp.Select,
+    columns: Sequence[str],
+    squared: Set[str],
+    products: Mapping[str, exp.Expr],
+    counted: bool,
 ) -> exp.Select:
     """A line for each person and group: the number of rows, and of each column the number and the sum of its values,
-    and of those that are ``squared`` the sum of their squares."""
+    and of those that are ``squared`` the sum of their squares; and the sums of ``products``."""
     keys = [plain_column(name) for name in ["u", *context.names]]
     listed = [alias(count_rows(), "n")] if counted else []
     for name in columns:
@@ -225,6 +268,7 @@ def _by_person(
         listed += [alias(call("COUNT", x), f"c_{name}"), alias(_total(x), f"s_{name}")]
         if name in squared:  # other columns may have steps whose squares are beyond 64 bits
             listed.append(alias(_total(binary("*", x, x)), f"q_{name}"))
+    listed += [alias(_total(product), name) for name, product in products.items()]
     return select([*keys, *listed], relation(rows, "r"), group_by=keys)
 
 
@@ -245,6 +289,8 @@ def _of_row(measure: Measure, name: str) -> exp.Expr:
     """What a row adds, before it is weighted."""
     if measure.kind in ("rows", "people"):
         return integer(1)
+    if measure.pair is not None:
+        return measure.pair.part(name, measure.part)
     x = plain_column(name)
     s = coalesce(x, integer(0))
     if measure.kind == "sum":
@@ -257,6 +303,8 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
     """What a person adds to a group, before it is weighted."""
     if measure.kind == "rows":
         return plain_column("n")
+    if measure.pair is not None:
+        return plain_column(f"p{measure.part}_{name}")
     if measure.kind == "sum":
         return plain_column(f"s_{name}")
     return _part(measure, *(plain_column(item) for item in ("n", f"c_{name}", f"s_{name}", f"q_{name}")))
@@ -283,7 +331,16 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, square
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    """A number with its person's weight, rounded toward zero."""
+    """A number with its person's weight, rounded toward zero; a line without a weight is that of many people, each of
+    whom counts in full."""
+    w, top = plain_column("w"), measure.top
+    if context.null_people:
+        in_full = binary("*", number, integer(1 << context.limits.bits(top)))
+        return case([(nodes.is_null(w), in_full)], _with_weight(measure, number, context))
+    return _with_weight(measure, number, context)
+
+
+def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
     w, top = plain_column("w"), measure.top
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     if grid is None or grid.low >= 0:
@@ -321,8 +378,9 @@ def _bins(
     if context.card.unit is not None:
         limits, dialect_sql = bin_limits(context.limits), context.dialect_sql
         weights = {"w": lambda windows: limits.weight(_person(count_rows(), windows), dialect_sql)}
-        lines, tables = dialect_sql.with_weights(lines, weights)
-        before, total = [*before, *tables], _total(plain_column("w"))
+        lines, tables = dialect_sql.with_weights(lines, weights, context.null_people)
+        w = coalesce(plain_column("w"), integer(1 << limits.bits())) if context.null_people else plain_column("w")
+        before, total = [*before, *tables], _total(w)
     return context.finish({"m0": total}, lines, [*context.names, "b"], before)
 
 
@@ -340,36 +398,48 @@ def people_by_size(
     everywhere = context.everywhere
     rows = everywhere.source({})
     u = plain_column("u")
-    if size == "rows":
-        number = count_rows()
-    else:
+    number, in_all = count_rows(), count_rows()
+    if size != "rows":
         pair = [plain_column(name) for name in ["u", *everywhere.names]]
         rows = select([*pair, alias(count_rows(), "n")], relation(rows, "r"), group_by=pair)
         n = plain_column("n")
+        in_all = _total(n)
         number = count_rows() if size == "groups" else cast(call("SUM", binary("*", n, n)), "integer")
-    people = select([u, alias(number, "s")], relation(rows, "p"), group_by=[u])
+    people = select([u, alias(number, "s"), alias(in_all, "n")], relation(rows, "p"), group_by=[u])
     power = 2 if size == "squares" else 1
     arms = [(binary("<=", plain_column("s"), integer(edge**power)), integer(i)) for i, edge in enumerate(edges[:-1])]
-    binned = select([alias(case(arms, integer(len(edges) - 1)), "b")], relation(people, "q"))
+    how_many: exp.Expr = integer(1)
+    if context.null_people:  # so many people of one row each, whom the first bin holds
+        arms = [(nodes.is_null(u), integer(0)), *arms]
+        how_many = case([(nodes.is_null(u), plain_column("n"))], integer(1))
+    binned = select([alias(case(arms, integer(len(edges) - 1)), "b"), alias(how_many, "k")], relation(people, "q"))
     b = plain_column("b")
-    return context.statement(select([b, alias(count_rows(), "m0")], relation(binned, "h"), group_by=[b]))
+    counted = alias(_total(plain_column("k")), "m0")
+    return context.statement(select([b, counted], relation(binned, "h"), group_by=[b]))
 
 
 def contributors(context: StatementContext) -> Statement:
     """The statement that lists everybody with a row that is asked about, as ``u``."""
-    rows = select([plain_column("u")], relation(context.everywhere.source({}), "r"))
+    rows = select([plain_column("u")], relation(context.everywhere.source({}, with_person=True), "r"))
     return context.statement(rows.distinct(copy=False))
 
 
-def only_people_of(context: StatementContext, people: exp.Expr) -> exp.Expr:
-    """The rows of the people whose keys are the column ``u`` of a staged table: for FROM, in place of all rows."""
-    same = binary("=", plain_column("u", "x"), nodes.column(context.card.unit or "", "o"))
-    known = exp.Exists(this=select([integer(1)], relation(people, "x"), where=[same]))
-    every = exp.Column(this=exp.Star(), table=exp.to_identifier("o"))
-    return select([every], relation(context.tables[""], "o"), where=[known]).subquery(copy=False)
+def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp.Expr]:
+    """The rows of the people whose keys are the column ``u`` of a staged table: for FROM, in place of all rows of each
+    private table. A relation made of them has the rows of these people, since a row depends on one person alone."""
+    result: dict[str, exp.Expr] = {}
+    for name in private_tables(context.query):
+        unit = private_columns(context.base_card, name)[1]
+        same = binary("=", plain_column("u", "x"), nodes.column(unit, "o"))
+        known = exp.Exists(this=select([integer(1)], relation(people, "x"), where=[same]))
+        every = exp.Column(this=exp.Star(), table=exp.to_identifier("o"))
+        rows = relation(context.tables[name or ""], "o")
+        result[name or ""] = select([every], rows, where=[known]).subquery(copy=False)
+    return result
 
 
 __all__ = [
     "BIN_BITS", "SQUARE_BITS", "Grid", "Limits", "Measure", "Moments", "Statement", "StatementContext", "bin_limits",
-    "bins", "contributors", "grid", "near_zero", "only_people_of", "people_by_size", "sums",
+    "bins", "contributors", "grid", "near_zero", "of_measures", "only_people_of", "pair_products", "people_by_size",
+    "sums",
 ]  # fmt: skip

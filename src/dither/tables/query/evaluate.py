@@ -53,7 +53,7 @@ def check_arity(expression: Expression) -> None:
 
     >>> check_arity(Call("+", (Literal(1),)))
     Traceback (most recent call last):
-    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+    dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: write for example x + n.
     """
     check_size(expression)
     for node in walk(expression):

@@ -2,7 +2,8 @@
 
 The database lives in memory for one question. It holds the noisy table, opens no file, no network and no extension,
 sees no variable of Python, and its settings are locked. So whatever its SQL says, it can read only what is released
-already. A statement that fails, or runs for long, is stopped.
+already. A statement that fails, or runs for long, is stopped; what was paid for is then shown without it
+(:mod:`dither.tables.execute.unprocessed`).
 
 Which statements are allowed is decided before (:mod:`dither.tables.sql.outer`). A statement is tried on made-up tables
 (:func:`rehearse`) before anything is paid for.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -39,8 +40,8 @@ MEMORY = "512MB"
 SECONDS = 20.0
 """How long a statement may run."""
 MAX_ROWS = 1_000_000
-FAILURES = (duckdb.Error, InvalidArgument)
-"""What running a statement may raise."""
+MAX_CHARACTERS = 100_000_000
+"""How long the texts of an answer may be, all together."""
 
 _LOCKED = (
     "SET threads = 1",
@@ -64,6 +65,9 @@ _TYPES: dict[str, Type] = {
     "DATE": "date",
 }
 _SOURCE = "dither_noisy_rows"
+Rows = Sequence[Sequence[Any]]
+"""The rows of a noisy table."""
+_NUMBERS = (1000, 0, -3, 123_456_789)
 _EVERY, _NUMBER = "dither_every_table", "dither_number"
 
 
@@ -77,18 +81,21 @@ class PostProcessed:
 
 
 class IsolatedDatabase:
-    """A database in memory for the statement of one question; ``columns`` are those of the noisy table.
+    """A database in memory for the statement of one question; ``columns`` are those of each noisy table.
 
-    ``seconds`` is what all its statements together may take.
+    ``seconds`` is what all its statements together may take. With ``strict`` a subquery in an expression that has
+    several rows is an error, as it is refused; otherwise it is one of them.
     """
 
-    def __init__(self, post: PostProcessing, columns: Mapping[str, Type], seconds: float = SECONDS) -> None:
-        self._post, self._columns, self._seconds = post, dict(columns), seconds
+    def __init__(
+        self, post: PostProcessing, *columns: Mapping[str, Type], seconds: float = SECONDS, strict: bool = False
+    ) -> None:
+        self._post, self._columns = post, dict(zip(post.tables, map(dict, columns), strict=True))
         self._connection = duckdb.connect(
             ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
         )
         try:
-            for statement in _LOCKED:
+            for statement in (f"SET scalar_subquery_error_on_multiple_rows = {str(strict).lower()}", *_LOCKED):
                 self._connection.execute(statement)
         except BaseException:
             self._connection.close()
@@ -97,9 +104,10 @@ class IsolatedDatabase:
         self._timer.daemon = True
         self._timer.start()
 
-    def run(self, rows: Sequence[Sequence[Any]]) -> PostProcessed:
-        """The answer that the statement makes of these rows."""
-        self._load(rows, self._post.table, self._columns)
+    def run(self, *tables: Rows) -> PostProcessed:
+        """The answer that the statement makes of these rows, those of each noisy table."""
+        for (name, columns), rows in zip(self._columns.items(), tables, strict=True):
+            self._load(rows, name, columns)
         statements = self._connection.extract_statements(self._post.sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
@@ -107,28 +115,31 @@ class IsolatedDatabase:
         names = _distinct([str(name) for name in relation.columns])
         natives = [str(native) for native in relation.types]
         types = tuple(_type(name, native) for name, native in zip(names, natives, strict=True))
-        result = relation.limit(MAX_ROWS + 1).fetchall()
-        if len(result) > MAX_ROWS:
-            raise InvalidArgument(message("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys"))
+        result = _fetch(relation.limit(MAX_ROWS + 1))
         lines = [tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in result]
         for place, kind in enumerate(types):
             if kind == "integer" and any(isinstance(line[place], float) for line in lines):
                 types = (*types[:place], "number", *types[place + 1 :])
         return PostProcessed(names, types, lines)
 
-    def run_each(self, tables: Sequence[Sequence[Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """The rows of the answer for each of several noisy tables, by one statement; they are in no order."""
-        rows = [(number, *row) for number, table in enumerate(tables) for row in table]
-        self._load(rows, _EVERY, {_NUMBER: "integer", **self._columns})
-        names = ", ".join(map(_quoted, self._columns))
-        numbers = f"SELECT CAST(range AS BIGINT) AS {_NUMBER} FROM range({len(tables)})"
-        one = f"SELECT {names} FROM {_EVERY} WHERE {_EVERY}.{_NUMBER} = numbers.{_NUMBER}"
-        answer = f"WITH {_quoted(self._post.table)} AS ({one}) SELECT * FROM ({self._post.sql})"
+    def run_each(self, answers: Sequence[Sequence[Rows]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of the answer for each of several noisy answers, each with the rows of all noisy tables, by one
+        statement; they are in no order."""
+        named = []
+        for place, (name, columns) in enumerate(self._columns.items()):
+            every = f"{_EVERY}_{place}"
+            rows = [(number, *row) for number, tables in enumerate(answers) for row in tables[place]]
+            self._load(rows, every, {_NUMBER: "integer", **columns})
+            shown = ", ".join(map(_quoted, columns))
+            one = f"SELECT {shown} FROM {every} WHERE {every}.{_NUMBER} = numbers.{_NUMBER}"
+            named.append(f"{_quoted(name)} AS ({one})")
+        numbers = f"SELECT CAST(range AS BIGINT) AS {_NUMBER} FROM range({len(answers)})"
+        answer = f"WITH {', '.join(named)} SELECT * FROM ({self._post.sql})"
         relation = self._connection.sql(
             f"SELECT numbers.*, answer.* FROM ({numbers}) AS numbers, LATERAL ({answer}) AS answer"
         )
         types = [_type("", str(native)) for native in relation.types[1:]]
-        result: list[list[tuple[Any, ...]]] = [[] for _ in tables]
+        result: list[list[tuple[Any, ...]]] = [[] for _ in answers]
         for number, *row in relation.limit(MAX_ROWS).fetchall():
             result[number].append(tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)))
         return result
@@ -153,44 +164,101 @@ class IsolatedDatabase:
         self.close()
 
 
-def rehearse(post: PostProcessing, columns: Mapping[str, Type]) -> PostProcessed:
-    """Run the statement on made-up tables: one without rows, one with a row, and one with zeros, negative and large
-    numbers and NULL. What fails on any of them is refused; nothing here depends on the data.
+def run_on_any_numbers(
+    post: PostProcessing, columns: Sequence[Mapping[str, Type]], keys: Sequence[int], tables: Sequence[Rows]
+) -> PostProcessed | None:
+    """The answer that a statement that was rehearsed makes of these tables; None if it makes none.
+
+    Where whole numbers become too large for the arithmetic of DuckDB, they are computed with as doubles. No rehearsal
+    can rule out that a statement fails, takes long, or has many rows, on just these tables. That is no incident, since
+    the tables are released already; so no exception leaves this function. ``keys`` is how many of the first columns of
+    each table are its groups.
+
+    >>> post, columns = PostProcessing("SELECT n * n AS square FROM noisy"), {"n": "integer"}
+    >>> run_on_any_numbers(post, [columns], [0], [[(10**10,)]]).rows
+    [(1e+20,)]
+    >>> post = PostProcessing("SELECT make_date(2024, n, 1) AS day FROM noisy")
+    >>> run_on_any_numbers(post, [columns], [0], [[(13,)]]) is None
+    True
+    """
+    for attempt in ("whole numbers", "doubles"):
+        as_computed = [
+            {
+                name: "number" if kind == "integer" and place >= first and attempt == "doubles" else kind
+                for place, (name, kind) in enumerate(item.items())
+            }
+            for item, first in zip(columns, keys, strict=True)
+        ]
+        try:
+            with IsolatedDatabase(post, *as_computed) as database:
+                return database.run(*tables)
+        except (duckdb.InterruptException, InvalidArgument):  # doubles are no faster, and no fewer
+            return None
+        except Exception:
+            continue
+    return None
+
+
+def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessed:
+    """Run the statement on made-up tables: without rows, with a row, and with zeros, negative and large numbers and
+    NULL; ``one_row`` names the tables that have one row always. What fails on any of them is refused; nothing here
+    depends on the data.
 
     >>> rehearse(PostProcessing("SELECT m FROM noisy"), {"n": "integer"})
     Traceback (most recent call last):
     dither.InvalidArgument: SQL: expected SQL that DuckDB runs on the noisy answer, got Referenced column "m" not found
     in FROM clause!. Fix: use the names of the inner SELECT, and the functions of DuckDB.
     """
+    try:
+        return _rehearsed(post, columns, one_row)
+    except duckdb.OutOfRangeException:  # it is computed with as doubles then, see run_on_any_numbers
+        as_doubles = [
+            {name: "number" if kind == "integer" else kind for name, kind in item.items()} for item in columns
+        ]
+    with _refusing():
+        return _rehearsed(post, as_doubles, one_row)
+
+
+def _rehearsed(post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str]) -> PostProcessed:
     result = None
-    with IsolatedDatabase(post, columns) as database:
-        for rows in ([], _made_up_rows(columns)[:1], _made_up_rows(columns)):
-            with _refusing():
-                result = database.run(rows)
+    rows = [_made_up_rows(item) for item in columns]
+    with IsolatedDatabase(post, *columns, strict=True) as database:
+        for place in range(len(_NUMBERS) + 1 if one_row else 3):
+            most = (0, 1)[place] if place < 2 else None
+            tables = [
+                table[place : place + 1] if name in one_row else table[:most]
+                for name, table in zip(post.tables, rows, strict=True)
+            ]
+            with _refusing(duckdb.OutOfRangeException):
+                result = database.run(*tables)
     assert result is not None
     return result
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """What DuckDB says of a statement on made-up rows, as a refusal. It quotes the statement and nothing else."""
+def _refusing(*other: type[Exception]) -> Iterator[None]:
+    """What DuckDB says of a statement on made-up rows, as a refusal, but for some ``other`` errors. It quotes the
+    statement and nothing else."""
     said = None
     try:
         yield
+    except other:
+        raise
     except duckdb.InterruptException:
         said = "one that takes too long"
     except duckdb.Error as error:
         said = clip(re.sub(r"^[A-Za-z ]*Error: ", "", str(error).strip().splitlines()[0]), 160)
     if said is not None:
         fix = "use the names of the inner SELECT, and the functions of DuckDB"
+        if "More than one row" in said:
+            fix = "aggregate in the subquery, or write LIMIT 1, so that it has one row"
         raise InvalidArgument(message("SQL", "SQL that DuckDB runs on the noisy answer", said, fix))
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
     """Rows of a noisy table as it might be, all different, the last of NULL."""
-    numbers = (1000, 0, -3, 123_456_789)
     rows: list[tuple[Any, ...]] = []
-    for place, number in enumerate(numbers):
+    for place, number in enumerate(_NUMBERS):
         values: dict[Type, Any] = {
             "integer": number,
             "number": float(number),
@@ -201,6 +269,17 @@ def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
         }
         rows.append(tuple(values[kind] for kind in columns.values()))
     return [*rows, (None,) * len(columns)]
+
+
+def _fetch(relation: Any) -> list[tuple[Any, ...]]:
+    """All rows of the answer, unless there are too many or their texts are too long to be recorded."""
+    result: list[tuple[Any, ...]] = relation.fetchall()
+    if len(result) > MAX_ROWS:
+        raise InvalidArgument(message("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys"))
+    if sum(len(value) for row in result for value in row if isinstance(value, str)) > MAX_CHARACTERS:
+        expected = f"texts of at most {MAX_CHARACTERS} characters in all"
+        raise InvalidArgument(message("SQL", expected, "more", "write shorter texts"))
+    return result
 
 
 def _type(name: str, native: str) -> Type:
@@ -252,4 +331,4 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-__all__ = ["FAILURES", "IsolatedDatabase", "PostProcessed", "rehearse"]
+__all__ = ["IsolatedDatabase", "PostProcessed", "rehearse", "run_on_any_numbers"]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.wording import clip, closest
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, check_size
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, Source, check_size
+from dither.tables.query.typecheck import typed
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,18 @@ class Relation:
 
     name: str
     columns: Mapping[str, Expression]
-    merged: str | None = None
+    merged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows a question is about: their columns, which of them are kept, and what is joined to them."""
+    """The rows a question is about: their columns, which of them are kept, and what is joined to them. ``source`` is
+    the private relation that they are of, on whose columns everything else is; None is the card's own table."""
 
     relations: tuple[Relation, ...]
     where: Expression | None = None
     joins: tuple[Join, ...] = ()
+    source: Source | None = None
 
     def find(self, column: Column) -> Expression:
         """What a column, as written, stands for. An exact name goes before one that differs in case."""
@@ -54,8 +57,8 @@ class Rows:
             target = normalize(column.name)
             matches = [(item, name) for item in relations for name in item.columns if normalize(name) == target]
             if column.table is None:
-                matches = [(item, name) for item, name in matches if name != item.merged]
-            if len(matches) > 1:
+                matches = [(item, name) for item, name in matches if name not in item.merged]
+            if len(_values(matches)) > 1:
                 relation, name = matches[0]
                 fix = f"write {relation.name}.{name}, in the spelling of the card"
                 raise InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
@@ -65,6 +68,11 @@ class Rows:
         raise InvalidArgument(
             message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
         )
+
+
+def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
+    """The different things that a name can stand for: a person who is joined on is the same on both sides."""
+    return {relation.columns[name] for relation, name in matches}
 
 
 def private_relation(card: Card, name: str | None = None) -> Relation:
@@ -81,7 +89,7 @@ def public_relation(card: Card, table: str, name: str | None = None) -> tuple[st
     key = spelling(table, card.public)
     if key is None:
         if spelling(table, [card.name]):
-            fix = "ask about each person's rows with max_rows and WHERE; a table cannot be joined to itself"
+            fix = "ask in SQL: JOIN … ON a.person = b.person joins rows of the same person"
             raise InvalidArgument(message("JOIN", "a public table of the card", "the table itself", fix))
         fix = closest(table, card.public) if card.public else "state it in the card under public"
         raise InvalidArgument(message("JOIN", "a public table of the card", repr(clip(table)), fix))
@@ -128,8 +136,8 @@ def answer_type(aggregate: Aggregate, card: Card) -> Type:
     >>> answer_type(Aggregate("count"), Card("visits", "visits.csv", {}))
     'integer'
     """
-    if aggregate.kind in ("count", "count_value", "people"):
+    if aggregate.kind in ("count", "count_value", "count_distinct", "people"):
         return "integer"
-    if aggregate.kind == "mode" and isinstance(aggregate.value, Column):
-        return card_of(card, aggregate.value).type
+    if aggregate.kind == "mode" and aggregate.value is not None:
+        return typed(aggregate.value, lambda column: type_of(card, column))[1] or "number"
     return "number"

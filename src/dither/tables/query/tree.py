@@ -12,7 +12,7 @@ SQL and Python both make such a tree; the plan and the engines read it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument, message
@@ -55,12 +55,17 @@ class Call:
 Expression = Column | Literal | Call
 
 Kind = Choice[
-    "count", "count_value", "people", "sum", "mean", "var", "std", "min", "max", "quantile", "mode", "histogram"
-]
+    "count", "count_value", "count_distinct", "people", "sum", "mean", "var", "std", "min", "max", "quantile",
+    "mode", "histogram",
+    "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2",
+]  # fmt: skip
 Bounds = tuple[float, float] | Choice["auto"] | None
 
+OF_PAIRS: tuple[Kind, ...] = ("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2")
+"""Kinds that are of two values."""
 
-SIMPLE: tuple[Kind, ...] = ("count", "count_value", "people", "sum", "histogram")
+
+SIMPLE: tuple[Kind, ...] = ("count", "count_value", "count_distinct", "people", "sum", "histogram")
 """Kinds whose answer is one noisy number, or several, so that its error does not depend on the data."""
 
 
@@ -68,10 +73,13 @@ SIMPLE: tuple[Kind, ...] = ("count", "count_value", "people", "sum", "histogram"
 class Aggregate:
     """What is asked of each group.
 
-    ``count`` counts rows, ``count_value`` rows where ``value`` is not NULL, ``people`` the people. ``sum``, ``mean``,
+    ``count`` counts rows, ``count_value`` rows where ``value`` is not NULL, ``count_distinct`` the different values of
+    ``value``, ``people`` the people. ``sum``, ``mean``,
     ``var``, ``std``, ``min``, ``max`` and ``quantile`` (at ``at``; the median is 0.5) are of ``value`` within
     ``bounds`` (the card's where None). ``mode`` is the most common of ``keys``, ``histogram`` counts ``value`` between
-    ``edges``. ``weight`` is this aggregate's part of the budget; None means: whatever makes relative errors equal.
+    ``edges``. ``covar_pop``, ``covar_samp``, ``corr`` and ``regr_slope``, ``regr_intercept``, ``regr_r2`` (of a line
+    that predicts ``value`` from ``other``) are of two values, the second within ``other_bounds``. ``weight`` is this
+    aggregate's part of the budget; None means: whatever makes relative errors equal.
     """
 
     kind: Kind
@@ -81,6 +89,8 @@ class Aggregate:
     keys: tuple[Value, ...] | None = None
     edges: tuple[float, ...] | None = None
     weight: float | None = None
+    other: Expression | None = None
+    other_bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", plain_keys(self.keys))
@@ -112,10 +122,126 @@ class Join:
 
 @dataclass(frozen=True)
 class Order:
-    """One key of ORDER BY on the noisy table."""
+    """One key of ORDER BY, on the noisy table or in a window over a person's rows; NULLs come last."""
 
     value: Expression
     descending: bool = False
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """The rows of a private table of the card that have a person; None is the card's own table."""
+
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The rows of a relation for which a condition holds, with public tables joined, as these columns.
+
+    The person of a row is always kept, under the name of the card's unit; it need not be among the columns.
+    """
+
+    source: Source
+    columns: Mapping[str, Expression]
+    where: Expression | None = None
+    joins: tuple[Join, ...] = ()
+
+
+PersonKind = Choice["count", "count_value", "count_distinct", "sum", "mean", "min", "max", "any", "every"]
+
+
+@dataclass(frozen=True)
+class PersonAggregate:
+    """An exact aggregate of the rows of one person: it leaves the engine only through a noisy one."""
+
+    kind: PersonKind
+    value: Expression | None = None
+
+
+@dataclass(frozen=True)
+class PerPerson:
+    """A row for each person, and for each value of ``groups`` that the person has."""
+
+    source: Source
+    aggregates: Mapping[str, PersonAggregate]
+    groups: Mapping[str, Expression] = field(default_factory=dict)
+    where: Expression | None = None
+    joins: tuple[Join, ...] = ()
+
+
+WindowKind = Choice[
+    "row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "count", "count_value", "sum",
+    "mean", "min", "max",
+]  # fmt: skip
+Frame = Choice["all", "peers", "rows"]
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """A window function over the rows of one person that are equal in ``partition``.
+
+    ``frame`` says which rows an aggregate is of: all of them, those up to the current one and its peers in the order,
+    or those up to the current one.
+    """
+
+    kind: WindowKind
+    value: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    offset: int = 1
+    frame: Frame = "all"
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """The rows of a relation with further columns, each a window function over the rows of the person."""
+
+    source: Source
+    windows: Mapping[str, WindowFunction]
+
+
+JoinKind = Choice["inner", "left", "right", "full", "semi", "anti"]
+
+
+@dataclass(frozen=True)
+class PersonJoin:
+    """Two relations joined on the person, and on a condition.
+
+    ``names`` says which columns of the right one are added, by their new names. ``left_person`` and ``right_person``
+    name columns with the person of either side, which are NULL where that side has no partner. ``on`` is about the
+    columns of both. ``semi`` keeps the left rows with a partner, ``anti`` those without, and neither adds columns.
+    """
+
+    left: Source
+    right: Source
+    kind: JoinKind
+    names: Mapping[str, str] = field(default_factory=dict)
+    on: Expression | None = None
+    left_person: str | None = None
+    right_person: str | None = None
+
+
+@dataclass(frozen=True)
+class PublicMembership:
+    """The rows for which a value is, or is not, IN a column of a public table."""
+
+    source: Source
+    value: Expression
+    table: str
+    column: str
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The rows of several relations with the same columns."""
+
+    sources: tuple[Source, ...]
+
+
+Source = PrivateRows | Projection | PerPerson | Windowed | PersonJoin | PublicMembership | UnionAll
+"""A private relation: every row has a person and depends on the rows of that person, and on public tables, alone."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +262,18 @@ class Shape:
 @dataclass(frozen=True)
 class PostProcessing:
     """One SELECT in the SQL of DuckDB that is run on the noisy table, which it reads under the name ``table``: its
-    columns are the groups and the aggregates. It costs nothing, as :class:`Shape`, in whose place it stands.
+    columns are the groups and the aggregates. It costs nothing, as :class:`Shape`, in whose place it stands. The noisy
+    tables of further private aggregations have the names ``more``.
     """
 
     sql: str
     table: str = "noisy"
+    more: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all noisy tables."""
+        return (self.table, *self.more)
 
 
 @dataclass(frozen=True)
@@ -150,6 +283,10 @@ class Query:
     ``epsilon``, ``delta``, ``max_groups`` and ``max_rows`` (per person: how many groups, and rows in each) may be
     stated in the question; otherwise the call or the card says them. ``post`` is SQL that makes the answer from the
     noisy table, where ``shape`` cannot say it.
+
+    A question may hold several private aggregations: ``more`` are the others, which have a noisy table each and share
+    the budget with this one; only the first has ``post``, ``epsilon`` and ``delta``. Of a level of ROLLUP, CUBE or
+    GROUPING SETS, ``rolled_up`` are the columns that other levels group by and this one does not.
     """
 
     aggregates: Mapping[str, Aggregate]
@@ -162,6 +299,63 @@ class Query:
     max_groups: int | Choice["auto"] | None = None
     max_rows: int | Choice["auto"] | None = None
     post: PostProcessing | None = None
+    source: Source | None = None
+    """The private relation that is asked of; None is the card's own table."""
+    more: tuple[Query, ...] = ()
+    rolled_up: tuple[Group, ...] = ()
+
+    @property
+    def aggregations(self) -> tuple[Query, ...]:
+        """Every private aggregation of the question, this one first.
+
+        >>> question = Query({"n": Aggregate("count")}, more=(Query({"m": Aggregate("people")}),))
+        >>> [list(part.aggregates) for part in question.aggregations]
+        [['n'], ['m']]
+        """
+        return (replace(self, more=()), *self.more) if self.more else (self,)
+
+
+def sources(source: Source) -> Iterator[Source]:
+    """The relation, and all that it is made of.
+
+    >>> [type(item).__name__ for item in sources(PerPerson(PrivateRows(), {}))]
+    ['PerPerson', 'PrivateRows']
+    """
+    yield source
+    inside: tuple[Source, ...] = ()
+    if isinstance(source, PersonJoin):
+        inside = (source.left, source.right)
+    elif isinstance(source, UnionAll):
+        inside = source.sources
+    elif not isinstance(source, PrivateRows):
+        inside = (source.source,)
+    for item in inside:
+        yield from sources(item)
+
+
+def private_tables(query: Query) -> list[str | None]:
+    """The private tables that a question reads, each once; None is the card's own."""
+    if query.source is None:
+        return [None]
+    names = [item.table for item in sources(query.source) if isinstance(item, PrivateRows)]
+    return list(dict.fromkeys(names))
+
+
+def public_joins(query: Query) -> list[Join]:
+    """All joins with public tables, also those inside the relation that is asked of."""
+    inside = [] if query.source is None else list(sources(query.source))
+    return [
+        *query.joins,
+        *(join for item in inside if isinstance(item, (Projection, PerPerson)) for join in item.joins),
+    ]
+
+
+def public_tables(query: Query) -> list[str]:
+    """The public tables that a question reads, each once."""
+    inside = [] if query.source is None else list(sources(query.source))
+    names = [join.table for join in public_joins(query)]
+    names += [item.table for item in inside if isinstance(item, PublicMembership)]
+    return list(dict.fromkeys(names))
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -48,8 +48,11 @@ def require_number(expression: Expression, types: Types, what: str) -> Expressio
         return Call("cast", (Literal("integer"), checked))
     if kind not in NUMBERS:
         fix = (
-            "count instead, or turn it into a number by CAST(x AS DOUBLE) or CASE WHEN … THEN 1 ELSE 0 END"
+            f"count instead, COUNT({show(expression)}), or turn it into a number: CAST({show(expression)} AS DOUBLE), "
+            "CASE WHEN … THEN 1 ELSE 0 END"
             if kind == "text"
+            else f"count instead, COUNT({show(expression)}), or write {what}(YEAR({show(expression)}))"
+            if kind in ("date", "timestamp")
             else "count instead, or pass a column of numbers"
         )
         raise InvalidArgument(message(what, "a number", f"{show(expression)}, which is {describe(kind)}", fix))
@@ -78,7 +81,7 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
     row.check_arity(expression)
     args = [_typed(item, types) for item in expression.args]
     if not row.takes_null and any(kind is None for _, kind in args):
-        fix = "ask for x IS NULL or x IS NOT NULL"
+        fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
         raise InvalidArgument(message(show(expression), "values", "NULL, which makes it NULL always", fix))
     checked, kind = row.check(expression, args)
     return Call(expression.op, tuple(checked)), kind

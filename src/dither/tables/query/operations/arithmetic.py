@@ -182,7 +182,9 @@ def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
     ]  # fmt: skip
     rising = all(a < b for a, b in itertools.pairwise(edges))
     if len(edges) < len(args) - 1 or not rising:
-        raise InvalidArgument(message("bin", "constant edges that rise", "others", "write them in order, each once"))
+        raise InvalidArgument(
+            message("bin", "constant edges that rise", "edges in another order", "write them in order, each once")
+        )
     return [item for item, _ in args], "integer"
 
 
@@ -190,7 +192,9 @@ def _compile_bin(call: Call, compiler: Compiler) -> TypedSql:
     value, *cuts = call.args
     edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
     if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
-        raise InvalidArgument(message("bin", "rising numbers as edges", "something else", "pass edges 0, 10, 20"))
+        raise InvalidArgument(
+            message("bin", "rising numbers as edges", "edges that are no constants", "pass edges 0, 10, 20")
+        )
     result = compiler.value(value)
     if result.type not in NUMBERS:
         raise wrong_type("a number", result.type)
@@ -213,13 +217,13 @@ def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
     limits = [read(item) if item.key in ("literal", "neg", "paren") else None for item in args[1:]]
     constants = [item.value for item in limits if isinstance(item, Literal) and type(item.value) in (int, float)]
     if len(constants) < 3:
-        raise refuse_sql("a number for WIDTH_BUCKET", "something else", "write it as a constant")
+        raise refuse_sql("a number for WIDTH_BUCKET", "a column or an expression", "write it as a constant")
     low, high, count = constants
     assert isinstance(low, (int, float))
     assert isinstance(high, (int, float))
     if not isinstance(count, int) or not 1 <= count <= MAX_BINS or not low < high:
         fix = "write WIDTH_BUCKET(x, 0, 100, 10)"
-        raise refuse_sql(f"WIDTH_BUCKET(x, low, high, n) with low < high, 1 to {MAX_BINS} buckets", "others", fix)
+        raise refuse_sql(f"WIDTH_BUCKET(x, low, high, n) with low < high, 1 to {MAX_BINS} buckets", "other limits", fix)
     step = (Fraction(high) - Fraction(low)) / count
     exact = [Fraction(low) + step * item for item in range(count + 1)]
     edges = [Literal(int(item) if item.denominator == 1 else float(item)) for item in exact]

@@ -16,6 +16,7 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, literal_type
 from dither.tables.card.wording import clip
+from dither.tables.query.mixed_kinds import one_kind
 from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal, show
 
@@ -65,6 +66,8 @@ class TypedSql:
     node: exp.Expr
     type: Type
     range: Range | None = None
+    period: tuple[date, date] | None = None
+    """The bounds of a column of dates or timestamps; values may lie beyond them."""
 
     @property
     def is_null(self) -> bool:
@@ -170,23 +173,16 @@ class Operation:
         >>> from dither.tables.query.operations import OPERATIONS
         >>> OPERATIONS["+"].check_arity(Call("+", (Literal(1),)))
         Traceback (most recent call last):
-        dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: see dither.tables.query.operations.
+        dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: write for example x + n.
         """
         count = len(call.args)
         odd = self.name != "case" or count % 2 == 1
         if count < self.least or (self.most is not None and count > self.most) or not odd:
             expected = f"{self.least} arguments" if self.least == self.most else "all its arguments"
-            raise InvalidArgument(message(self.name, expected, str(count), "see dither.tables.query.operations"))
+            raise InvalidArgument(message(self.name, expected, str(count), f"write for example {self.example}"))
 
 
 # -- types ----------------------------------------------------------------------------------------------------------
-
-_FIXES = {
-    frozenset({"text", "integer"}): "write the number without quotes, or the text with quotes",
-    frozenset({"text", "number"}): "write the number without quotes, or the text with quotes",
-    frozenset({"boolean", "integer"}): "write TRUE or FALSE",
-    frozenset({"date", "timestamp"}): "compare dates with dates and timestamps with timestamps",
-}
 
 
 def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
@@ -200,15 +196,24 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
     for item, kind in args:
         if kind != "boolean":
             got = f"{show(item)}, which is {describe(kind)}"
-            raise InvalidArgument(message(clause, expected, got, "compare it with something: x > 0"))
+            fix = "compare it with something: x > 0"
+            if kind == "text" and isinstance(item, Literal):
+                fix = f"name the column again, x = {show(item)}, or write a list: x IN ('a', 'b')"
+            raise InvalidArgument(message(clause, expected, got, fix))
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
-    """The arguments as values of one type, and the type: texts beside dates become dates."""
+    """The arguments as values of one type, and the type.
+
+    A constant beside values of another type becomes one of theirs where it names one: a text that is a date, a number
+    or a truth value, and 0 and 1 beside conditions. A date beside timestamps is the start of its day.
+    """
     varying = {kind for item, kind in args if kind is not None and not isinstance(item, Literal)}
     fixed = {kind for item, kind in args if kind is not None and isinstance(item, Literal)}
-    if len(varying) == 1 and varying <= {"date", "timestamp"}:
+    if len(varying) == 1:
         (target,) = varying
+    elif varying:
+        target = "number" if varying == set(NUMBERS) else "timestamp" if varying == {"date", "timestamp"} else "text"
     else:
         target = next((kind for kind in ("timestamp", "date") if kind in fixed), "text")
     args = [_convert(item, target) if isinstance(item, Literal) else (item, kind) for item, kind in args]
@@ -217,12 +222,17 @@ def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expressio
         raise InvalidArgument(message(show(call), "a value", "only NULL", "write a value, or leave it out"))
     if len(kinds) == 1 or set(kinds) == set(NUMBERS):
         return [item for item, _ in args], "number" if len(kinds) > 1 else kinds[0]
-    fix = _FIXES.get(frozenset(kinds), "use values of one kind")
-    raise InvalidArgument(message(show(call), "values of one kind", " and ".join(kinds), fix))
+    if set(kinds) == {"date", "timestamp"}:
+        return [_start_of_day(item) if kind == "date" else item for item, kind in args], "timestamp"
+    raise InvalidArgument(message(show(call), "values of one kind", " and ".join(kinds), one_kind(call, args, kinds)))
+
+
+def _start_of_day(item: Expression) -> Expression:
+    return Call("cast", (Literal("timestamp"), item))
 
 
 def _convert(literal: Literal, target: str) -> TypedExpression:
-    """A constant as a date or timestamp, if it is a text or date beside such."""
+    """A constant as a value of the type beside it, where it names one."""
     value = literal.value
     if target == "timestamp" and isinstance(value, str):
         value = as_timestamp(value)
@@ -230,9 +240,21 @@ def _convert(literal: Literal, target: str) -> TypedExpression:
         value = as_date(value)
     elif target == "timestamp" and isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time())
-    elif target == "date" and isinstance(value, datetime):
-        value = as_date(value.isoformat(sep=" "))
+    elif target == "date" and isinstance(value, datetime) and value.time() == time():
+        value = value.date()
+    elif target in NUMBERS and isinstance(value, str):
+        value = _number_in(value)
+    elif target == "boolean" and not isinstance(value, bool):
+        value = {"true": True, "false": False, "1": True, "0": False}.get(str(value).lower(), value)
     return Literal(value), literal_type(value)
+
+
+def _number_in(text: str) -> Value:
+    """The number that a text is, or the text."""
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.replace(".", "", 1).isdigit() or len(digits) > 15:
+        return text
+    return float(text) if "." in digits else int(text)
 
 
 def as_date(text: str) -> date:
@@ -324,9 +346,16 @@ def require_numbers(call: Call, args: list[TypedExpression]) -> None:
         if kind not in NUMBERS:
             fix = "use a column of numbers"
             if kind in ("date", "timestamp"):
-                fix = "use YEAR(x), DATE_DIFF('day', x, y) or x + INTERVAL 1 DAY"
+                days = next((value for other, _ in args if isinstance(value := constant(other), int)), 1)
+                fix = (
+                    f"use YEAR(x), DATE_DIFF('day', x, y) or x {call.op if call.op == '-' else '+'} INTERVAL {days} DAY"
+                )
+                if call.op in ("trunc", "round"):
+                    fix = f"write date_trunc('month', {show(item)})"
+            elif kind == "text" and call.op == "+":
+                fix = "write || instead of + to put texts together"
             elif kind in ("boolean", "text"):
-                fix = "use a column of numbers, or CAST(x AS DOUBLE)"
+                fix = f"use a column of numbers, or CAST({show(item)} AS DOUBLE)"
             raise InvalidArgument(message(show(call), "numbers", f"{show(item)}, which is {describe(kind)}", fix))
 
 
@@ -373,11 +402,15 @@ def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
     return InvalidArgument(message("SQL", expected, got, fix))
 
 
+_CLAUSES = {"locks": "FOR UPDATE", "pivots": "PIVOT", "sample": "TABLESAMPLE", "laterals": "LATERAL"}
+"""How SQL calls parts of a node that sqlglot calls otherwise."""
+
+
 def refuse_other_parts(node: exp.Expr, *known: str) -> None:
     """Refuse a node that has a part that is not read: it would change what the question means."""
     for name, value in node.args.items():
         if value and name not in known:
-            part = name.strip("_").replace("_", " ").upper()
+            part = _CLAUSES.get(name) or name.strip("_").replace("_", " ").upper()
             raise refuse_sql(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
 
 

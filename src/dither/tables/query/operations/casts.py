@@ -18,15 +18,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Type
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
     Compiler,
+    Function,
     Operation,
     Read,
     Syntax,
@@ -257,13 +260,24 @@ def _read_cast(node: exp.Expr, read: Read) -> Expression:
     kind = _NAMES.get(str(name))
     if kind is None:
         fix = "write INTEGER, DOUBLE, TEXT, BOOLEAN, DATE or TIMESTAMP"
-        raise refuse_sql("a type of the card", "another type in CAST", fix)
+        raise refuse_sql("a type of the card", f"{clip(target.sql('duckdb'))} in CAST", fix)
+    sizes = [item.name for item in target.expressions]
+    if kind == "number" and len(sizes) in (1, 2) and all(size.isdigit() for size in sizes):
+        digits = int(sizes[1]) if len(sizes) == 2 and len(sizes[1]) < 3 else 0
+        return Call("round", (Call("cast", (Literal(kind), read(node.this))), Literal(digits)))
     if target.expressions:
-        fix = "write ROUND(x, 2) for digits, LEFT(s, 10) for characters"
+        fix = f"write LEFT(CAST({clip(node.this.sql('duckdb'))} AS TEXT), 10) for so many characters"
         raise refuse_sql("a type without a size", f"{name}(…) in CAST", fix)
     if node.this.key == "literal" and node.this.is_string and kind in ("date", "timestamp"):
         return Literal(as_date(node.this.name) if kind == "date" else as_timestamp(node.this.name))
     return Call("cast", (Literal(kind), read(node.this)))
+
+
+def _read_date(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """DATE(x), and DATE('2024-01-31')."""
+    if args[0].key == "literal" and args[0].is_string:
+        return Literal(as_date(args[0].name))
+    return Call("cast", (Literal("date"), read(args[0])))
 
 
 CASTS = (
@@ -271,6 +285,7 @@ CASTS = (
         "cast", f"(type, x), type a constant of {', '.join(TYPES)}: x as that; TRY_CAST is the same",
         2, 2, _check, _compile, cast_value, "CAST(x AS INTEGER)",
         compile_number=lambda call, compiler: _compile(call, compiler, as_number=True),
+        special_functions=(Function("DATE", 1, "DATE(x)", _read_date),),
         syntax=Syntax("Cast", read=_read_cast), other_syntax=(Syntax("TryCast", read=_read_cast),),
         examples=(
             "TRY_CAST(n AS DOUBLE)", "CAST(b AS INTEGER)", "b::double", "CAST(b AS TEXT)", "CAST(n AS TEXT)",
@@ -280,6 +295,7 @@ CASTS = (
             "CAST(CAST(t AS TEXT) AS TIMESTAMP)",
             "CAST(CAST(d AS TEXT) AS TIMESTAMP)", "CAST(REPLACE(CAST(d AS TEXT), '29', '31') AS DATE)",
             "CAST(CAST(b AS TEXT) AS BOOLEAN)", "CAST(x * 0.5 + n AS INTEGER)", "CAST(x AS DOUBLE) + 1",
+            "CAST(x AS DECIMAL(10, 2))", "DATE(t)",
             "CAST(n + 1 AS TEXT)",
         ),
         null_where="the value cannot be cast", range_rule="that of x; of a boolean, 0 to 1; of a text, ±1e18 or ±1e130",

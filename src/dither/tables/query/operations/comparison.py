@@ -8,6 +8,7 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -134,6 +135,9 @@ def _refuse_other_than_list(node: exp.Expr) -> None:
     """Refuse an IN that has a subquery or no list."""
     if node.args.get("query") is not None:
         raise refuse_sql("IN with a list of constants", "a subquery", "write the values out: x IN ('a', 'b')")
+    if node.args.get("field") is not None:
+        fix = f"put the values into brackets: IN ({clip(node.args['field'].sql('duckdb'))})"
+        raise refuse_sql("IN with a list of constants", "a value without brackets", fix)
     if not any(value for name, value in node.args.items() if name not in ("this", "negate")):
         raise refuse_sql("IN with a list of constants", "no list", "write the values out: x IN ('a', 'b')")
 
@@ -159,7 +163,7 @@ COMPARISON = (
         "is_distinct", "whether they differ, where NULL is a value like others: never NULL",
         2, 2, _check, _compile_distinct, _distinct, "x IS DISTINCT FROM n", strict=False, takes_null=True,
         syntax=Syntax("NullSafeNEQ", ("this", "expression")), other_syntax=(Syntax("NullSafeEQ", read=_read_same),),
-        examples=("s IS NOT DISTINCT FROM 'a'", "d IS DISTINCT FROM DATE '2024-02-29'"),
+        examples=("s IS NOT DISTINCT FROM 'a'", "d IS DISTINCT FROM DATE '2024-02-29'", "b IS TRUE", "b IS NOT FALSE"),
     ),
 )  # fmt: skip
 """The comparisons."""

@@ -148,6 +148,12 @@ def _read_if_node(node: exp.Expr, read: Read) -> Expression:
     return _read_if([part for name in ("this", "true", "false") if (part := node.args.get(name)) is not None], read)
 
 
+def _read_isnull(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """ISNULL(x) asks whether x is NULL, ISNULL(x, y) is COALESCE."""
+    parts = tuple(map(read, args))
+    return Call("is_null" if len(parts) == 1 else "coalesce", parts)
+
+
 def _read_nullif(args: Sequence[exp.Expr], read: Read) -> Expression:
     return Call("nullif", tuple(map(read, args)))
 
@@ -167,7 +173,8 @@ CONDITIONAL = (
         1, None, check_alike, _compile_coalesce, _coalesce, "COALESCE(x, n)",
         strict=False, takes_null=True, compile_number=functools.partial(_compile_coalesce, as_number=True),
         functions=("COALESCE", "IFNULL", "NVL"), range_rule="that of all together",
-        examples=("IFNULL(s, 'none')", "COALESCE(d, DATE '2024-01-01')"),
+        special_functions=(Function("ISNULL", (1, 2), "ISNULL(x, 0)", _read_isnull),),
+        examples=("IFNULL(s, 'none')", "COALESCE(d, DATE '2024-01-01')", "ISNULL(x, 0)"),
     ),
     Operation(
         "nullif", "(x, y): x, unless they are equal",

@@ -127,7 +127,9 @@ def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> E
         count = str(inner.value) if isinstance(inner, Literal) else None
     digits = count.removeprefix("-") if isinstance(count, str) else ""
     if unit is None or unit.key != "var" or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-        raise refuse_sql("an interval of one constant and one unit", "another", "write INTERVAL 5 DAY")
+        raise refuse_sql(
+            "an interval of one constant and one unit", "several units, or a column", "write INTERVAL 5 DAY"
+        )
     name = unit.name.lower().removesuffix("s")
     if name not in UNITS:
         raise refuse_sql(f"an interval of {', '.join(UNITS)}", "another unit", "write INTERVAL 5 DAY")
@@ -141,10 +143,18 @@ def _read_add(sign: int) -> Callable[[Sequence[exp.Expr], Read], Expression]:
             return read_interval(args[1], value, read, sign)
         days = constant(read(args[1]))
         if not isinstance(days, int) or isinstance(days, bool):
-            raise refuse_sql("an interval", "something else", "write DATE_ADD(x, INTERVAL 5 DAY)")
+            raise refuse_sql("an interval", "a column or an expression", "write DATE_ADD(x, INTERVAL 5 DAY)")
         return Call("date_add", (Literal("day"), Literal(sign * days), value))
 
     return read_arguments
+
+
+def _read_dateadd(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """DATEADD(day, 5, x)."""
+    unit, count = _unit_name(args[0]), constant(read(args[1]))
+    if unit is None or not isinstance(count, int) or isinstance(count, bool):
+        raise refuse_sql("DATEADD(day, 5, x)", "other arguments", "write DATE_ADD(x, INTERVAL 5 DAY)")
+    return Call("date_add", (Literal(unit), Literal(count), read(args[2])))
 
 
 # -- between two dates ----------------------------------------------------------------------------------------------
@@ -164,13 +174,13 @@ def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
     steps = nodes.binary("-", _position(unit, end), _position(unit, start))
     if unit == "day":
         steps = engine_nodes.days_between(_day(end), _day(start))
-    return TypedSql(nodes.cast(steps, "integer"), "integer", _difference_range(unit, call.args[1:], start.type))
+    return _within_periods(nodes.cast(steps, "integer"), unit, (start, end), call.args[1:])
 
 
 def compile_days(start: TypedSql, end: TypedSql, arguments: Sequence[Expression]) -> TypedSql:
     """How many days one date is after another."""
     days = engine_nodes.days_between(end.node, start.node)
-    return TypedSql(days, "integer", _difference_range("day", arguments, "date"))
+    return _within_periods(days, "day", (start, end), arguments)
 
 
 def _day(value: TypedSql) -> exp.Expr:
@@ -196,11 +206,23 @@ def _position(unit: str, value: TypedSql) -> exp.Expr:
     return result
 
 
-def _difference_range(unit: str, arguments: Sequence[Expression], kind: str) -> Range:
-    """A constant is one moment, and any other value anywhere in the calendar."""
-    ends = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
-    start, end = ((value, value) if isinstance(value := constant(item), date) else ends for item in arguments)
-    return Range.whole(difference(unit, start[1], end[0]), difference(unit, start[0], end[1]))
+def _within_periods(
+    steps: exp.Expr, unit: str, parts: tuple[TypedSql, TypedSql], arguments: Sequence[Expression]
+) -> TypedSql:
+    """A difference with its range: a constant is one moment, a column lies within the bounds that the card states, and
+    any other value anywhere in the calendar. A difference beyond the range, of dates beyond their bounds, is held
+    within it."""
+    calendar_ends = (datetime.min, datetime.max) if parts[0].type == "timestamp" else (date.min, date.max)
+    start, end = (
+        (value, value) if isinstance(value := constant(item), date) else part.period or calendar_ends
+        for part, item in zip(parts, arguments, strict=True)
+    )
+    low, high = difference(unit, start[1], end[0]), difference(unit, start[0], end[1])
+    if any(part.period is not None for part in parts):
+        ends = nodes.literal(low), nodes.literal(high)
+        arms = [(nodes.binary("<=", steps, ends[0]), ends[0]), (nodes.binary(">=", steps, ends[1]), ends[1])]
+        steps = nodes.case(arms, steps)
+    return TypedSql(steps, "integer", Range.whole(low, high))
 
 
 def difference(unit: str, start: date, end: date) -> int:
@@ -256,11 +278,12 @@ DATE_ARITHMETIC = (
         special_functions=(
             Function("DATE_ADD", 2, "DATE_ADD(x, INTERVAL 5 DAY)", _read_add(1)),
             Function("DATE_SUB", 2, "DATE_SUB(x, INTERVAL 5 DAY)", _read_add(-1)),
+            Function("DATEADD", 3, "DATEADD(day, 5, x)", _read_dateadd),
         ),
         examples=(
             "d - INTERVAL '1' YEAR", "d + INTERVAL '45 days'", "DATE_ADD(d, INTERVAL 2 WEEK)", "DATE_SUB(d, 31)",
             "t + INTERVAL 5 HOUR", "t - INTERVAL 90 MINUTE", "t + INTERVAL 1 QUARTER", "t + INTERVAL 1 SECOND",
-            "INTERVAL 3 DAY + t",
+            "INTERVAL 3 DAY + t", "DATEADD(month, -1, d)",
         ),
         null_where="the result is not within the years 1 to 9999",
     ),
@@ -276,7 +299,7 @@ DATE_ARITHMETIC = (
             *(f"DATE_DIFF('{unit}', t, TIMESTAMP '2024-02-26 03:30:00')" for unit in UNITS),
             "DATEDIFF(d, DATE '2023-12-31')", "DATE_DIFF(d, DATE '2020-02-29', WEEK)", "DATEDIFF(month, d, d)",
         ),
-        range_rule="that of the calendar; a constant narrows it",
+        range_rule="that of the calendar; constants, and columns with bounds, narrow it",
     ),
 )  # fmt: skip
 """The operations on dates and intervals."""

@@ -39,7 +39,7 @@ def _check(_call: Call, args: list[TypedExpression]) -> Checked:
     (period, _), (value, kind) = args
     name = period.value if isinstance(period, Literal) else None
     if not isinstance(name, str) or name.lower() not in PERIODS:
-        got = clip(repr(name)) if isinstance(name, str) else "something else"
+        got = clip(repr(name)) if isinstance(name, str) else "no constant"
         fix = "write for example date_trunc('month', x)"
         raise InvalidArgument(message("date_trunc", f"one of {', '.join(PERIODS)}", got, fix))
     if kind not in ("date", "timestamp"):
@@ -55,7 +55,7 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
     if not isinstance(period, Literal) or period.value not in PERIODS or result.type not in ("date", "timestamp"):
         raise InvalidArgument(
             message(
-                "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "something else", "date_trunc('month', x)"
+                "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "other arguments", "date_trunc('month', x)"
             )
         )
     if result.type == "date" and period.value == "hour":
@@ -85,13 +85,15 @@ def _read(args: Sequence[exp.Expr], read: Read) -> Expression:
     first, second = args
     if first.key == "literal" and first.is_string:
         return Call("date_trunc", (Literal(first.name.lower()), read(second)))
+    if first.key in ("column", "var") and first.name.lower() in PERIODS and second.name.lower() not in PERIODS:
+        return Call("date_trunc", (Literal(first.name.lower()), read(second)))
     period = second.name.lower() if second.key in ("column", "var") else ""
     if period == "isoweek":
         period = "week"
     elif period == "week":
         raise refuse_sql("weeks that begin on Monday", "WEEK", "write ISOWEEK, or date_trunc('week', x)")
     if period not in PERIODS:
-        raise refuse_sql("date_trunc('month', x)", "another form", f"name one of {', '.join(PERIODS)} as a constant")
+        raise refuse_sql("date_trunc('month', x)", "no such period", f"name one of {', '.join(PERIODS)} as a constant")
     return Call("date_trunc", (Literal(period), read(first)))
 
 
@@ -117,7 +119,7 @@ def _part(name: object, kind: str | None, text: str) -> str:
         raise InvalidArgument(message(text, "a day of the week with one meaning", "DOW", fix))
     part = _PART_NAMES.get(name.lower()) if isinstance(name, str) else None
     if part is None:
-        got = clip(repr(name)) if isinstance(name, str) else "something else"
+        got = clip(repr(name)) if isinstance(name, str) else "no constant"
         raise InvalidArgument(message(text, f"one of {', '.join(PARTS)}", got, "write EXTRACT(MONTH FROM x)"))
     if kind not in ("date", "timestamp"):
         fix = "use a column of dates, or CAST(x AS DATE)"
@@ -163,7 +165,9 @@ def _read_part(name: str) -> Function:
 
 
 def _read_date_part(args: Sequence[exp.Expr], read: Read) -> Expression:
-    return Call("date_part", (read(args[0]), read(args[1])))
+    word = args[0].key in ("column", "var") and not args[0].args.get("table")
+    name: Expression = Literal(args[0].name.lower()) if word else read(args[0])
+    return Call("date_part", (name, read(args[1])))
 
 
 def _read_extract(node: exp.Expr, read: Read) -> Expression:

@@ -36,7 +36,7 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
     parts = [part for part in compile_branches(list(call.args), compiler, as_number) if not part.is_null]
     kind, known = union(parts)
     if not parts or len({part.type for part in parts}) > 1 or kind == "boolean":
-        raise wrong_type("numbers, texts, dates or timestamps", "others")
+        raise wrong_type("numbers, texts, dates or timestamps", "booleans")
     if known is not None:
         known = _clamped(call, known)
     return TypedSql(nodes.call(call.op.upper(), *(part.node for part in parts)), kind, known)

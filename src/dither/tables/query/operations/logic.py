@@ -7,19 +7,22 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
     Operation,
+    Read,
     Syntax,
     TypedExpression,
     TypedSql,
     check_boolean,
     compile_condition,
     nodes,
+    refuse_other_parts,
     refuse_sql,
 )
-from dither.tables.query.tree import Call
+from dither.tables.query.tree import Call, Expression
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -52,10 +55,19 @@ def _compile_is_null(call: Call, compiler: Compiler) -> TypedSql:
     return TypedSql(nodes.is_null(compiler.value(call.args[0]).node), "boolean")
 
 
-def _refuse_other_than_null(node: exp.Expr) -> None:
+def _read_is(node: exp.Expr, read: Read) -> Expression:
+    """IS NULL, and IS TRUE and IS FALSE, which are never NULL."""
+    refuse_other_parts(node, "this", "expression")
     right = node.args["expression"]
-    if right.key != "null":
-        raise refuse_sql("IS NULL or IS NOT NULL", f"IS {right.key.upper()}", "write x = TRUE, or x alone")
+    if right.key == "null":
+        return Call("is_null", (read(node.this),))
+    if right.key == "boolean":
+        return Call("not", (Call("is_distinct", (read(node.this), read(right))),))
+    sign = "<>" if node.parent is not None and node.parent.key == "not" else "="
+    fix = f"write {clip(node.this.sql('duckdb'))} {sign} {clip(right.sql('duckdb'))}"
+    if right.name.casefold() in ("none", "nan", "missing"):
+        fix = f"write {clip(node.this.sql('duckdb'))} IS {'NOT ' if sign == '<>' else ''}NULL"
+    raise refuse_sql("IS NULL, IS TRUE or IS FALSE", "IS with something else", fix)
 
 
 LOGIC = (
@@ -74,7 +86,7 @@ LOGIC = (
     Operation(
         "is_null", "true or false, never NULL; NaN is NULL", 1, 1, _check_is_null, _compile_is_null,
         lambda value: value() is None, "x IS NULL", strict=False,
-        syntax=Syntax("Is", ("this",), ("expression",), _refuse_other_than_null),
+        syntax=Syntax("Is", read=_read_is), examples=("s IS NOT NULL",),
     ),
 )  # fmt: skip
 """The operations on conditions."""

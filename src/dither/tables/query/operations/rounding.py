@@ -25,6 +25,7 @@ from dither.tables.query.operations.base import (
     constant,
     describe,
     nodes,
+    refuse_other_parts,
     require_numbers,
     require_range,
     whole_number,
@@ -195,6 +196,12 @@ def remainder(left: int, right: int) -> int | None:
     return size if left >= 0 else -size
 
 
+def _read_quotient(node: exp.Expr, read: Read) -> Expression:
+    """``a // b`` and ``a DIV b``: the quotient, cut off."""
+    refuse_other_parts(node, "this", "expression")
+    return Call("trunc", (Call("/", (read(node.this), read(node.args["expression"]))), Literal(0)))
+
+
 ROUNDING = (
     Operation(
         "round", "(x, digits): to so many digits after the point, halves away from 0; without them a whole number",
@@ -208,7 +215,8 @@ ROUNDING = (
         special_functions=tuple(
             Function(name, (1, 2), "TRUNC(x, 2)", _read_round("trunc")) for name in ("TRUNC", "TRUNCATE")
         ),
-        examples=("TRUNC(x, 1)", "TRUNC(x * 7, -1)"), range_rule="its ends, cut off",
+        syntax=Syntax("IntDiv", read=_read_quotient), examples=("TRUNC(x, 1)", "TRUNC(x * 7, -1)", "n // 2", "x DIV 3"),
+        range_rule="its ends, cut off",
     ),
     Operation(
         "sign", "-1, 0 or 1", 1, 1, _check_sign, _compile_sign, _sign, "SIGN(x)", functions=("SIGN",),

@@ -45,7 +45,10 @@ _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
     (_, kind), (pattern, _) = args
     if kind != "text":
-        raise InvalidArgument(message(call.op.upper(), "a text", describe(kind), "compare it with =, < or BETWEEN"))
+        fix = "compare it with =, < or BETWEEN"
+        if kind in ("date", "timestamp"):
+            fix = f"write {show(args[0][0])} >= '2024-01-01', or date_trunc('month', {show(args[0][0])}) = '2024-01-01'"
+        raise InvalidArgument(message(call.op.upper(), "a text", describe(kind), fix))
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "\\" in pattern.value:
         expected = "a constant pattern of %, _ and other characters, without backslash"
         raise InvalidArgument(message(call.op.upper(), expected, show(pattern), "write for example x LIKE 'a%'"))
@@ -90,7 +93,10 @@ def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
     for item, kind in args:
         if kind != "text":
             got = f"{show(item)}, which is {describe(kind)}"
-            fix = "use a column of texts" if kind == "number" else "use a column of texts, or CAST(x AS TEXT)"
+            fix = (
+                "use a column of texts" if kind == "number" else f"use a column of texts, or CAST({show(item)} AS TEXT)"
+            )
+            fix += "; between conditions write OR instead of ||" if call.op == "||" else ""
             raise InvalidArgument(message(show(call), "a text", got, fix))
 
 
@@ -257,7 +263,9 @@ def _replaced(call: Call) -> tuple[str, str]:
         if old and max(sizes) <= MAX_REPLACEMENT_BYTES:
             return old, new
     expected = f"constant texts of at most {MAX_REPLACEMENT_BYTES} bytes, the first not empty"
-    raise InvalidArgument(message("REPLACE", expected, "others", "write REPLACE(s, 'old', 'new')"))
+    raise InvalidArgument(
+        message("REPLACE", expected, "longer ones, an empty one, or a column", "write REPLACE(s, 'old', 'new')")
+    )
 
 
 def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:

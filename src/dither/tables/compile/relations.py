@@ -1,0 +1,449 @@
+"""Private relations as SQL: every row carries its person, and depends on the rows of that person alone.
+
+*Statement.* Remove all rows of one person from the private tables. Then the relation loses the rows of that person, and
+every other row stays the same, bit for bit, on every engine.
+
+*Why.* By induction over the nodes of :data:`~dither.tables.query.tree.Source`.
+
+* Rows of a private table are those that have a person; the others belong to nobody.
+* A projection computes from one row and from public tables.
+* An aggregate of a person, a window function and a join all group, partition or join by the person first.
+* Nothing depends on the order in which an engine meets rows. Sums are of whole numbers. Where these are small, sums
+  below 2^53 are exact as doubles in any order, and somebody with so many values that a sum could be larger has none
+  (more than 2^27 of them). Others are added in a type in which so many numbers of 64 bits cannot overflow, and are
+  held within 2^53 before they become doubles. A mean is one quotient of exact doubles. Extremes and counts of
+  different values are the same in any order: NaN is NULL and -0.0 is 0.0, and texts compare byte by byte. Where a
+  window function picks a row, rows that the question leaves in any order go by all columns of the relation, so that
+  only rows that are the same in all of them are interchangeable; several functions with different orders go by one
+  numbering of the rows, so that they pick the same one of these.
+* No value makes an engine fail, so other people's rows are answered whatever a person's rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dither.errors import InvalidArgument, message
+from dither.inference import Grid
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import expressions
+from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.queries import (
+    DialectSql,
+    all_of,
+    count_rows,
+    join,
+    once,
+    placeholder,
+    relation,
+    select,
+)
+from dither.tables.query import nodes
+from dither.tables.query.nodes import binary, call, case, cast, integer
+from dither.tables.query.relations import (
+    RelationSchema,
+    describe_type,
+    own_name,
+    person_of,
+    private_columns,
+    relation_schema,
+)
+from dither.tables.query.tree import (
+    Column,
+    Expression,
+    Join,
+    PerPerson,
+    PersonAggregate,
+    PersonJoin,
+    PrivateRows,
+    Projection,
+    PublicMembership,
+    Source,
+    UnionAll,
+    Windowed,
+    WindowFunction,
+    show,
+)
+
+_EXACT = 1 << 53
+"""Doubles hold whole numbers exactly up to this size."""
+_SMALL = 1 << 26
+"""The largest steps that are added as doubles."""
+_CHOOSING = ("row_number", "lag", "lead", "first_value", "last_value")
+"""Window functions that pick a row, or number rows: of rows that are alike in the order, one would be any."""
+
+
+def _chooses(window: WindowFunction) -> bool:
+    """Whether the result depends on which of rows that are alike in the order comes first."""
+    return window.kind in _CHOOSING or window.frame == "rows"
+
+
+def describe(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
+    """What is public about an expression on rows: its type, and the range of its values as bounds."""
+    column = describe_type(expression, card, where, joins)
+    if column.keys is not None or column.bounds is not None or column.period is not None:
+        return column
+    typed = expressions.compile(expression, expressions.lookup(card, {item.table: item.table for item in joins}))
+    return replace(column, type=typed.type, bounds=typed.interval)
+
+
+def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> exp.Select:
+    """A relation as a query: the person, under the name of the card's unit, and its columns by their names.
+
+    Private tables stand in it by their placeholders; ``tables`` has the public ones.
+    """
+    return _Compiler(card, tables, dialect_sql).query(source)
+
+
+@dataclass(frozen=True)
+class _Number:
+    """How a column is added up: whole steps, each worth ``1 / scale``. ``most_values`` is how many may be added as
+    doubles without their sum exceeding 2^53; None where steps are BIGINTs, of which any number may be added."""
+
+    steps: exp.Expr
+    scale: float
+    whole: bool
+    most_values: int | None = None
+
+
+class _Compiler:
+    """Writes the nodes of one relation."""
+
+    def __init__(self, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> None:
+        self.card, self.tables, self.dialect_sql = card, tables, dialect_sql
+        self.person = person_of(card)
+
+    def query(self, source: Source) -> exp.Select:
+        """The node as a SELECT."""
+        if isinstance(source, PrivateRows):
+            return self._private_rows(source)
+        if isinstance(source, Projection):
+            return self._projection(source)
+        if isinstance(source, PerPerson):
+            return self._per_person(source)
+        if isinstance(source, Windowed):
+            return self._windowed(source)
+        if isinstance(source, PersonJoin):
+            return self._existence(source) if source.kind in ("semi", "anti") else self._person_join(source)
+        if isinstance(source, PublicMembership):
+            return self._membership(source)
+        return self._union(source)
+
+    def _schema(self, source: Source) -> RelationSchema:
+        return relation_schema(self.card, source, describe)
+
+    def _find(self, source: Source, joins: Sequence[Join] = ()) -> Lookup:
+        inside = replace(self.card, columns=self._schema(source).columns)
+        return expressions.lookup(inside, {item.table: f"p{i}" for i, item in enumerate(joins)})
+
+    def _private_rows(self, source: PrivateRows) -> exp.Select:
+        columns, unit = private_columns(self.card, source.table)
+        who = nodes.column(unit, "t")
+        shown = [_named(who, self.person)]
+        shown += [_named(nodes.column(name, "t"), own_name(self.card, name)) for name in columns if name != unit]
+        rows = relation(exp.to_table(placeholder(source.table or "")), "t")
+        return select(shown, rows, where=[nodes.is_not_null(who)])
+
+    def _rows(self, source: Projection | PerPerson, columns: Sequence[exp.Expr]) -> exp.Select:
+        """Columns of the rows that the node is about."""
+        find = self._find(source.source, source.joins)
+        joins = [public_join(item, self.tables[item.table], f"p{i}", find) for i, item in enumerate(source.joins)]
+        where = [] if source.where is None else [expressions.condition(source.where, find)]
+        return select(list(columns), relation(self.query(source.source), "t"), joins=joins, where=where)
+
+    def _projection(self, source: Projection) -> exp.Select:
+        find = self._find(source.source, source.joins)
+        shown = [_named(nodes.column(self.person, "t"), self.person)]
+        shown += [_named(_value(value, find).node, name) for name, value in source.columns.items()]
+        nodes.check_length(*shown)
+        return self._rows(source, shown)
+
+    # -- aggregates of a person ---------------------------------------------------------------------------------------
+
+    def _per_person(self, source: PerPerson) -> exp.Select:
+        """Values of rows, aggregates of these by person, and what is computed from the aggregates."""
+        find = self._find(source.source, source.joins)
+        keys = [self.person, *source.groups]
+        columns = [_named(nodes.column(self.person, "t"), self.person)]
+        columns += [_named(_value(value, find).node, name) for name, value in source.groups.items()]
+        grouped: list[exp.Expr] = [nodes.column(name) for name in keys]
+        shown: list[exp.Expr] = [nodes.column(name) for name in keys]
+        free = _free_prefix([*keys, *source.aggregates])
+        for i, (name, aggregate) in enumerate(source.aggregates.items()):
+            value, aggregates, result = self._aggregate(aggregate, find, f"{free}v{i}", f"{free}a{i}")
+            columns += [] if value is None else [_named(value, f"{free}v{i}")]
+            grouped += aggregates
+            shown.append(_named(result, name))
+        nodes.check_length(*columns)
+        values = relation(self._rows(source, columns), "r")
+        people = select(grouped, values, group_by=[nodes.column(name) for name in keys])
+        return select(shown, relation(people, "a"))
+
+    def _aggregate(
+        self, aggregate: PersonAggregate, find: Lookup, value_name: str, name: str
+    ) -> tuple[exp.Expr | None, list[exp.Expr], exp.Expr]:
+        """The value of a row, the aggregates of it, and the result of these."""
+        kind, result = aggregate.kind, nodes.column(name)
+        if aggregate.value is None:
+            return None, [_named(count_rows(), name)], result
+        x = nodes.column(value_name)
+        if kind in ("sum", "mean"):
+            number = _steps(aggregate.value, find)
+            sums = [_named(self._sum(x, number), name), _named(call("COUNT", x), f"{name}_n")]
+            return number.steps, sums, _of_sum(kind, result, nodes.column(f"{name}_n"), number)
+        value = _value(aggregate.value, find)
+        if kind in ("any", "every"):
+            one = case([(value.node, integer(1)), (nodes.not_(value.node), integer(0))], nodes.literal(None))
+            extreme = call("MAX" if kind == "any" else "MIN", x)
+            return one, [_named(extreme, name)], binary("=", result, integer(1))
+        if kind in ("min", "max"):
+            return value.node, [_named(call(kind.upper(), x), name)], result
+        counted = exp.Distinct(expressions=[x]) if kind == "count_distinct" else x
+        return value.node, [_named(call("COUNT", counted), name)], result
+
+    def _sum(self, x: exp.Expr, number: _Number) -> exp.Expr:
+        """A sum of whole numbers: of doubles, or of BIGINTs in a type that DuckDB and PostgreSQL make wider."""
+        wide = number.most_values is None and self.dialect_sql.dialect == "spark"
+        return call("SUM", _decimal(x) if wide else x)
+
+    # -- windows ------------------------------------------------------------------------------------------------------
+
+    def _windowed(self, source: Windowed) -> exp.Select:
+        find, schema = self._find(source.source), self._schema(source.source)
+        # NaN is NULL also where it stands: rows that are alike in the order must be alike in all that can be seen
+        kept = [_named(_value(Column(name), find).node, name) for name in schema.columns]
+        every = [_ordered(_value(Column(name), find).node) for name in schema.columns if name != self.person]
+        inner, ties = self._inner(source.source), every
+        free = _free_prefix([*schema.columns, *source.windows])
+        choosing = {repr((item.partition, item.order)) for item in source.windows.values() if _chooses(item)}
+        if len(choosing) > 1:  # several must pick the same one of rows that are alike in all columns
+            place = exp.Window(
+                this=exp.RowNumber(),
+                partition_by=[nodes.column(self.person, "t")],
+                order=exp.Order(expressions=every),
+                over="OVER",
+            )
+            inner = relation(select([*kept, _named(place, f"{free}place")], inner), "t")
+            ties = [_ordered(nodes.column(f"{free}place", "t"))]
+        windows: list[exp.Expr] = []
+        shown: list[exp.Expr] = [nodes.column(name) for name in schema.columns]
+        for i, (name, window) in enumerate(source.windows.items()):
+            parts, result = self._window(window, find, ties, f"{free}w{i}")
+            windows += parts
+            shown.append(_named(result, name))
+        nodes.check_length(*windows)
+        return select(shown, relation(select([*kept, *windows], inner), "r"))
+
+    def _inner(self, source: Source) -> exp.Expr:
+        return relation(self.query(source), "t")
+
+    def _window(
+        self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str
+    ) -> tuple[list[exp.Expr], exp.Expr]:
+        """The window functions that a column is computed from, and the column."""
+        kind, result = window.kind, nodes.column(name)
+        partition = [nodes.column(self.person, "t"), *(_value(item, find).node for item in window.partition)]
+        order = [_ordered(_value(item.value, find).node, item.descending) for item in window.order]
+        if _chooses(window):
+            order += ties
+
+        def over(function: exp.Expr, frame: str = "all") -> exp.Expr:
+            frames: dict[str, exp.Expr] = {} if not order or frame == "none" else {"spec": _FRAMES[frame]()}
+            ordered = {"order": exp.Order(expressions=order)} if order else {}
+            return exp.Window(this=function, partition_by=partition, over="OVER", **ordered, **frames)
+
+        if kind in ("row_number", "rank", "dense_rank"):
+            return [_named(over(call(kind.upper()), "none"), name)], result
+        if window.value is None:
+            return [_named(over(count_rows(), window.frame), name)], result
+        if kind in ("sum", "mean"):
+            number = _steps(window.value, find)
+            count = over(call("COUNT", number.steps), window.frame)
+            parts = [_named(over(self._sum(number.steps, number), window.frame), name), _named(count, f"{name}_n")]
+            return parts, _of_sum(kind, result, nodes.column(f"{name}_n"), number)
+        value = _value(window.value, find).node
+        if kind in ("lag", "lead"):
+            return [_named(over(call(kind.upper(), value, integer(window.offset)), "none"), name)], result
+        function = {"count_value": "COUNT"}.get(kind, kind.upper())
+        return [_named(over(call(function, value), window.frame), name)], result
+
+    # -- several relations --------------------------------------------------------------------------------------------
+
+    def _person_join(self, source: PersonJoin) -> exp.Select:
+        left, right = self._schema(source.left), self._schema(source.right)
+        people = nodes.column(self.person, "l"), nodes.column(self.person, "r")
+        person = {"right": people[1], "full": nodes.coalesce(*people)}.get(source.kind, people[0])
+        shown = [_named(person, self.person)]
+        shown += [_named(nodes.column(name, "l"), name) for name in left.columns if name != self.person]
+        shown += [_named(nodes.column(old, "r"), name) for name, old in source.names.items()]
+        for name, side in zip((source.left_person, source.right_person), people, strict=True):
+            shown += [] if name is None else [_named(side, name)]
+        on = [binary("=", *people)]
+        if source.on is not None:
+            on.append(expressions.condition(source.on, self._find_both(source, left, right)))
+        sides = relation(self.query(source.left), "l"), relation(self.query(source.right), "r")
+        joined = exp.Join(this=sides[1], on=all_of(on), **_SIDES[source.kind])
+        return select(shown, sides[0], joins=[joined])
+
+    def _existence(self, source: PersonJoin) -> exp.Select:
+        """The rows of the left relation for which the right one has, or has not, a row of the person."""
+        left, right = self._schema(source.left), self._schema(source.right)
+        shown = [nodes.column(name, "l") for name in left.columns]
+        where = [binary("=", nodes.column(self.person, "l"), nodes.column(self.person, "r"))]
+        if source.on is not None:
+            where.append(expressions.condition(source.on, self._find_both(source, left, right)))
+        partner = select([integer(1)], relation(self.query(source.right), "r"), where=where)
+        exists: exp.Expr = exp.Exists(this=partner)
+        kept = exists if source.kind == "semi" else nodes.not_(exists)
+        return select(shown, relation(self.query(source.left), "l"), where=[kept])
+
+    def _find_both(self, source: PersonJoin, left: RelationSchema, right: RelationSchema) -> Lookup:
+        """How the condition of a join finds columns of both sides."""
+        sides: dict[str, tuple[exp.Expr, ColumnCard]] = {
+            name: (nodes.column(name, "l"), column) for name, column in left.columns.items()
+        }
+        sides |= {name: (nodes.column(old, "r"), right.columns[old]) for name, old in source.names.items()}
+        for name, side in ((source.left_person, "l"), (source.right_person, "r")):
+            if name is not None:
+                sides[name] = nodes.column(self.person, side), left.columns[self.person]
+        return lambda column: sides[column.name]
+
+    def _membership(self, source: PublicMembership) -> exp.Select:
+        columns = self._schema(source.source).columns
+        value = _value(source.value, self._find(source.source)).node
+        listed = select([nodes.column(source.column, "m")], relation(self.tables[source.table], "m"))
+        member: exp.Expr = exp.In(this=nodes.operand(value), query=listed.subquery(copy=False))
+        kept = nodes.not_(member) if source.negated else member
+        return select([nodes.column(name, "t") for name in columns], self._inner(source.source), where=[kept])
+
+    def _union(self, source: UnionAll) -> exp.Select:
+        names = list(self._schema(source).columns)
+        parts = [select([nodes.column(name) for name in names], self._inner(item)) for item in source.sources]
+        query: exp.Query = parts[0]
+        for part in parts[1:]:
+            query = exp.Union(this=query, expression=part, distinct=False)
+        return select([exp.Star()], query.subquery("t", copy=False))
+
+
+def public_join(item: Join, table: exp.Expr, name: str, find: Lookup) -> exp.Join:
+    """A join with a public table under a name; no row has two partners. That rules out keys of which several would be
+    the same as doubles: large whole numbers that differ."""
+    own, public_type = expressions.compile(item.own, find), find(Column(item.other, item.table))[1].type
+    if (own.type, public_type) == ("number", "integer"):
+        fix = f"state {item.other} as a number in the card"
+        raise InvalidArgument(message("JOIN", "keys of one type", f"{own.type} and {public_type}", fix))
+    equal = binary("=", own.node, nodes.column(item.other, name))
+    return join(relation(once(table, item.other), name), equal, "LEFT" if item.left else "")
+
+
+def _free_prefix(names: Iterable[str]) -> str:
+    """The beginning of names for what is computed on the way, which no column of the question has: were a column to
+    have such a name, it would stand for what was computed. Engines differ in whether they tell capitals."""
+    taken, prefix = [name.casefold() for name in names], "d"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "d"
+    return prefix
+
+
+def _named(node: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
+
+
+def _value(expression: Expression, find: Lookup) -> TypedSql:
+    """An expression as it is; a double is never -0.0, which equals 0.0 without being the same."""
+    result = expressions.compile(expression, find)
+    if result.type != "number":
+        return result
+    return replace(result, node=binary("+", result.node, nodes.double(0.0)))
+
+
+def _steps(value: Expression, find: Lookup) -> _Number:
+    """A value as whole steps, held within its bounds; whole numbers without bounds are held within 2^53."""
+    typed = expressions.compile(value, find)
+    number: TypedSql | None = None
+    try:
+        number = expressions.number(value, find)
+    except InvalidArgument:
+        if typed.type != "integer":
+            fix = "state bounds of its columns in the card"
+            raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)) from None
+    known = None if number is None else number.range
+    if number is None or known is None:
+        most = nodes.literal(_EXACT)
+        least = nodes.literal(-_EXACT)
+        arms = [(binary(">", typed.node, most), most), (binary("<", typed.node, least), least)]
+        return _Number(case(arms, typed.node), 1.0, True)
+    if known.quantum >= 1 and known.size < _EXACT:
+        whole = typed.type == "integer"
+        if known.size > _SMALL:
+            return _Number(cast(number.node, "integer"), 1.0, whole)
+        return _Number(number.node, 1.0, whole, _EXACT // _SMALL)
+    low, high = known.low, known.high
+    scale = expressions.scale_of(low, high) if high > low else 1.0
+    while max(abs(low), abs(high)) * scale >= _EXACT:
+        scale /= 2
+    grid = Grid.rounded_half_up(low, high, scale)
+    steps = expressions.whole_steps(value, grid, (low, high), find)
+    if max(abs(grid.low), abs(grid.high)) > _SMALL or not isinstance(steps, exp.Cast):
+        return _Number(steps, scale, False)
+    return _Number(steps.this, scale, False, _EXACT // _SMALL)
+
+
+def _decimal(x: exp.Expr) -> exp.Expr:
+    digits = exp.DataType(
+        this=exp.DType.DECIMAL,
+        expressions=[exp.DataTypeParam(this=integer(19)), exp.DataTypeParam(this=integer(0))],
+    )
+    return exp.Cast(this=x, to=digits)
+
+
+def _held(total: exp.Expr) -> exp.Expr:
+    """A sum as a BIGINT, held within what doubles hold exactly; NULL where there is no value."""
+    most = integer(_EXACT)
+    least = integer(-_EXACT)
+    return cast(case([(binary(">", total, most), most), (binary("<", total, least), least)], total), "integer")
+
+
+def _of_sum(kind: str, total: exp.Expr, count: exp.Expr, number: _Number) -> exp.Expr:
+    """A sum or mean of values from the sum of their steps: a mean is a quotient of doubles that are exact. A step is
+    worth a power of two, by which division is exact."""
+    if number.most_values is None:
+        total = _held(total)
+    none = binary(">", count, integer(number.most_values)) if number.most_values is not None else None
+    if kind == "sum" and number.whole:
+        result: exp.Expr = cast(total, "integer")
+    else:
+        result = cast(total, "number")
+        if kind == "mean":
+            result = nodes.divide(result, cast(count, "number"))
+            empty = binary("=", count, integer(0))
+            none = empty if none is None else binary("or", empty, none)
+        if number.scale != 1.0:
+            result = nodes.divide(result, nodes.double(number.scale))
+    return result if none is None else case([(none, nodes.literal(None))], result)
+
+
+def _ordered(x: exp.Expr, descending: bool = False) -> exp.Expr:
+    return exp.Ordered(this=x, desc=descending, nulls_first=False)
+
+
+def _frame(kind: str, end: str) -> Callable[[], exp.Expr]:
+    def build() -> exp.Expr:
+        last = {"end": "CURRENT ROW"} if end == "current" else {"end": "UNBOUNDED", "end_side": "FOLLOWING"}
+        return exp.WindowSpec(kind=kind, start="UNBOUNDED", start_side="PRECEDING", **last)
+
+    return build
+
+
+_FRAMES = {"all": _frame("ROWS", "last"), "peers": _frame("RANGE", "current"), "rows": _frame("ROWS", "current")}
+_SIDES: dict[str, dict[str, str]] = {
+    "inner": {},
+    "left": {"side": "LEFT"},
+    "right": {"side": "RIGHT"},
+    "full": {"side": "FULL"},
+}
+
+__all__ = ["describe", "relation_sql"]

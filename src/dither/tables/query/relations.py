@@ -1,0 +1,333 @@
+"""Private relations: what is known of their columns, and of how many rows a person has, before any row is read.
+
+A private relation is a table each of whose rows has a person and depends on the rows of that person alone, in any
+private table of the card, and on public tables. The card's own table is one. Every node of
+:data:`~dither.tables.query.tree.Source` makes one of others: it filters, computes, joins, numbers and aggregates rows
+of the same person. So if one person's rows are removed, the relation loses the rows of that person, and no other row
+changes.
+
+What is asked of a relation is asked as of a table whose card says what follows from the card of the base table
+(:func:`relation_card`): the types of the columns, and their bounds and keys. A relation with at most one row for each
+person is a table in which every row is a person of its own.
+
+*Bounds* of aggregates of a person's rows. An extreme, a mean, and a value of another row lie within the bounds of the
+column. A count is at most the number of rows that a person counts for by the card (``max_groups`` times ``max_rows``),
+a sum at most so many times the bounds; a value beyond is held within them. Where the card leaves its limits to be
+chosen, or says that a person has one row, counts and sums have no bounds, and an aggregate of them has its bounds
+chosen privately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.query.resolve import Rows, type_of
+from dither.tables.query.tree import (
+    Call,
+    Column,
+    Expression,
+    Join,
+    Literal,
+    PerPerson,
+    PersonAggregate,
+    PersonJoin,
+    PrivateRows,
+    Projection,
+    PublicMembership,
+    Query,
+    Source,
+    UnionAll,
+    Windowed,
+    WindowFunction,
+    sources,
+)
+from dither.tables.query.typecheck import Types, typed
+
+Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], ColumnCard]
+"""What is public about an expression on the rows of a table that meet a condition, with public tables joined to it."""
+
+
+@dataclass(frozen=True)
+class RelationSchema:
+    """What is public about a private relation.
+
+    ``columns`` contain the person, under the name of the card's unit. ``one_row`` is whether nobody has two rows.
+    ``people`` are columns that hold the person or NULL, ``numbers`` those that number the rows of a person from 1 on.
+    """
+
+    columns: Mapping[str, ColumnCard]
+    one_row: bool = False
+    people: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+
+    def keeps_one_row(self, where: Expression | None) -> bool:
+        """Whether nobody has two rows that meet a condition: of rows with numbers it keeps the first."""
+        if self.one_row or where is None:
+            return self.one_row
+        if isinstance(where, Call) and where.op == "and":
+            return any(map(self.keeps_one_row, where.args))
+        firsts = [Call("=", (Literal(1),)), Call("<=", (Literal(1),)), Call("<", (Literal(2),))]
+        if not isinstance(where, Call) or not where.args or not isinstance(where.args[0], Column):
+            return False
+        column = where.args[0]
+        return column.table is None and column.name in self.numbers and Call(where.op, where.args[1:]) in firsts
+
+
+@dataclass(frozen=True)
+class RelationCard(Card):
+    """What is public about a relation; ``base`` is the card of the tables that it is made of."""
+
+    base: Card | None = None
+
+
+def describe_type(
+    expression: Expression, card: Card, _where: Expression | None, _joins: tuple[Join, ...]
+) -> ColumnCard:
+    """What is known of an expression without compiling it: all that the card says of a column, otherwise its type."""
+    if isinstance(expression, Column):
+        known = card.columns if expression.table is None else card.public[expression.table].columns
+        return known[expression.name]
+    kind = typed(expression, lambda column: type_of(card, column))[1]
+    assert kind is not None
+    return ColumnCard(kind)
+
+
+def relation_card(
+    card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
+) -> Card:
+    """The card that a question is planned under which is asked of the rows of a relation that meet a condition.
+
+    >>> visits = Card("visits", "", {"who": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))}, unit="who")
+    >>> totals = PerPerson(PrivateRows(), {"n": PersonAggregate("count")})
+    >>> relation_card(visits, totals).unit is None, sorted(relation_card(visits, totals).columns)
+    (True, ['n', 'who'])
+    """
+    if source is None:
+        return card
+    if isinstance(source, PrivateRows) and card.rows_without_unit == "each":
+        fix = f"ask about {source.table or card.name} in a question of its own"
+        got = "a question about several tables, one of them as it is"
+        raise InvalidArgument(message("rows_without_unit", "one table where rows without a person count", got, fix))
+    schema = relation_schema(card, source, describe)
+    stated = {item.name: getattr(card, item.name) for item in fields(card)}
+    stated |= {"columns": schema.columns, "unit": None if schema.keeps_one_row(where) else person_of(card)}
+    return RelationCard(**stated, base=card)
+
+
+def types_of(rows: Rows, card: Card) -> Types:
+    """The types of the columns of rows."""
+    known = relation_card(card, rows.source)
+    return lambda column: type_of(known, column)
+
+
+def person_of(card: Card) -> str:
+    """The column of the person in every relation of a card; refused where every row is a person of its own."""
+    if card.unit is None:
+        fix = "ask of the table itself; state unit in the card if people have several rows"
+        expected = "a card that names the column of the person, for tables per person and joins on the person"
+        raise InvalidArgument(message("unit", expected, "none: every row is a person", fix))
+    return card.unit
+
+
+def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnCard], str]:
+    """The columns of a private table, and which of them is the person."""
+    if table is None:
+        return card.columns, person_of(card)
+    unit = card.tables[table].unit
+    if unit is None or card.tables[table].columns[unit].type != card.columns[person_of(card)].type:
+        expected = f"one type of the column of the person in {card.name} and {table}"
+        raise InvalidArgument(message("unit", expected, "different ones", "state the same type for both in the card"))
+    return card.tables[table].columns, unit
+
+
+def own_name(card: Card, name: str) -> str:
+    """The name of a column of a private table in its relation: another one if the person has it in this question."""
+    return f"own.{name}" if name.casefold() == person_of(card).casefold() else name
+
+
+def relation_schema(card: Card, source: Source, describe: Describe = describe_type) -> RelationSchema:
+    """The columns of a relation, and what is known of its rows."""
+    if isinstance(source, PrivateRows):
+        columns, unit = private_columns(card, source.table)
+        known = {own_name(card, name): column for name, column in columns.items() if name != unit}
+        return RelationSchema({person_of(card): ColumnCard(columns[unit].type), **known})
+    if isinstance(source, PersonJoin):
+        return _of_join(card, source, describe)
+    if isinstance(source, UnionAll):
+        return _of_union(card, source, describe)
+    inner = relation_schema(card, source.source, describe)
+    if isinstance(source, PublicMembership):
+        return inner
+    inside = replace(card, columns=inner.columns)
+    person = {person_of(card): inner.columns[person_of(card)]}
+    if isinstance(source, Windowed):
+        added = {
+            name: _of_window(item, _described(item.value, inside, None, (), describe), most_rows(card))
+            for name, item in source.windows.items()
+        }
+        numbers = {name for name, item in source.windows.items() if item.kind == "row_number" and not item.partition}
+        return replace(inner, columns={**inner.columns, **added}, numbers=inner.numbers | numbers)
+    where, joins = source.where, source.joins
+    if isinstance(source, Projection):
+        shown = {name: describe(value, inside, where, joins) for name, value in source.columns.items()}
+        people = {name for name, value in source.columns.items() if _is_person(value, inner.people, person_of(card))}
+        numbers = {
+            name
+            for name, value in source.columns.items()
+            if isinstance(value, Column) and value.table is None and value.name in inner.numbers
+        }
+        one_row = inner.keeps_one_row(where)
+        return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers))
+    grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
+    people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
+    counted = {
+        name: _of_person(item, _described(item.value, inside, where, joins, describe), most_rows(card))
+        for name, item in source.aggregates.items()
+    }
+    one_row = not source.groups or inner.keeps_one_row(where)
+    return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people))
+
+
+def most_rows(card: Card) -> int | None:
+    """How many rows one person counts for by the card; None where it is to be chosen, or says nothing of use."""
+    groups, rows = card.max_groups, card.max_rows
+    if not isinstance(groups, int) or not isinstance(rows, int) or groups * rows == 1:
+        return None
+    return groups * rows
+
+
+def with_null(column: ColumnCard) -> ColumnCard:
+    """What is public about a column that is NULL in further rows: NULL is one of its keys."""
+    if column.keys is None or None in column.keys:
+        return column
+    return replace(column, keys=(*column.keys, None))
+
+
+def shown_expressions(query: Query) -> list[Expression]:
+    """The expressions that are columns of the relation asked of, or of one inside it."""
+    result: list[Expression] = []
+    for item in () if query.source is None else sources(query.source):
+        if isinstance(item, Projection):
+            result += item.columns.values()
+        elif isinstance(item, PerPerson):
+            result += item.groups.values()
+    return result
+
+
+def describe_relation(source: Source, card: Card) -> str:
+    """What a question is asked of, in a few words.
+
+    >>> visits = Card("visits", "", {"who": ColumnCard("text")}, unit="who")
+    >>> describe_relation(PerPerson(PrivateRows(), {"n": PersonAggregate("count")}), visits)
+    'a row for each who, of visits'
+    """
+    if isinstance(source, PrivateRows):
+        return source.table or card.name
+    if isinstance(source, PersonJoin):
+        left, right = describe_relation(source.left, card), describe_relation(source.right, card)
+        if source.kind in ("semi", "anti"):
+            return f"{left} of people who are {'not ' if source.kind == 'anti' else ''}in {right}"
+        return f"{left} joined with {right} on {person_of(card)}"
+    if isinstance(source, UnionAll):
+        return " and ".join(describe_relation(item, card) for item in source.sources)
+    inner = describe_relation(source.source, card)
+    if isinstance(source, PerPerson):
+        groups = "".join(f" and {name}" for name in source.groups)
+        return f"a row for each {person_of(card)}{groups}, of {inner}"
+    return f"{inner} with windows by {person_of(card)}" if isinstance(source, Windowed) else inner
+
+
+def _described(
+    value: Expression | None, card: Card, where: Expression | None, joins: tuple[Join, ...], describe: Describe
+) -> ColumnCard:
+    return ColumnCard("integer") if value is None else describe(value, card, where, joins)
+
+
+def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
+    return isinstance(value, Column) and value.table is None and (value.name in people or value.name == person)
+
+
+def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
+    left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
+    if source.kind in ("semi", "anti"):
+        return left
+    person = person_of(card)
+    columns = dict(left.columns)
+    if source.kind in ("right", "full"):
+        columns |= {name: with_null(column) for name, column in columns.items() if name != person}
+    nullable = source.kind in ("left", "full")
+    for name, old in source.names.items():
+        columns[name] = with_null(right.columns[old]) if nullable else right.columns[old]
+    people = {name for name, old in source.names.items() if old in right.people} | left.people
+    for side in (source.left_person, source.right_person):
+        if side is not None:
+            columns[side] = ColumnCard(columns[person].type)
+            people |= {side}
+    # in a full join the rows of a person that do not match each other are two
+    one_row = left.one_row and right.one_row and (source.kind != "full" or source.on is None)
+    return RelationSchema(columns, one_row, frozenset(people))
+
+
+def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
+    schemas = [relation_schema(card, item, describe) for item in source.sources]
+    columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
+    people = frozenset.intersection(*(schema.people for schema in schemas))
+    return RelationSchema(columns, people=people)
+
+
+def _union_card(columns: list[ColumnCard]) -> ColumnCard:
+    """What is public about the values of several columns of one type."""
+    bounds = [column.bounds for column in columns if column.bounds is not None]
+    keys = [column.keys for column in columns if column.keys is not None]
+    periods = [column.period for column in columns if column.period is not None]
+    count = len(columns)
+    return ColumnCard(
+        columns[0].type,
+        (min(low for low, _ in bounds), max(high for _, high in bounds)) if len(bounds) == count else None,
+        tuple(dict.fromkeys(key for item in keys for key in item)) if len(keys) == count else None,
+        (min(low for low, _ in periods), max(high for _, high in periods)) if len(periods) == count else None,
+    )
+
+
+def _of_person(aggregate: PersonAggregate, value: ColumnCard, most: int | None) -> ColumnCard:
+    """What is public about an aggregate of one person's rows, of which ``most`` count at most."""
+    kind = aggregate.kind
+    if kind in ("count", "count_value", "count_distinct"):
+        return ColumnCard("integer", None if most is None else (1 if kind == "count" else 0, most))
+    if kind in ("any", "every"):
+        return ColumnCard("boolean")
+    if kind in ("min", "max"):
+        return value
+    if kind == "mean":
+        return ColumnCard("number", value.bounds)
+    return _sum_card(value, most)
+
+
+def _sum_card(value: ColumnCard, most: int | None) -> ColumnCard:
+    if most is None or value.bounds is None:
+        return ColumnCard(value.type)
+    low, high = value.bounds
+    return ColumnCard(value.type, (min(low, most * low), max(high, most * high)))
+
+
+def _of_window(window: WindowFunction, value: ColumnCard, most: int | None) -> ColumnCard:
+    """What is public about a window function over one person's rows."""
+    kind = window.kind
+    if kind in ("row_number", "rank", "dense_rank", "count", "count_value"):
+        return ColumnCard("integer", None if most is None else (0 if kind == "count_value" else 1, most))
+    if kind in ("lag", "lead"):
+        return with_null(value)
+    if kind == "mean":
+        return ColumnCard("number", value.bounds)
+    return _sum_card(value, most) if kind == "sum" else value
+
+
+__all__ = [
+    "Describe", "RelationCard", "RelationSchema", "describe_relation", "describe_type", "most_rows", "own_name",
+    "person_of",
+    "private_columns", "relation_card", "relation_schema",
+    "shown_expressions", "types_of", "with_null",
+]  # fmt: skip

@@ -173,7 +173,7 @@ REFUSED = [
     (lambda: query(CARD, {"s": b.sum_("region")}), InvalidArgument, "a number"),
     (lambda: query(CARD, {"s": b.count(Literal(None))}), InvalidArgument, "NULL"),
     (lambda: query(CARD, {"s": Aggregate("sum")}), InvalidArgument, "a column"),
-    (lambda: query(CARD, {"m": b.mode("day")}), InvalidArgument, "public keys"),
+    (lambda: query(CARD, {"m": b.corr("age", "region")}), InvalidArgument, "a number"),
     (lambda: query(CARD, {"m": b.mode("region", [1])}), InvalidArgument, "one kind"),
     (lambda: query(CARD, {"h": b.histogram("region", [0, 1])}), InvalidArgument, "a number"),
     (lambda: query(CARD, N, groups="region"), WrongType, "a list of columns"),

@@ -121,3 +121,13 @@ def test_no_division_and_no_cast_fails():
     assert question.post is not None
     tree = parse_one(question.post.sql, dialect="duckdb")
     assert not [node for node in tree.walk() if type(node) is exp.Cast]
+
+
+def test_a_constant_of_a_branch_that_does_not_fit_its_type_is_null():
+    tree = parse_one(
+        "SELECT CASE WHEN n > 5 THEN CAST(99999999999 AS INT) END AS x, DATE '2024-01-01' AS d FROM noisy",
+        dialect="duckdb",
+    )
+    assert render(tree, "noisy") == (
+        "SELECT CASE WHEN n > 5 THEN TRY_CAST(99999999999 AS INT) END AS x, CAST('2024-01-01' AS DATE) AS d FROM noisy"
+    )

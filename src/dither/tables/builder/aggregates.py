@@ -30,6 +30,15 @@ def count(value: object = None, *, weight: float | None = None) -> Aggregate:
     return Aggregate("count_value", expression(value, "count"), weight=_weight(weight))
 
 
+def count_distinct(value: object, *, weight: float | None = None) -> Aggregate:
+    """How many different values, of which each person adds at most ``max_rows`` to a group.
+
+    >>> count_distinct("product").kind
+    'count_distinct'
+    """
+    return Aggregate("count_distinct", expression(value, "count_distinct"), weight=_weight(weight))
+
+
 def people(*, weight: float | None = None) -> Aggregate:
     """How many people.
 
@@ -73,6 +82,67 @@ def std(value: object, bounds: object = None, *, weight: float | None = None) ->
     'std'
     """
     return _numbers("std", value, bounds, weight)
+
+
+def covariance(
+    value: object,
+    other: object,
+    bounds: object = None,
+    other_bounds: object = None,
+    *,
+    population: bool = False,
+    weight: float | None = None,
+) -> Aggregate:
+    """The covariance of two values, of rows where neither is NULL: with divisor n - 1, or n for a ``population``.
+
+    >>> covariance("income", "age").kind, covariance("income", "age", population=True).kind
+    ('covar_samp', 'covar_pop')
+    """
+    return _pair("covar_pop" if population else "covar_samp", value, other, bounds, other_bounds, weight)
+
+
+def corr(
+    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+) -> Aggregate:
+    """The correlation of two values, of rows where neither is NULL.
+
+    >>> corr("income", "age").kind
+    'corr'
+    """
+    return _pair("corr", value, other, bounds, other_bounds, weight)
+
+
+def regression_slope(
+    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+) -> Aggregate:
+    """The slope of the line of least squares that predicts ``value`` from ``other``.
+
+    >>> regression_slope("income", "age").kind
+    'regr_slope'
+    """
+    return _pair("regr_slope", value, other, bounds, other_bounds, weight)
+
+
+def regression_intercept(
+    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+) -> Aggregate:
+    """What the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
+
+    >>> regression_intercept("income", "age").kind
+    'regr_intercept'
+    """
+    return _pair("regr_intercept", value, other, bounds, other_bounds, weight)
+
+
+def regression_r2(
+    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+) -> Aggregate:
+    """The share of the variance of ``value`` that a line through ``other`` explains: the square of :func:`corr`.
+
+    >>> regression_r2("income", "age").kind
+    'regr_r2'
+    """
+    return _pair("regr_r2", value, other, bounds, other_bounds, weight)
 
 
 def min_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
@@ -157,6 +227,21 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
 def _numbers(kind: Kind, value: object, bounds: object, weight: float | None) -> Aggregate:
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
     return Aggregate(kind, expression(value, kind), bounds=limits, weight=_weight(weight))
+
+
+def _pair(
+    kind: Kind, value: object, other: object, bounds: object, other_bounds: object, weight: float | None
+) -> Aggregate:
+    limits = None if bounds is None else arguments.bounds(bounds)
+    other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
+    return Aggregate(
+        kind,
+        expression(value, kind),
+        bounds=limits,
+        other=expression(other, kind),
+        other_bounds=other_limits,
+        weight=_weight(weight),
+    )
 
 
 def _weight(weight: float | None) -> float | None:

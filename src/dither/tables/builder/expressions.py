@@ -221,7 +221,7 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
     """
     if not branches or not all(isinstance(item, tuple) and len(item) == 2 for item in branches):
         fix = "write case((col('age') < 18, 'young'), otherwise='old')"
-        raise WrongType(message("case", "pairs (condition, value)", "something else", fix))
+        raise WrongType(message("case", "pairs (condition, value)", "other arguments", fix))
     return term("case", *(part for item in branches for part in item), otherwise)
 
 

@@ -19,7 +19,10 @@ from typing import cast
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.builder.aggregates import (
+    corr,
     count,
+    count_distinct,
+    covariance,
     distinct_keys,
     histogram,
     max_,
@@ -29,6 +32,9 @@ from dither.tables.builder.aggregates import (
     mode,
     people,
     quantile,
+    regression_intercept,
+    regression_r2,
+    regression_slope,
     std,
     sum_,
     var,
@@ -38,6 +44,7 @@ from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.card.wording import clip
 from dither.tables.query import evaluate as shapes
+from dither.tables.query.relations import person_of, relation_card
 from dither.tables.query.resolve import (
     Rows,
     answer_type,
@@ -47,7 +54,22 @@ from dither.tables.query.resolve import (
     resolve_columns,
     type_of,
 )
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
+from dither.tables.query.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Group,
+    Join,
+    Literal,
+    Order,
+    PerPerson,
+    PersonAggregate,
+    PersonKind,
+    PrivateRows,
+    Query,
+    Shape,
+)
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 
 __all__ = [
@@ -56,7 +78,10 @@ __all__ = [
     "among",
     "case",
     "col",
+    "corr",
     "count",
+    "count_distinct",
+    "covariance",
     "desc",
     "group_by",
     "histogram",
@@ -67,8 +92,12 @@ __all__ = [
     "min_",
     "mode",
     "people",
+    "per_person",
     "quantile",
     "query",
+    "regression_intercept",
+    "regression_r2",
+    "regression_slope",
     "shaped",
     "std",
     "sum_",
@@ -131,11 +160,35 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType(message("groups", "a list of columns", type(groups).__name__, "pass groups=['region']"))
     rows = _rows(query, card)
-    result = [_group(None, item, rows, card) for item in groups]
+    listed = [item for group in groups for item in (group if isinstance(group, (list, tuple)) else [group])]
+    result = [_group(None, item, rows, card) for item in listed]
     result += [_group(name, item, rows, card) for name, item in named.items()]
     plan = replace(query, groups=(*query.groups, *result))
     _check_names(plan)
     return plan
+
+
+def refuse_unnamed(values: Sequence[object]) -> None:
+    """Refuse aggregates without a name, as those of a data frame are: a dict of functions by column.
+
+    >>> refuse_unnamed([{"amount": "mean"}])
+    Traceback (most recent call last):
+    dither.WrongType: agg: expected aggregates by name, got dict. Fix: write agg(mean_amount=dp.mean('amount')).
+    """
+    if not values:
+        return
+    fix = "write agg(n=dp.count())"
+    if isinstance(values[0], Mapping):
+        fix = _named_aggregates(values[0]) or fix
+    raise WrongType(message("agg", "aggregates by name", type(values[0]).__name__, fix))
+
+
+def _named_aggregates(values: Mapping[object, object]) -> str | None:
+    """Functions by column, as pandas has them, written as aggregates by name."""
+    known = ("count", "mean", "sum", "min", "max", "median", "std", "var", "mode")
+    pairs = [(str(column), name) for column, name in values.items() if name in known]
+    parts = [f"{name}_{column}=dp.{name}({column!r})" for column, name in pairs[:5] if column.isidentifier()]
+    return f"write agg({', '.join(parts)})" if parts else None
 
 
 def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
@@ -145,7 +198,9 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     ['n']
     """
     if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
-        raise WrongType(message("agg", "aggregates by name", "something else", "write agg(n=dp.count())"))
+        raise WrongType(
+            message("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
+        )
     if not aggregates:
         raise InvalidArgument(message("agg", "an aggregate", "none", "write agg(n=dp.count())"))
     if set(aggregates) & set(query.aggregates):
@@ -155,6 +210,40 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     plan = replace(query, aggregates={**query.aggregates, **result})
     _check_names(plan)
     return plan
+
+
+def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
+    """A question of a table with a row for each person, and for each group that the question has: exact aggregates
+    of the person's rows are its columns.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> visits = Card("visits", "", {"who": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))}, "who")
+    >>> per_person(Query({}), {"total": sum_("amount")}, visits).source.aggregates["total"].kind
+    'sum'
+    """
+    if query.aggregates:
+        fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
+        raise InvalidArgument(message("per_person", "no aggregates before", "some", fix))
+    inside = relation_card(card, query.source)
+    rows, counted = _rows(query, inside), {}
+    for name, item in aggregates.items():
+        if not isinstance(item, Aggregate) or item.kind not in _PERSON_KINDS:
+            fix = "use dp.count, dp.sum, dp.mean, dp.min or dp.max, and more of them after .agg"
+            raise InvalidArgument(message(f"per_person {name}", "an aggregate of a person's rows", "another", fix))
+        checked = _aggregate(item, rows, inside)
+        counted[name] = PersonAggregate(_PERSON_KINDS[item.kind], checked.value)
+    _check_names(replace(query, aggregates=aggregates))
+    source = query.source if query.source is not None else PrivateRows()
+    groups = {group.name: group.value for group in query.groups}
+    person_of(card)
+    return replace(
+        query, groups=(), where=None, joins=(), source=PerPerson(source, counted, groups, query.where, query.joins)
+    )
+
+
+_PERSON_KINDS: dict[str, PersonKind] = {
+    "count": "count", "count_value": "count_value", "sum": "sum", "mean": "mean", "min": "min", "max": "max",
+}  # fmt: skip
 
 
 def shaped(
@@ -275,19 +364,20 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
             raise InvalidArgument(message(kind, "a column", "none", f"write {kind}('amount')"))
         return aggregate
     value = resolve_columns(aggregate.value, rows)
-    if kind not in ("count_value", "mode"):
-        return replace(aggregate, value=require_number(value, types, kind))
+    if kind not in ("count_value", "count_distinct", "mode"):
+        other = aggregate.other
+        if other is not None:
+            other = require_number(resolve_columns(other, rows), types, kind)
+        return replace(aggregate, value=require_number(value, types, kind), other=other)
     value, result = typed(value, types)
     if result is None:
         raise InvalidArgument(message(kind, "a column or expression", "NULL", "name a column"))
-    if kind == "count_value":
+    if kind in ("count_value", "count_distinct"):
         return replace(aggregate, value=value)
     keys = aggregate.keys
     if keys is None and isinstance(value, Column):
         keys = card_of(card, value).keys
-    if not keys:
-        raise InvalidArgument(message("mode", "public keys", "none", "pass keys=[…], or state them in the card"))
-    return replace(aggregate, value=value, keys=tuple(_key(item, value, card) for item in keys))
+    return replace(aggregate, value=value, keys=tuple(_key(item, value, card) for item in keys) if keys else None)
 
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:

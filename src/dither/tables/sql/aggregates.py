@@ -4,13 +4,16 @@
 COUNT(*), COUNT(1)                                        rows
 COUNT(x)                                                  rows where x is not NULL
 COUNT(DISTINCT u), u the column of people                 people
+COUNT(DISTINCT x), x anything else                        different values, so many of each person
 COUNTIF(c), … FILTER (WHERE c)                            rows, or values, where c holds
 SUM, AVG, MIN, MAX, MEDIAN                                themselves, of numbers
 VAR, VARIANCE, VAR_SAMP; STD, STDDEV, STDDEV_SAMP         with divisor n - 1 (VAR_POP and STDDEV_POP are refused)
 PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x),             the quantile of x at p
 QUANTILE, QUANTILE_CONT, APPROX_QUANTILE,
 PERCENTILE_CONT, APPROX_PERCENTILE (x, p)
-MODE(x), MODE() WITHIN GROUP (ORDER BY x)                 the most common of the card's keys of x
+MODE(x), MODE() WITHIN GROUP (ORDER BY x)                 the most common of the public keys of x
+COVAR_POP, COVAR_SAMP, CORR (x, y)                        of rows where neither is NULL
+REGR_SLOPE, REGR_INTERCEPT, REGR_R2 (y, x)                of the line that predicts y from x
 ========================================================  ============================================================
 
 BigQuery's ``contribution_bounds_per_row => (low, high)`` bounds each value. ``contribution_bounds_per_group`` bounds
@@ -28,8 +31,9 @@ from dither import arguments
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.resolve import Rows, card_of, type_of
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Kind, Literal, show
+from dither.tables.query.relations import RelationCard
+from dither.tables.query.resolve import Rows, card_of, spelling, type_of
+from dither.tables.query.tree import OF_PAIRS, Aggregate, Call, Column, Expression, Kind, Literal
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 from dither.tables.sql.expressions import number, read, row_leaf
 from dither.tables.sql.relations import conjunction
@@ -44,6 +48,7 @@ _PLAIN: dict[str, Kind] = {
     "MAX": "max",
     "MEDIAN": "quantile",
 }
+_PAIRS: dict[str, Kind] = {kind.upper(): kind for kind in OF_PAIRS}
 _QUANTILES = ("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE", "APPROX_PERCENTILE")
 _NEAREST = {
     "VAR_POP": "use VAR_SAMP, and multiply by (n - 1) / n if you must",
@@ -94,6 +99,9 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     if name == "MODE":
         _refuse_bounds(call)
         return ParsedAggregate(_mode(call, rows, card))
+    if name in _PAIRS:
+        _refuse_bounds(call)
+        return ParsedAggregate(_of_pair(call, rows, card))
     at = 0.5
     if name in _QUANTILES:
         value_node, at = _quantile(call)
@@ -101,7 +109,11 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
         value_node = _single_argument(call)
     if name not in _PLAIN and name not in _QUANTILES:
         raise refuse_sql("an aggregate dither can release", name, "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
-    value = require_number(read(value_node, row_leaf(rows, name)), _types(card), name)
+    written = read(value_node, row_leaf(rows, name))
+    named = spelling(str(written.value), card.columns) if isinstance(written, Literal) else None
+    if named is not None:
+        raise refuse_sql(f"{name} of a column", f"the text '{named}'", f"write {name}({named}), without quotes")
+    value = require_number(written, _types(card), name)
     if call.condition is not None:
         value = Call("case", (call.condition, value, Literal(None)))
     return ParsedAggregate(
@@ -159,7 +171,7 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
     if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
-        raise refuse_sql(f"{key} => (low, high)", "something else", f"write {key} => (0, 100)")
+        raise refuse_sql(f"{key} => (low, high)", clip(node.sql("duckdb"), 30), f"write {key} => (0, 100)")
     low, high = (number(item, key) for item in node.expressions)
     return arguments.bounds((low, high), key)
 
@@ -169,9 +181,10 @@ def _single_argument(call: _AggregateCall) -> exp.Expr:
     if call.ordered is not None:
         raise refuse_sql(f"{call.name}(x)", "WITHIN GROUP", f"write {call.name}(x)")
     if len(call.args) != 1:
-        raise refuse_sql(f"{call.name}(x)", f"{len(call.args)} arguments", f"write {call.name}(x)")
+        fix = "write COUNT(*)" if call.name == "COUNT" else f"write {call.name}(x)"
+        raise refuse_sql(f"{call.name}(x)", f"{len(call.args)} arguments", fix)
     if isinstance(call.args[0], exp.Distinct):
-        fix = f"write {call.name}(x); only people are counted by DISTINCT"
+        fix = f"write {call.name}(x); only COUNT takes DISTINCT"
         raise refuse_sql(f"{call.name} of all rows", "DISTINCT", fix)
     return call.args[0]
 
@@ -189,7 +202,7 @@ def _count_where(condition: Expression | None) -> Aggregate:
 
 def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
     if len(call.args) == 1 and isinstance(call.args[0], exp.Distinct):
-        return ParsedAggregate(_people(call, call.args[0], rows, card))
+        return ParsedAggregate(_distinct(call, call.args[0], rows, card))
     if PER_ROW in call.named:
         raise refuse_sql(f"COUNT with {PER_GROUP}", PER_ROW, f"write {PER_GROUP} => (0, 5)")
     max_rows = None
@@ -214,47 +227,63 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
     return ParsedAggregate(Aggregate("count_value", value), max_rows)
 
 
-def _people(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
+def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
+    """Different values of a column or an expression; of the column of people, the people."""
     _refuse_bounds(call)
     refuse_other_parts(distinct, "expressions")
+    if len(distinct.expressions) != 1:
+        fix = "count the different values of one column, or GROUP BY the other ones"
+        raise refuse_sql("COUNT(DISTINCT x)", f"{len(distinct.expressions)} columns", fix)
+    value, kind = typed(read(distinct.expressions[0], row_leaf(rows, "COUNT")), _types(card))
+    if kind is None:
+        raise refuse_sql("COUNT of something", "COUNT(DISTINCT NULL)", "write COUNT(*)")
+    unit = card.base.unit if isinstance(card, RelationCard) and card.base is not None else card.unit
+    if unit is not None and value == Column(unit):
+        if call.condition is not None:
+            raise refuse_sql(f"COUNT(DISTINCT {unit}) without FILTER", "FILTER", "put the condition into WHERE")
+        return Aggregate("people")
     if call.condition is not None:
-        raise refuse_sql("COUNT(DISTINCT …) without FILTER", "FILTER", "put the condition into WHERE")
-    if card.unit is None:
-        raise refuse_sql("COUNT(*)", "COUNT(DISTINCT …)", "every row is a person here, so COUNT(*) counts people")
-    counted = [read(item, row_leaf(rows, "COUNT")) for item in distinct.expressions]
-    if counted != [Column(card.unit)]:
-        fix = f"COUNT(DISTINCT {card.unit}) counts people; for others GROUP BY the column and count the groups"
-        raise refuse_sql(
-            "COUNT(DISTINCT the column of people)", f"COUNT(DISTINCT {', '.join(map(show, counted))})", fix
-        )
-    return Aggregate("people")
+        value = Call("case", (call.condition, value, Literal(None)))
+    return Aggregate("count_distinct", value)
 
 
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
+    """The most common key; where the card lists none for a column, they are derived when the question is planned."""
     if call.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
     node = call.ordered if call.ordered is not None and not call.args else _single_argument(call)
-    value = read(node, row_leaf(rows, "MODE"))
-    if not isinstance(value, Column):
-        raise refuse_sql("MODE of a column", show(value), "name a column whose keys the card states")
-    keys = card_of(card, value).keys
-    if not keys:
-        fix = f"add keys = […] to {value.name} in the card, or GROUP BY {value.name} and ORDER BY COUNT(*) DESC LIMIT 1"
-        raise refuse_sql("MODE of a column with public keys", f"{show(value)} without keys", fix)
-    return Aggregate("mode", value, keys=tuple(keys))
+    value, kind = typed(read(node, row_leaf(rows, "MODE")), _types(card))
+    if kind is None:
+        raise refuse_sql("MODE of something", "MODE(NULL)", "name a column")
+    keys = card_of(card, value).keys if isinstance(value, Column) else None
+    return Aggregate("mode", value, keys=tuple(keys) if keys else None)
+
+
+def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
+    """A covariance, correlation or regression: of a line the first argument is what is predicted."""
+    names = "y, x" if call.name.startswith("REGR") else "x, y"
+    if call.ordered is not None or len(call.args) != 2 or any(isinstance(item, exp.Distinct) for item in call.args):
+        raise refuse_sql(f"{call.name}({names})", "another form", f"write {call.name}({names}) with two numbers")
+    leaf = row_leaf(rows, call.name)
+    value, other = (require_number(read(item, leaf), _types(card), call.name) for item in call.args)
+    if call.condition is not None:
+        value = Call("case", (call.condition, value, Literal(None)))
+    return Aggregate(_PAIRS[call.name], value, other=other)
 
 
 def _quantile(call: _AggregateCall) -> tuple[exp.Expr, float]:
     use = f"write {call.name}(x, 0.5)"
     if call.ordered is not None:
         if call.name != "PERCENTILE_CONT" or len(call.args) != 1:
-            raise refuse_sql("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", "another form", use)
+            raise refuse_sql("PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)", f"{call.name} with WITHIN GROUP", use)
         value, place = call.ordered, call.args[0]
     elif len(call.args) == 2 and not isinstance(call.args[0], exp.Distinct):
         value, place = call.args
     else:
-        raise refuse_sql(f"{call.name}(x, p)", "another form", use)
+        raise refuse_sql(f"{call.name}(x, p)", f"{len(call.args)} arguments", use)
+    if isinstance(place, exp.Array):
+        raise refuse_sql("one p", "a list", f"ask for each: {call.name}(x, 0.25), {call.name}(x, 0.75)")
     at = number(place, call.name)
     if not 0 <= at <= 1:
-        raise refuse_sql("p from 0 to 1", str(at), use)
+        raise refuse_sql("p from 0 to 1", str(at), f"write {call.name}(x, {at / 100:g})" if 1 < at <= 100 else use)
     return value, float(at)

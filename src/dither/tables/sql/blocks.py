@@ -3,16 +3,16 @@
 A *private block* is a SELECT that reads the card's table, with public tables joined to it, and aggregates. Its FROM,
 WHERE and GROUP BY and its aggregates are the private question. What it does with them (expressions, windows, HAVING,
 DISTINCT, ORDER BY, LIMIT), and everything around it (WITH, FROM, UNION, joins of answers) is post-processing: SQL on
-the noisy table that the question makes.
-
-Several blocks with the same GROUP BY and joins are one question: where their WHERE differ, each aggregate is of the
-rows of its own block.
+the noisy table that the question makes. Blocks that differ in GROUP BY or joins, and the levels of ROLLUP, CUBE and
+GROUPING SETS, have a noisy table each (:mod:`dither.tables.sql.aggregations`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -20,17 +20,26 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, PostProcessing, Query, show
-from dither.tables.sql.expressions import is_aggregate, name_of, read, row_leaf
+from dither.tables.query.tree import PostProcessing, Query
+from dither.tables.sql.aggregations import Asked, aggregations, unique
+from dither.tables.sql.expressions import find_column, is_aggregate, read, row_leaf, ungrouped
+from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.outer import render
-from dither.tables.sql.relations import refuse_unanswerable
+from dither.tables.sql.person_select import groups_by_person
+from dither.tables.sql.relations import is_private, refuse_unanswerable
 from dither.tables.sql.select_reader import SelectReader, is_bucket
 
 _BLOCK = (
     "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",
     "offset", "distinct",
 )  # fmt: skip
+_GROUPING = "grouping of "
+"""What the columns of GROUPING are called among the levels, before the name of the group."""
+_PLACE = "place among the private blocks"
+NoisyNames = tuple[str, dict[str, str]]
+"""The name of a noisy table, and what the groups and aggregates of a block are called in it."""
 _ROWS = "add COUNT(*) and GROUP BY, for example: single rows are never released"
 
 
@@ -42,22 +51,42 @@ def read_blocks(tree: exp.Query, options: dict[str, exp.Expr], card: Card) -> Qu
     selects = _private_blocks(tree, card)
     if not selects:
         raise refuse_sql(f"an aggregation of {card.name}", "none", f"write SELECT COUNT(*) FROM {card.name} inside")
-    blocks = [_Block(select, card) for select in selects]
-    question = _merged(blocks)
-    question = replace(question, **blocks[0].reader.release_options(options))
-    noisy = _free_name(tree)
-    root: exp.Query = tree
-    for block in blocks:
-        outer = block.outer(noisy)
-        if block.select is root:
-            root = outer
-        else:
-            block.select.replace(outer)
-    post = PostProcessing(render(root, noisy), noisy)
+    blocks = [_Block(select, card, options) for select in selects]
+    merged = aggregations([item for block in blocks for item in block.asked])
+    free_names = _free_names(tree)
+    noisy = [next(free_names) for _ in merged]
+    parts: list[Query] = []
+    tables: dict[int, NoisyNames] = {}
+    for name, aggregation in zip(noisy, merged, strict=True):
+        part, names = aggregation.query()
+        parts.append(replace(part, epsilon=None, delta=None) if parts else part)
+        tables |= {place: (name, columns) for place, columns in zip(aggregation.places, names, strict=True)}
+    question = replace(parts[0], more=tuple(parts[1:]))
+    in_order = iter([tables[place] for place in sorted(tables)])
+    outer = [block.outer([next(in_order) for _ in block.asked]) for block in blocks]
+    post = PostProcessing(render(_with_outer_sql(tree, outer), *noisy), noisy[0], tuple(noisy[1:]))
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
 
-    rehearse(post, types(question, card, {group.name: blocks[0].reader.types[group.name] for group in question.groups}))
+    columns = [
+        types(part, relation_card(card, part.source), item.items[0].types)
+        for part, item in zip(parts, merged, strict=True)
+    ]
+    one_row = [name for name, part in zip(noisy, parts, strict=True) if not part.groups]
+    rehearse(post, *columns, one_row=one_row)
     return replace(question, post=post)
+
+
+def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
+    """The tree with SQL on noisy tables in the place of each private block, also where that is inside of another."""
+    while True:
+        block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
+        if block is None:
+            return tree
+        sql = outer[block.meta[_PLACE]].copy()
+        if block is tree:
+            tree = sql
+        else:
+            block.replace(sql)
 
 
 def has_outer_part(tree: exp.Query) -> bool:
@@ -68,7 +97,7 @@ def has_outer_part(tree: exp.Query) -> bool:
     >>> has_outer_part(statement("SELECT COUNT(*) FROM visits", "visits")[0])
     False
     """
-    outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With)
+    outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
     for node in tree.walk():
         if isinstance(node, outer_nodes) and not isinstance(node.parent, exp.Anonymous):
@@ -88,8 +117,9 @@ def read_select(tree: exp.Query, options: dict[str, exp.Expr], card: Card) -> Qu
     return SelectReader(tree, card).query(options)
 
 
-def types(question: Query, card: Card, groups: dict[str, Type]) -> dict[str, Type]:
+def types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
     """The types of the columns of the noisy table, of which those of the groups are known."""
+    groups = {group.name: known[group.name] for group in question.groups}
     return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
 
 
@@ -100,9 +130,9 @@ def _with_rows_in_place(tree: exp.Query, card: Card) -> exp.Query:
         assert owner is not None
         for item in list(clause.expressions):
             name = item.alias
-            if spelling(name, [card.name]) or spelling(name, card.public):
+            if is_private(name, card) or spelling(name, card.public):
                 raise refuse_sql("a new name after WITH", f"{clip(name)!r}, a table of the card", "choose another name")
-            if not isinstance(item.this, exp.Select) or not _reads_rows(item.this, card) or _aggregates(item.this):
+            if not _is_relation(item.this, card):
                 continue
             refuse_other_parts(item, "this", "alias")
             if item.args["alias"].args.get("columns"):
@@ -129,10 +159,20 @@ def _is_rows(source: exp.Expr, card: Card) -> bool:
     if isinstance(source, exp.Table):
         named = isinstance(source.this, exp.Identifier) and not source.args.get("db")
         nested = [join.this for join in source.args.get("joins") or ()]
-        here = named and spelling(source.name, [card.name]) is not None
+        here = named and is_private(source.name, card)
         return here or any(_is_rows(item, card) for item in nested)
-    inner = source.this if isinstance(source, exp.Subquery) else None
-    return isinstance(inner, exp.Select) and _reads_rows(inner, card) and not _aggregates(inner)
+    return isinstance(source, exp.Subquery) and _is_relation(source.this, card)
+
+
+def _is_relation(query: exp.Expr, card: Card) -> bool:
+    """Whether every row of a query is of one person: it has rows of the table, or a table per person."""
+    if isinstance(query, exp.Union):
+        return _is_relation(query.this, card) and _is_relation(query.expression, card)
+    if isinstance(query, exp.Subquery):
+        return _is_relation(query.this, card)
+    if not isinstance(query, exp.Select) or not _reads_rows(query, card):
+        return False
+    return not _aggregates(query) or groups_by_person(query, card)
 
 
 def _aggregates(select: exp.Select) -> bool:
@@ -171,6 +211,7 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
             continue
         if not _aggregates(node):
             raise _single_rows(node)
+        node.meta[_PLACE] = len(result)
         result.append(node)
         consumed |= {id(item) for item in _of_rows(node)}
     return result
@@ -203,28 +244,44 @@ def _of_rows(block: exp.Select) -> list[exp.Expr]:
 class _Block:
     """A private block: what it asks, and what it does with the answer."""
 
-    def __init__(self, select: exp.Select, card: Card) -> None:
+    def __init__(self, select: exp.Select, card: Card, options: dict[str, exp.Expr]) -> None:
         refuse_other_parts(select, *_BLOCK)
         self.select, self.card = select, card
+        sets = grouping_sets(select.args.get("group"))
+        if sets is not None:
+            select.set("group", exp.Group(expressions=[node.copy() for nodes in sets for node in nodes]))
         self.reader = SelectReader(select, card)
         self.reader.read_groups()
+        every = [group.name for group in self.reader.groups]
+        named = [every] if sets is None else [[self.reader.group_name(node) for node in nodes] for nodes in sets]
+        self.levels = [frozenset(names) for names in named]
+        self.asked_by_level = len(set(self.levels)) > 1
         self.columns: list[_NoisyColumn] = []
         """The columns of the noisy table in the outer SQL, each with its name in this block."""
         self._aliases: dict[str, exp.Expr] = {}
         self._items = self._output_columns()
-        unit = Column(card.unit) if card.unit is not None else None
-        if unit is not None and any(group.value == unit for group in self.reader.groups):
-            fix = f"group by another column; COUNT(DISTINCT {card.unit}) counts people"
-            raise refuse_sql("groups of several people", f"GROUP BY {show(unit)}, one for each person", fix)
         self._having = self._part("having")
         self._rest = {name: self._part(name) for name in ("qualify", "order", "limit", "offset", "distinct")}
         self._windows = [self._rewritten(item.copy()) for item in select.args.get("windows") or ()]
+        stated = self.reader.release_options(options)
+        self.asked = [self._asked(names, stated) for names in self.levels]
 
-    def outer(self, noisy: str) -> exp.Select:
-        """The block as SQL on the noisy table."""
-        result = exp.Select(
-            expressions=self._items, from_=exp.From(this=exp.Table(this=exp.to_identifier(noisy, quoted=True)))
-        )
+    def _asked(self, names: frozenset[str], stated: dict[str, Any]) -> Asked:
+        reader = self.reader
+        groups = tuple(group for group in reader.groups if group.name in names)
+        rest = tuple(group for group in reader.groups if group.name not in names) if self.asked_by_level else ()
+        return Asked(groups, reader.aggregates, reader.rows, reader.types, stated, rest, self.asked_by_level)
+
+    def outer(self, tables: list[NoisyNames]) -> exp.Select:
+        """The block as SQL on its noisy table, or on those of its levels."""
+        if self.asked_by_level:
+            source: exp.Expr = self._all_levels(tables)
+        else:
+            noisy, names = tables[0]
+            for column in self.columns:
+                column.rename(names)
+            source = exp.Table(this=exp.to_identifier(noisy, quoted=True))
+        result = exp.Select(expressions=self._items, from_=exp.From(this=source))
         if self.select.args.get("with_"):
             result.set("with_", self.select.args["with_"])
         if self._having is not None:
@@ -235,6 +292,36 @@ class _Block:
         if self._windows:
             result.set("windows", self._windows)
         return result
+
+    def _all_levels(self, tables: list[NoisyNames]) -> exp.Subquery:
+        """The rows of all levels: NULL in the columns that a level does not group by, and what GROUPING is of each."""
+        selects = []
+        for level, (noisy, names) in zip(self.levels, tables, strict=True):
+            columns: list[exp.Expr] = []
+            for group in self.reader.groups:
+                value: exp.Expr = _quoted_column(names[group.name]) if group.name in level else exp.Null()
+                bit = exp.Literal.number(0 if group.name in level else 1)
+                columns += [_named(value, group.name), _named(bit, _GROUPING + group.name)]
+            columns += [_named(_quoted_column(names[name]), name) for name in self.reader.aggregates]
+            table = exp.Table(this=exp.to_identifier(noisy, quoted=True))
+            selects.append(exp.Select(expressions=columns, from_=exp.From(this=table)))
+        every: exp.Query = selects[0]
+        for select in selects[1:]:
+            every = exp.Union(this=every, expression=select, distinct=False)
+        return exp.Subquery(this=every, alias=exp.TableAlias(this=exp.to_identifier(tables[0][0], quoted=True)))
+
+    def _grouping(self, node: exp.Anonymous) -> exp.Expr:
+        """GROUPING(a, b): a bit for each of its columns, 1 where the row's level does not group by it."""
+        result: exp.Expr = exp.Literal.number(0)
+        for item in node.expressions:
+            column = self._group(item)
+            group = None if column is None else column.find(exp.Column)
+            if group is None:
+                raise refuse_sql("GROUPING of a column of GROUP BY", "something else", "name a column of GROUP BY")
+            bit = _quoted_column(_GROUPING + group.name) if self.asked_by_level else exp.Literal.number(0)
+            twice = exp.Mul(this=exp.Literal.number(2), expression=exp.Paren(this=result))
+            result = exp.Add(this=twice, expression=bit)
+        return exp.Paren(this=result)
 
     def _part(self, name: str) -> exp.Expr | None:
         part = self.select.args.get(name)
@@ -261,6 +348,8 @@ class _Block:
             return node
         if is_aggregate(node):
             return self._column(self.reader.aggregate(node).name)
+        if isinstance(node, exp.Anonymous) and node.name.casefold() in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if clause == "order" and isinstance(node, exp.Column) and not node.table and self._alias(node) is not None:
             return self._named(node)
         group = self._group(node)
@@ -297,17 +386,14 @@ class _Block:
 
     def _named(self, node: exp.Column) -> exp.Expr:
         """A name that is no group: one that AS gives in this SELECT, or a column that is not aggregated."""
-        column = name_of(node)
         meant = self._alias(node)
         if meant is not None:
             copy = meant.copy()
             for old, new in zip(meant.find_all(exp.Column), copy.find_all(exp.Column), strict=True):
                 self.columns += [_NoisyColumn(new, item.name) for item in self.columns if item.node is old]
             return exp.Paren(this=copy)
-        value = self.reader.rows.find(column)
-        got = f"the column {show(value)} outside of aggregates"
-        fix = f"add it to GROUP BY, or aggregate it: AVG({show(value)})"
-        raise refuse_sql("groups and aggregates", got, fix)
+        value = find_column(node, self.reader.rows)
+        raise ungrouped(self.select, value, self.reader.is_numeric(value))
 
     def _alias(self, node: exp.Column) -> exp.Expr | None:
         """What a name stands for by AS in this SELECT."""
@@ -330,61 +416,21 @@ class _NoisyColumn:
         self.node.set("this", exp.to_identifier(names[self.name], quoted=True))
 
 
-def _merged(blocks: list[_Block]) -> Query:
-    """One question for all blocks; the columns in their outer SQL are named after it."""
-    first = blocks[0].reader
-    same_rows = all(block.reader.rows.where == first.rows.where for block in blocks)
-    groups: tuple[Group, ...] = tuple(first.groups)
-    aggregates: dict[str, Aggregate] = {}
-    for block in blocks:
-        reader = block.reader
-        if [item.value for item in reader.groups] != [
-            item.value for item in groups
-        ] or reader.rows.joins != first.rows.joins:
-            fix = "ask a question for each, or give them one GROUP BY; a total is SUM(COUNT(*)) OVER ()"
-            raise refuse_sql("aggregations with the same GROUP BY and JOIN", "different ones", fix)
-        names = {own.name: shared.name for own, shared in zip(reader.groups, groups, strict=True)}
-        for name, aggregate in reader.aggregates.items():
-            asked = aggregate if same_rows else _of_rows_where(aggregate, reader.rows.where)
-            known = next((other for other, item in aggregates.items() if item == asked), None)
-            taken = {other.casefold() for other in (*aggregates, *(group.name for group in groups))}
-            names[name] = known or _unique(name, taken)
-            aggregates[names[name]] = asked
-        for column in block.columns:
-            column.rename(names)
-    if not aggregates:
-        raise refuse_sql("an aggregate", "none", _ROWS)
-    where = first.rows.where
-    if not same_rows:
-        for block in blocks[1:]:
-            other = block.reader.rows.where
-            where = None if where is None or other is None else Call("or", (where, other))
-    return Query(aggregates, groups, where, first.rows.joins)
+def _quoted_column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
 
 
-def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
-    """The aggregate of the rows for which a condition holds."""
-    if condition is None:
-        return aggregate
-    if aggregate.kind in ("people", "mode"):
-        fix = "ask a question for each WHERE"
-        raise refuse_sql("aggregations with the same WHERE", f"several, with {aggregate.kind.upper()}", fix)
-    value = Literal(1) if aggregate.value is None else aggregate.value
-    kind = "count_value" if aggregate.kind == "count" else aggregate.kind
-    return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
+def _named(value: exp.Expr, name: str) -> exp.Alias:
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    number, unique = 1, name
-    while unique.casefold() in taken:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
-
-
-def _free_name(tree: exp.Query) -> str:
-    """A name for the noisy table that the statement does not use."""
-    return _unique("noisy", {str(item.this).casefold() for item in tree.find_all(exp.Identifier)})
+def _free_names(tree: exp.Query) -> Iterator[str]:
+    """Names for the noisy tables that the statement does not use."""
+    taken = {str(item.this).casefold() for item in tree.find_all(exp.Identifier)}
+    while True:
+        name = unique("noisy", taken)
+        taken.add(name.casefold())
+        yield name
 
 
 __all__ = ["has_outer_part", "read_blocks", "read_select", "types"]

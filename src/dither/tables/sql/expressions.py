@@ -12,11 +12,14 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dither.tables.card.wording import clip, closest
+from dither.errors import InvalidArgument, message
+from dither.tables.card.wording import clip, nearest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows
-from dither.tables.query.tree import Call, Column, Expression, Literal
+from dither.tables.query.tree import Call, Column, Expression, Literal, show
+from dither.tables.sql.other_dialects import COMMON, NODES, hint
+from dither.tables.sql.other_dialects import FUNCTIONS as HINTS
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]
@@ -28,44 +31,15 @@ AGGREGATES = frozenset(
         *("VAR", "VARIANCE", "VAR_SAMP", "VAR_POP", "STD", "STDDEV", "STDDEV_SAMP", "STDDEV_POP"),
         *("PERCENTILE_CONT", "PERCENTILE_DISC", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC"),
         *("APPROX_QUANTILE", "APPROX_QUANTILES", "APPROX_PERCENTILE"),
+        *("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"),
     ]
 )
-_BINNING = "group by bins with WIDTH_BUCKET(x, low, high, n)"
-_PERIOD = "use date_trunc('month', x), or compare with a date: x >= '2024-01-01'"
-_NEAREST = {
-    **dict.fromkeys(["STRFTIME", "TO_CHAR"], _PERIOD),
-    **dict.fromkeys(["DAYOFWEEK", "DOW", "WEEKDAY"], "write ISODOW(x): Monday is 1, Sunday is 7"),
-    "LOG": "write LN(x), LOG10(x) or LOG2(x): engines mean different ones by LOG",
-    "APPROX_COUNT_DISTINCT": "COUNT(DISTINCT the column of people) counts people",
-    "ARRAY_AGG": "ask for counts by group: single values are never released",
-    "STRING_AGG": "ask for counts by group: single values are never released",
-    "ANY_VALUE": "put the column into GROUP BY: single values are never released",
-    "FIRST": "use MIN or MAX: single values are never released",
-    "LAST": "use MIN or MAX: single values are never released",
+_SPECIAL_NAMES = {
+    "none": "write NULL, and compare by IS NULL",
+    "nan": "write NULL, and compare by IS NULL",
+    **dict.fromkeys(["rownum", "rowid", "row_number", "ctid"], "leave it out: rows have no numbers in a question"),
 }
-_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Window: ("a window function (OVER)", "use GROUP BY"),
-    exp.Subquery: ("a subquery in an expression", "ask it first, and write its answer as a number"),
-    exp.Select: ("a subquery in an expression", "ask it first, and write its answer as a number"),
-    exp.Exists: ("EXISTS", "write a condition on the row's own columns"),
-    exp.Escape: ("ESCAPE", "use % and _ only, or write x = '…'"),
-    exp.RegexpLike: ("a regular expression", "use LIKE"),
-    exp.Interval: ("an interval alone", "add it to a date: x + INTERVAL 5 DAY"),
-    exp.IntDiv: ("DIV", _BINNING),
-    exp.Placeholder: ("a placeholder", "write the value into the query"),
-    exp.Parameter: ("a placeholder", "write the value into the query"),
-    exp.SessionParameter: ("a placeholder", "write the value into the query"),
-    exp.GroupingSets: ("GROUPING SETS", "ask a question for each set of columns"),
-    exp.Star: ("*", "name the columns; single rows are never released"),
-    exp.Tuple: ("a tuple", "compare one column at a time"),
-    exp.Distinct: ("DISTINCT", "use GROUP BY"),
-    exp.Alias: ("AS inside an expression", "name the column after the whole expression"),
-    exp.Any: ("ANY", "write x IN (…)"),
-    exp.CurrentDate: ("CURRENT_DATE", "write the date itself: '2024-01-01'"),
-    exp.CurrentTimestamp: ("CURRENT_TIMESTAMP", "write the time itself: '2024-01-01 12:00:00'"),
-    exp.Filter: ("FILTER after something that is no aggregate", "leave it out"),
-    exp.WithinGroup: ("WITHIN GROUP after something else", "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"),
-}
+"""What to write instead of names that are no columns anywhere here."""
 
 
 def syntax(text: str) -> Expression:
@@ -84,9 +58,81 @@ def row_leaf(rows: Rows, clause: str) -> Leaf:
         if is_aggregate(node):
             fix = "conditions on aggregates stand in HAVING" if clause == "WHERE" else "aggregate once, over plain rows"
             raise refuse_sql(f"rows in {clause}", "an aggregate", fix)
-        return rows.find(name_of(node)) if isinstance(node, exp.Column) else None
+        return find_column(node, rows) if isinstance(node, exp.Column) else None
 
     return leaf
+
+
+def find_column(node: exp.Column, rows: Rows) -> Expression:
+    """What a column as written stands for; a name that is none is refused in words of the mistake."""
+    column = name_of(node)
+    try:
+        return rows.find(column)
+    except InvalidArgument as error:
+        refusal = error
+    if column.table is not None:
+        raise refusal
+    fix = nearest(column.name, [name for item in rows.relations for name in item.columns], quote=None)
+    fix = fix or _meant_instead(node, column.name)
+    if fix is None or "one meaning" in str(refusal):
+        raise refusal
+    got = f'"{clip(column.name)}" in double quotes, which is a name' if node.this.quoted else repr(clip(column.name))
+    raise InvalidArgument(message("column", "a column of the table", got, fix))
+
+
+def _meant_instead(node: exp.Column, name: str) -> str | None:
+    """What an unknown name was meant to be, where that can be guessed."""
+    if name.casefold() in _SPECIAL_NAMES:
+        return _SPECIAL_NAMES[name.casefold()]
+    if name.startswith(("$", "@", ":")):
+        return "write the value itself in place of the placeholder, for example 3 or 'a'"
+    select = node.find_ancestor(exp.Select)
+    items = select.expressions if select is not None else []
+    alias = next((item for item in items if isinstance(item, exp.Alias) and item.alias == name), None)
+    if alias is not None and node.find_ancestor(exp.Where, exp.Select) is not select:
+        if any(map(is_aggregate, alias.this.walk())):
+            return f"put the condition on {clip(name)} into HAVING, behind GROUP BY"
+        return f"write the expression instead of its name: {clip(alias.this.sql('duckdb'))}"
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Select) and parent.this is node:
+        return f"write {clip(parent.expression.sql('duckdb'))} AS {clip(name)}"
+    if node.this.quoted or (isinstance(parent, (exp.Binary, exp.In)) and parent.this is not node):
+        return f"write '{clip(name)}' in single quotes if it is a text"
+    return None
+
+
+def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidArgument:
+    """The refusal of a column that is neither grouped nor aggregated, by where it stands."""
+    name = show(column)
+    items = [item.unalias() for item in select.expressions]
+    plain = [item for item in items if not any(map(is_aggregate, item.walk()))]
+    other = f", or aggregate it: AVG({name})" if numeric else ""
+    if not any(_mentions(item, column) for item in items):
+        fix = f"order by an aggregate: AVG({name})" if numeric else "order by a column of the answer"
+        if _mentions(select.args.get("having"), column):
+            fix = f"put the condition on {name} into WHERE, before GROUP BY"
+    elif select.args.get("group") or not plain:
+        fix = f"add {name} to GROUP BY{other}"
+    else:
+        fix = f"add GROUP BY {clip(', '.join(item.sql('duckdb') for item in plain))}{other}"
+    return refuse_sql("groups and aggregates", f"the column {name} outside of aggregates", fix)
+
+
+def _mentions(part: exp.Expr | None, column: Expression) -> bool:
+    """Whether a column is named in a part of the question, outside of its aggregates."""
+    waiting = [] if part is None else [part]
+    while waiting:
+        node = waiting.pop()
+        if (
+            isinstance(node, exp.Column)
+            and isinstance(column, Column)
+            and node.name.casefold() == column.name.casefold()
+        ):
+            return True
+        waiting += [] if is_aggregate(node) else node.iter_expressions()
+    return False
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -116,8 +162,10 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
         return _read_operation(node, known[0].name, known[1], leaf)
     reader = _READERS.get(type(node))
     if reader is None:
-        got, fix = _REFUSED.get(type(node), (node.key.upper(), "use comparisons, arithmetic, CASE and COALESCE"))
-        raise refuse_sql("an expression dither can bound", got, fix)
+        if isinstance(node, (exp.Filter, exp.WithinGroup)) and node.this.name.upper() in HINTS:
+            return _function(node.this, leaf)
+        got, fix = NODES.get(type(node), (node.key.upper(), f"use comparisons, arithmetic, or one of {COMMON}"))
+        raise refuse_sql("an expression dither can bound", got, hint(fix, node))
     return reader(node, leaf)
 
 
@@ -139,7 +187,7 @@ def number(node: exp.Expr, what: str) -> int | float:
     """A number written as a constant."""
     value = read(node, lambda _node: None) if isinstance(node, (exp.Literal, exp.Neg, exp.Paren)) else None
     if not isinstance(value, Literal) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
-        raise refuse_sql(f"a number for {what}", "something else", "write it as a constant")
+        raise refuse_sql(f"a number for {what}", clip(node.sql("duckdb"), 30), "write it as a constant, for example 10")
     return value.value
 
 
@@ -177,8 +225,10 @@ def _function(node: exp.Expr, leaf: Leaf) -> Expression:
         return special.read(args, lambda item: read(item, leaf))
     if special is not None:
         raise refuse_sql(f"{name} with its arguments", f"{len(args)} of them", f"write {special.usage}")
-    known = [*FUNCTIONS, *SPECIAL_FUNCTIONS, *AGGREGATES]
-    raise refuse_sql("a function dither can bound", clip(name), _NEAREST.get(name) or closest(name, sorted(known)))
+    fix = HINTS.get(name) or nearest(
+        name, sorted([*FUNCTIONS, *SPECIAL_FUNCTIONS, *AGGREGATES]), likeness=0.7, quote=None
+    )
+    raise refuse_sql("a function dither can bound", clip(name), hint(fix or f"use one of {COMMON}", node))
 
 
 _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Leaf], Expression]] = {

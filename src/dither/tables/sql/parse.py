@@ -22,9 +22,14 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card
+from dither.tables.query.operations.base import refuse_sql
+from dither.tables.query.resolve import spelling
 from dither.tables.query.tree import Query
 from dither.tables.sql.blocks import has_outer_part, read_blocks, read_select
+from dither.tables.sql.expressions import is_aggregate
 from dither.tables.sql.text import statement
+
+_NEVER = "single rows are never released"
 
 
 def parse(text: str, card: Card) -> Query:
@@ -35,15 +40,49 @@ def parse(text: str, card: Card) -> Query:
     >>> question = parse("SELECT region, SUM(amount) / COUNT(*) AS m FROM visits GROUP BY region", visits)
     >>> list(question.aggregates), question.groups[0].name
     (['sum_amount', 'count'], 'region')
-    >>> parse("SELECT SUM(amuont) FROM visits", visits)  # doctest: +ELLIPSIS
+    >>> parse("SELECT SUM(amuont) FROM visits", visits)
     Traceback (most recent call last):
-    dither.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write 'amount', ...
+    dither.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write amount, the nearest name.
     """
-    tree, options = statement(text, card.name)
+    tree, options = statement(text, card.name, list(card.columns), example(card))
+    _write_groups_out(tree, card)
     try:
         return read_select(tree, options, card)
     except InvalidArgument as error:
         return _with_post_processing(tree, options, card, error)
+
+
+def example(card: Card) -> str:
+    """A question about the table, for refusals.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> example(Card("visits", "visits.csv", {"person": ColumnCard("text"), "vip": ColumnCard("boolean")}, "person"))
+    'SELECT vip, COUNT(*) FROM visits GROUP BY vip'
+    """
+    columns = {name: item for name, item in card.columns.items() if name != card.unit}
+    suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
+    suitable += [name for name, item in columns.items() if item.type == "text"]
+    if not suitable:
+        return f"SELECT COUNT(*) FROM {_written(card.name)}"
+    name = _written(suitable[0])
+    return f"SELECT {name}, COUNT(*) FROM {_written(card.name)} GROUP BY {name}"
+
+
+def _written(name: str) -> str:
+    """A name as SQL writes it: in quotes where it has spaces or signs."""
+    return exp.to_identifier(name).sql("duckdb")
+
+
+def _write_groups_out(tree: exp.Query, card: Card) -> None:
+    """Write the columns into GROUP BY ALL of a SELECT from the card's table: all that have no aggregate."""
+    for select in tree.find_all(exp.Select):
+        group, start = select.args.get("group"), select.args.get("from_")
+        named = start is not None and start.this.name.casefold() == card.name.casefold()
+        if group is None or group.args.get("all") is not True or not named:
+            continue
+        items = [item.unalias() for item in select.expressions]
+        groups = [item.copy() for item in items if not any(map(is_aggregate, item.walk()))]
+        select.set("group", exp.Group(expressions=groups) if groups else None)
 
 
 def _with_post_processing(tree: exp.Query, options: dict[str, exp.Expr], card: Card, error: InvalidArgument) -> Query:
@@ -52,4 +91,26 @@ def _with_post_processing(tree: exp.Query, options: dict[str, exp.Expr], card: C
         return read_blocks(tree, options, card)
     except InvalidArgument as other:
         refusal = other if has_outer_part(tree) else error
-    raise refusal
+    raise _single_rows(tree, card) or refusal
+
+
+def _single_rows(tree: exp.Query, card: Card) -> InvalidArgument | None:
+    """The refusal of a SELECT of the table's rows, with a question in its place."""
+    start = tree.args.get("from_")
+    if not isinstance(tree, exp.Select) or start is None or start.this.name.casefold() != card.name.casefold():
+        return None
+    columns = [item.unalias() for item in tree.expressions]
+    if tree.args.get("group") or any(is_aggregate(node) for item in columns for node in item.walk()):
+        return None
+    stars = [item for item in columns if item.is_star]
+    names = [spelling(item.name, card.columns) for item in columns if isinstance(item, exp.Column)]
+    if stars:
+        fix = f"write for example {example(card)}"
+        return refuse_sql("groups and aggregates", "*, which means all columns", f"{fix}: {_NEVER}")
+    grouped = [name for name in names if name is not None and name != card.unit]
+    if len(grouped) != len(columns) or not columns:
+        return None
+    listed = ", ".join(map(_written, grouped))
+    got = "SELECT DISTINCT of rows" if tree.args.get("distinct") else f"the column {grouped[0]} outside of aggregates"
+    fix = f"write SELECT {listed}, COUNT(*) FROM {_written(card.name)} GROUP BY {listed}: {_NEVER}"
+    return refuse_sql("groups and aggregates", got, fix)

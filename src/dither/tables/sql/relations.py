@@ -1,4 +1,9 @@
-"""From FROM, JOIN and WHERE to rows: the card's table, public tables joined to it, and queries of rows inside."""
+"""From FROM, JOIN and WHERE to rows: private tables, relations made of them, and public tables joined to them.
+
+Private relations are joined on the person (JOIN … ON a.person = b.person AND …), also by a comma with the equality in
+WHERE, and compared with each other by EXISTS and IN. What would not carry the person is refused, with what to write
+instead.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,32 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.resolve import Relation, Rows, private_relation, public_relation, spelling, type_of
-from dither.tables.query.tree import Call, Column, Expression, Join, columns
+from dither.tables.query.relations import own_name, person_of, private_columns, relation_schema, types_of
+from dither.tables.query.resolve import Relation, Rows, private_relation, public_relation, spelling
+from dither.tables.query.tree import (
+    Call,
+    Column,
+    Expression,
+    Join,
+    JoinKind,
+    PersonJoin,
+    PrivateRows,
+    Projection,
+    Source,
+    columns,
+)
 from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.sql.expressions import is_aggregate, name_of, read, row_leaf
+from dither.tables.sql.expressions import name_of, read, row_leaf
 
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
+_KINDS: dict[str, JoinKind] = {
+    "": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SEMI": "semi", "ANTI": "anti",
+    "CROSS": "inner",
+}  # fmt: skip
 
 
 def refuse_unanswerable(select: exp.Select) -> None:
@@ -31,19 +53,47 @@ def refuse_unanswerable(select: exp.Select) -> None:
 
 def rows_of(select: exp.Select, card: Card) -> Rows:
     """The rows a SELECT is about."""
+    where = select.args.get("where")
+    waiting = [] if where is None else conjuncts(where.this)
+    rows = from_and_joins(select, card, waiting)
+    subqueries = [node for node in waiting if is_subquery_condition(node)]
+    if subqueries:
+        from dither.tables.sql.existence import with_condition
+
+        for node in subqueries:
+            rows = with_condition(rows, node, card)
+    rest = [node for node in waiting if not any(node is item for item in subqueries)]
+    if not rest or where is None:
+        return rows
+    whole = where.this if len(rest) == len(conjuncts(where.this)) else exp.and_(*rest, copy=False, wrap=False)
+    condition = require_boolean(read(whole, row_leaf(rows, "WHERE")), types_of(rows, card), "WHERE")
+    return replace(rows, where=conjunction(rows.where, condition))
+
+
+def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Rows:
+    """The rows of FROM and its joins; equalities of people that a comma leaves to WHERE are taken out of it."""
     start = select.args.get("from_")
     if start is None:
         raise refuse_sql(f"FROM {card.name}", "no FROM", f"end with FROM {card.name}")
     refuse_other_parts(start, "this")
-    rows = _relation(start.this, card)
+    rows = relation_rows(start.this, card)
     for join in select.args.get("joins") or ():
-        rows = _with_join(rows, join, card)
-    where = select.args.get("where")
-    if where is not None:
-        where_condition = read(where.this, row_leaf(rows, "WHERE"))
-        checked = require_boolean(where_condition, lambda column: type_of(card, column), "WHERE")
-        rows = Rows(rows.relations, conjunction(rows.where, checked), rows.joins)
+        rows = _with_join(rows, join, card, where)
     return rows
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The conditions of which all must hold."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return [*conjuncts(node.this), *conjuncts(node.expression)] if isinstance(node, exp.And) else [node]
+
+
+def is_subquery_condition(node: exp.Expr) -> bool:
+    """Whether a condition is EXISTS, NOT EXISTS, IN or NOT IN of a query."""
+    while isinstance(node, (exp.Paren, exp.Not)):
+        node = node.this
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
 
 def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
@@ -57,16 +107,31 @@ def conjunction(first: Expression | None, second: Expression | None) -> Expressi
     return Call("and", (first, second))
 
 
-def _relation(node: exp.Expr, card: Card) -> Rows:
+def is_private(name: str, card: Card) -> bool:
+    """Whether a private table of the card has this name."""
+    return spelling(name, [card.name, *card.tables]) is not None
+
+
+def relation_rows(node: exp.Expr, card: Card) -> Rows:
+    """The rows of one thing in FROM: a private table, or a query of rows."""
     if isinstance(node, exp.Subquery):
-        return _subquery(node, card)
+        from dither.tables.sql.person_select import query_rows
+
+        refuse_other_parts(node, "this", "alias")
+        return query_rows(node.this, card, _alias(node) or "")
     name = _table_name(node, f"FROM {card.name}", f"the table's name is {card.name}")
-    if spelling(name, [card.name]) is None:
+    if not is_private(name, card):
         if spelling(name, card.public) is not None:
             fix = f"start with FROM {card.name} and JOIN {clip(name)}"
             raise refuse_sql(f"FROM {card.name}", f"the public table {clip(name)!r} first", fix)
         raise refuse_sql(f"FROM {card.name}", f"a table {clip(name)!r}", f"the table's name is {card.name}")
-    return Rows((private_relation(card, _alias(node)),))
+    table = spelling(name, [card.name, *card.tables])
+    if table == card.name or table is None:
+        return Rows((private_relation(card, _alias(node)),))
+    listed, unit = private_columns(card, table)
+    person = person_of(card)
+    columns = {item: Column(person if item == unit else own_name(card, item)) for item in listed}
+    return Rows((Relation(_alias(node) or table, columns),), source=PrivateRows(table))
 
 
 def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
@@ -85,58 +150,220 @@ def _alias(node: exp.Expr) -> str | None:
     return node.alias or None
 
 
-def _subquery(node: exp.Subquery, card: Card) -> Rows:
-    """A query of rows in FROM: its columns become expressions on the table's."""
-    refuse_other_parts(node, "this", "alias")
-    inner = node.this
-    if not isinstance(inner, exp.Select):
-        raise refuse_sql("a SELECT of rows in FROM", inner.key.upper(), f"write FROM (SELECT … FROM {card.name}) AS s")
-    refuse_unanswerable(inner)
-    fix = "group and aggregate in the outer query only"
-    if any(inner.args.get(clause) for clause in ("group", "having", "order", "limit")):
-        raise refuse_sql("a SELECT of rows in FROM", "GROUP BY, HAVING, ORDER BY or LIMIT inside", fix)
-    if any(is_aggregate(node) for item in inner.expressions for node in item.walk()):
-        raise refuse_sql("a SELECT of rows in FROM", "an aggregate inside", fix)
-    rows = rows_of(inner, card)
-    result: dict[str, Expression] = {}
-    for item in inner.expressions:
-        for name, value in _output_columns(item, rows, card):
-            if name.casefold() in (known.casefold() for known in result):
-                raise refuse_sql("columns of different names in FROM (SELECT …)", f"{clip(name)!r} twice", "rename one")
-            result[name] = value
-    return Rows((Relation(_alias(node) or "", result),), rows.where, rows.joins)
+# -- joins ------------------------------------------------------------------------------------------------------------
 
 
-def _output_columns(item: exp.Expr, rows: Rows, card: Card) -> list[tuple[str, Expression]]:
-    """The columns one item of a SELECT of rows adds."""
-    star = item.this if isinstance(item, exp.Column) else item
-    if isinstance(star, exp.Star):
-        refuse_other_parts(star)
-        table = item.table if isinstance(item, exp.Column) else ""
-        several = [relation for relation in rows.relations if not table or relation.name.casefold() == table.casefold()]
-        return [(name, value) for relation in several for name, value in relation.columns.items()]
-    node = item.this if isinstance(item, exp.Alias) else item
-    value, kind = typed(read(node, row_leaf(rows, "FROM (SELECT …)")), lambda column: type_of(card, column))
-    if kind is None:
-        raise refuse_sql("a value in FROM (SELECT …)", "NULL", "leave the column out")
-    if isinstance(item, exp.Alias):
-        return [(item.alias, value)]
-    if isinstance(item, exp.Column):
-        return [(rows.spelling_of(name_of(item)), value)]
-    raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
+def _with_join(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
+    private = isinstance(join.this, exp.Subquery) or (
+        isinstance(join.this, exp.Table) and is_private(join.this.name, card)
+    )
+    return _with_private(rows, join, card, where) if private else _with_public(rows, join, card)
 
 
-def _with_join(rows: Rows, join: exp.Join, card: Card) -> Rows:
+def _with_private(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
+    refuse_other_parts(join, "this", "side", "kind", "using", "on")
+    written = join.side.upper() or join.kind.upper().replace("OUTER", "")
+    if join.method or written not in _KINDS:
+        got = f"{join.method} {join.side} {join.kind} JOIN".replace("  ", " ").strip()
+        raise refuse_sql("JOIN, LEFT, RIGHT or FULL JOIN", got, "write JOIN … ON a.person = b.person")
+    right = relation_rows(join.this, card)
+    condition, using = join.args.get("on"), join.args.get("using") or []
+    if condition is not None:
+        return PersonJoinReader(rows, right, _KINDS[written], card).joined(conjuncts(condition))
+    reader = PersonJoinReader(rows, right, _KINDS[written], card)
+    if using:
+        return reader.joined_using([item.name for item in using])
+    equalities = [node for node in where if reader.is_person_equality(node)]
+    where[:] = [node for node in where if not any(node is item for item in equalities)]
+    return reader.joined(equalities)
+
+
+class PersonJoinReader:
+    """Reads the condition of a join of two private relations, of which one part is that the person is the same."""
+
+    def __init__(self, left: Rows, right: Rows, kind: JoinKind, card: Card) -> None:
+        self.card, self.kind, self.person = card, kind, person_of(card)
+        self.left, self.right = materialized(left, card), materialized(right, card)
+        assert self.left.source is not None
+        assert self.right.source is not None
+        self._left_schema = relation_schema(card, self.left.source)
+        self._right_schema = relation_schema(card, self.right.source)
+        for item in self.right.relations:
+            if item.name and any(item.name.casefold() == other.name.casefold() for other in self.left.relations):
+                raise refuse_sql("different names for tables", f"{clip(item.name)!r} twice", "give one an alias")
+        taken = {name.casefold() for name in self._left_schema.columns}
+        prefix = next((item.name for item in self.right.relations if item.name), "right")
+        self.names = {
+            unique_name(name, prefix, taken): name for name in self._right_schema.columns if name != self.person
+        }
+        self.left_person = unique_name(f"left.{self.person}", "left", taken) if kind in ("right", "full") else None
+        outer = kind in ("left", "full")
+        self.right_person = unique_name(f"{prefix}.{self.person}", prefix, taken) if outer else None
+
+    def is_person_equality(self, node: exp.Expr) -> bool:
+        """Whether a condition says that the person of both sides is the same."""
+        if not isinstance(node, exp.EQ):
+            return False
+        sides = node.this, node.expression
+        left = [self._is_person(item, self.left, self._left_schema.people) for item in sides]
+        right = [self._is_person(item, self.right, self._right_schema.people) for item in sides]
+        return (left[0] and right[1]) or (right[0] and left[1])
+
+    def _is_person(self, node: exp.Expr, rows: Rows, people: frozenset[str]) -> bool:
+        if not isinstance(node, exp.Column):
+            return False
+        try:
+            value = rows.find(name_of(node))
+        except InvalidArgument:
+            return False
+        return isinstance(value, Column) and (value.name == self.person or value.name in people)
+
+    def joined(self, conditions: list[exp.Expr]) -> Rows:
+        """The rows of both, under these conditions."""
+        equalities = [node for node in conditions if self.is_person_equality(node)]
+        if not equalities:
+            fix = f"add {self._person_in(self.left)} = {self._person_in(self.right)} to ON: only public tables are "
+            fix += "joined on something else"
+            got = "a join of private tables on something else"
+            raise refuse_sql(f"a join on the person, {self.person}", got, fix)
+        plain = [node for node in equalities if self._is_plain(node)]
+        rest = [node for node in conditions if not any(node is item for item in plain)]
+        rows = self.rows(None)
+        both = self._both()
+        read_conditions = [
+            require_boolean(read(node, row_leaf(both, "ON")), types_of(rows, self.card), "ON") for node in rest
+        ]
+        on: Expression | None = None
+        for item in read_conditions:
+            on = conjunction(on, item)
+        return self.rows(on)
+
+    def _person_in(self, rows: Rows) -> str:
+        """How the person is written for one side of the join."""
+        named = [(item.name, name) for item in rows.relations for name, value in item.columns.items()
+                 if value == Column(self.person)]  # fmt: skip
+        table, name = named[0] if named else ("…", self.person)
+        return f"{table}.{name}" if table else name
+
+    def _is_plain(self, node: exp.Expr) -> bool:
+        """Whether an equality is of the persons themselves: one that may be NULL is a condition of its own."""
+        people = Column(self.person)
+        for item in (node.this, node.expression):
+            rows = self.left if self._is_person(item, self.left, self._left_schema.people) else self.right
+            if rows.find(name_of(item)) != people:
+                return False
+        return True
+
+    def joined_using(self, names: list[str]) -> Rows:
+        """The rows of both, where the columns of these names are equal; one of them is the person."""
+        pairs = [(self.left.find(Column(name)), self._renamed(self.right.find(Column(name)))) for name in names]
+        people = [right for _, right in pairs if right == self._right_value]
+        if not people:
+            raise refuse_sql(f"USING ({self.person}, …)", "other columns", f"add {self.person} to USING")
+        on: Expression | None = None
+        for left, right in pairs:
+            if right != self._right_value:
+                on = conjunction(on, typed(Call("=", (left, right)), types_of(self.rows(None), self.card))[0])
+        if self.kind in ("right", "full") and on is not None:
+            raise refuse_sql("JOIN or LEFT JOIN USING several columns", f"{self.kind.upper()} JOIN", "write ON")
+        rows = self.rows(on)
+        hidden = {name.casefold() for name in names}
+        kept = self.left.relations if self.kind in ("semi", "anti") else rows.relations
+        merged = tuple(
+            replace(item, merged=frozenset(name for name in item.columns if name.casefold() in hidden))
+            if place >= len(self.left.relations) or self.kind in ("right", "full")
+            else item
+            for place, item in enumerate(kept)
+        )
+        if self.kind in ("right", "full"):
+            merged = (*merged, Relation("", {names[0]: Column(self.person)}))
+        return replace(rows, relations=merged)
+
+    @property
+    def _right_value(self) -> Column:
+        return Column(self.right_person or self.person)
+
+    def _renamed(self, value: Expression) -> Expression:
+        new = {old: name for name, old in self.names.items()}
+        assert isinstance(value, Column)
+        return self._right_value if value.name == self.person else Column(new[value.name])
+
+    def _both(self) -> Rows:
+        left = tuple(
+            replace(item, columns={name: self._of_left(value) for name, value in item.columns.items()})
+            for item in self.left.relations
+        )
+        right = tuple(
+            replace(item, columns={name: self._renamed(value) for name, value in item.columns.items()})
+            for item in self.right.relations
+        )
+        return Rows((*left, *right))
+
+    def _of_left(self, value: Expression) -> Expression:
+        return Column(self.left_person) if self.left_person and value == Column(self.person) else value
+
+    def scope_of_right(self) -> Rows:
+        """The columns of the right side by the names that the join gives them."""
+        return Rows(self._both().relations[len(self.left.relations) :])
+
+    def rows(self, on: Expression | None) -> Rows:
+        """The rows of both, on the same person and a condition."""
+        assert self.left.source is not None
+        assert self.right.source is not None
+        source = PersonJoin(
+            self.left.source, self.right.source, self.kind, self.names, on, self.left_person, self.right_person
+        )
+        relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
+        return Rows(relations, source=source)
+
+
+def materialized(rows: Rows, card: Card) -> Rows:
+    """The same rows as a relation of their own: every column is one of the relation's."""
+    source: Source = rows.source or PrivateRows()
+    values = [value for item in rows.relations for value in item.columns.values()]
+    if rows.where is None and not rows.joins and all(isinstance(item, Column) and not item.table for item in values):
+        return Rows(rows.relations, source=source)
+    person = Column(person_of(card))
+    names: dict[str, Expression] = {}
+    taken = {person.name.casefold()}
+    relations: list[Relation] = []
+    for item in rows.relations:
+        shown: dict[str, Expression] = {}
+        for name, value in item.columns.items():
+            known = next((other for other, known in names.items() if known == value), None)
+            if value != person and known is None:
+                known = unique_name(name, item.name, taken)
+                names[known] = value
+            shown[name] = person if known is None else Column(known)
+        relations.append(replace(item, columns=shown))
+    return Rows(tuple(relations), source=Projection(source, names, rows.where, rows.joins))
+
+
+def unique_name(name: str, prefix: str, taken: set[str]) -> str:
+    """A name that no other column of a relation has, also in other case; it is then taken.
+
+    >>> unique_name("day", "v", {"day"})
+    'v.day'
+    """
+    number, result = 1, name
+    while result.casefold() in taken:
+        result = f"{prefix}.{name}" if number == 1 else f"{prefix}.{name}.{number}"
+        number += 1
+    taken.add(result.casefold())
+    return result
+
+
+def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
     side, kind = join.side.upper(), join.kind.upper()
     condition, using = join.args.get("on"), join.args.get("using")
     fix = "write JOIN table ON own_column = table.key, or LEFT JOIN"
     if kind in ("CROSS", "SEMI", "ANTI", "ASOF") or side in ("RIGHT", "FULL") or join.method:
         raise refuse_sql("JOIN or LEFT JOIN", f"{join.method} {side} {kind} JOIN".replace("  ", " ").strip(), fix)
     if condition is None and not using:
+        if isinstance(join.this, exp.Table):  # FROM visits, other: which of them there is comes first
+            public_relation(card, _table_name(join.this, "JOIN with a public table", fix))
         raise refuse_sql("JOIN … ON one equality", "no condition", fix)
     refuse_other_parts(join, "this", "side", "kind", "using" if using else "on")
-    if isinstance(join.this, exp.Subquery):
-        raise refuse_sql("JOIN with a public table", "a subquery", fix)
     name, relation = public_relation(card, _table_name(join.this, "JOIN with a public table", fix), _alias(join.this))
     if any(item.table == name for item in rows.joins):
         raise refuse_sql("each public table once", f"{clip(name)!r} twice", "join it once")
@@ -147,17 +374,17 @@ def _with_join(rows: Rows, join: exp.Join, card: Card) -> Rows:
             raise refuse_sql("USING (one column)", f"{len(using)} columns", "join on one key")
         key = Column(using[0].name)
         sides = (rows.find(key), Rows((relation,)).find(key))
-        relation = replace(relation, merged=Rows((relation,)).spelling_of(key))
-    both_sides = Rows((*rows.relations, relation), rows.where, rows.joins)
+        relation = replace(relation, merged=frozenset({Rows((relation,)).spelling_of(key)}))
+    both_sides = replace(rows, relations=(*rows.relations, relation))
     if not using:
         sides = _equality(condition, both_sides, fix)
     own_sides = [item for item in sides if all(column.table is None for column in columns(item)) and columns(item)]
     others = [item.name for item in sides if isinstance(item, Column) and item.table == name]
     if len(own_sides) != 1 or len(others) != 1:
         raise refuse_sql("a column of the table = a column of the public table", "another equality", fix)
-    typed(Call("=", sides), lambda column: type_of(card, column))
+    typed(Call("=", sides), types_of(rows, card))
     added = Join(name, own_sides[0], others[0], left=side == "LEFT")
-    return Rows(both_sides.relations, rows.where, (*rows.joins, added))
+    return replace(both_sides, joins=(*rows.joins, added))
 
 
 def _equality(node: exp.Expr | None, rows: Rows, fix: str) -> tuple[Expression, Expression]:

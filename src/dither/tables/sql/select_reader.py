@@ -12,6 +12,7 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling, type_of
 from dither.tables.query.tree import (
     Aggregate,
@@ -28,7 +29,7 @@ from dither.tables.query.tree import (
 )
 from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.aggregates import aggregate, default_name
-from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
+from dither.tables.sql.expressions import find_column, is_aggregate, name_of, number, read, row_leaf, ungrouped
 from dither.tables.sql.relations import rows_of
 
 _OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
@@ -46,7 +47,8 @@ class SelectReader:
     """
 
     def __init__(self, tree: exp.Select, card: Card) -> None:
-        self.tree, self.card, self.rows = tree, card, rows_of(tree, card)
+        self.tree, self.rows = tree, rows_of(tree, card)
+        self.base_card, self.card = card, relation_card(card, self.rows.source, where=self.rows.where)
         self.aggregates: dict[str, Aggregate] = {}
         self.groups: list[Group] = []
         self.written: dict[str, Expression] = {}
@@ -69,7 +71,8 @@ class SelectReader:
         if not self.aggregates:
             raise refuse_sql("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
         shape = Shape(shown, kept, keys, _limit(limit))
-        question = Query(self.aggregates, tuple(self.groups), self.rows.where, self.rows.joins, shape)
+        rows = self.rows
+        question = Query(self.aggregates, tuple(self.groups), rows.where, rows.joins, shape, source=rows.source)
         return replace(question, **self.release_options(options))
 
     def read_groups(self) -> None:
@@ -95,10 +98,17 @@ class SelectReader:
             meant = self._group_node(node)
             written = read(meant, row_leaf(self.rows, "GROUP BY"))
             if not columns(written):
-                raise refuse_sql("GROUP BY of columns", show(written), "name a column, or leave GROUP BY out")
+                name = spelling(str(written.value), self.card.columns) if isinstance(written, Literal) else None
+                fix = "name a column, or leave GROUP BY out" if name is None else f"write {name} without quotes"
+                raise refuse_sql("GROUP BY of columns", show(written), fix)
             if written not in self.written.values():
                 column = name_of(meant) if isinstance(meant, exp.Column) else None
                 self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
+
+    def group_name(self, node: exp.Expr) -> str:
+        """The name of the group that a part of GROUP BY stands for."""
+        written = read(self._group_node(node), row_leaf(self.rows, "GROUP BY"))
+        return next(name for name, value in self.written.items() if value == written)
 
     def _group_node(self, node: exp.Expr) -> exp.Expr:
         """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or name."""
@@ -124,6 +134,10 @@ class SelectReader:
         return next((item for alias, item in self.items if alias and alias.casefold() == node.name.casefold()), None)
 
     def _add_group(self, written: Expression, default: str) -> None:
+        unit, known = self.base_card.unit, self.base_card.columns
+        if unit is not None and written == Column(unit) and not (unit in known and known[unit].keys):
+            fix = f"group by another column; COUNT(DISTINCT {unit}) counts people"
+            raise refuse_sql("groups of several people", f"GROUP BY {unit}, one for each person", fix)
         alias = next((alias for alias, node in self.items if alias and self._stands_for(node, written)), None)
         value, kind = typed(written, lambda column: type_of(self.card, column))
         name = alias or self._unique(default)
@@ -184,7 +198,7 @@ class SelectReader:
             column = name_of(item)
             meant = self.meanings.get(column.name.casefold()) if aliases and column.table is None else None
             if meant is None:
-                return self.rows.find(column)
+                return find_column(item, self.rows)
             try:
                 other = self.rows.find(column)
             except InvalidArgument:
@@ -206,12 +220,14 @@ class SelectReader:
                     shown = Column(group.name)
                     return shown if _bin_of_bucket(expression) is None else Call("+", (shown, Literal(1)))
         if isinstance(expression, Column):
-            got = f"the column {show(expression)} outside of aggregates"
-            fix = f"add it to GROUP BY, or aggregate it: AVG({show(expression)})"
-            raise refuse_sql("groups and aggregates", got, fix)
+            raise ungrouped(self.tree, expression, self.is_numeric(expression))
         if isinstance(expression, Call):
             return Call(expression.op, tuple(self._on_answer(item) for item in expression.args))
         return expression
+
+    def is_numeric(self, expression: Expression) -> bool:
+        """Whether an expression on rows is a column of numbers."""
+        return isinstance(expression, Column) and type_of(self.card, expression) in ("integer", "number")
 
     def _type(self, column: Column) -> Type:
         return self.types[column.name]
@@ -263,8 +279,8 @@ class SelectReader:
 
     def _check_unit(self, node: exp.Expr) -> None:
         name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
-        unit = self.card.unit
-        if unit is None or spelling(name, self.card.columns) != unit:
+        unit = self.base_card.unit
+        if unit is None or spelling(name, self.base_card.columns) != unit:
             fix = f"write privacy_unit_column = {unit}" if unit else "leave it out: every row is a person of its own"
             raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
 
@@ -296,7 +312,9 @@ def _group_name(expression: Expression) -> str:
 def _position(node: exp.Expr, count: int, clause: str) -> int:
     place = number(node, clause)
     if not isinstance(place, int) or not 1 <= place <= count:
-        raise refuse_sql(f"a position from 1 to {count} in {clause}", str(place), "count the columns after SELECT")
+        raise refuse_sql(
+            f"a position from 1 to {count} in {clause}", str(place), f"write {clause} 1, or the column's name"
+        )
     return place - 1
 
 

@@ -10,6 +10,8 @@ Quotes are those of the standard: 'text', "name", and also `name`. After WITH DI
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from typing import ClassVar
 
 from sqlglot import exp
@@ -19,9 +21,10 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from dither.errors import WrongType, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.sql.mistakes import refuse_unusual_signs, unreadable
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 30_000
@@ -33,13 +36,17 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _TEXTS = {TokenType.STRING, TokenType.IDENTIFIER}
 _FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
-_EXAMPLE = "write for example SELECT region, COUNT(*) FROM {table} GROUP BY region"
+_LISTING = {"DESCRIBE", "DESC", "SHOW", "PRAGMA", "SUMMARIZE", "TABLE", "USE"}
+_CHANGES = {"INSERT", "UPDATE", "DELETE", "DROP", "CREATE", "ALTER", "TRUNCATE", "MERGE", "COPY", "ATTACH", "REPLACE"}
 
 
 class _Standard(Tokenizer):
     IDENTIFIERS: ClassVar = ['"', "`"]
     COMMENTS: ClassVar = ["--", ("/*", "*/")]
-    KEYWORDS: ClassVar = {word: kind for word, kind in Tokenizer.KEYWORDS.items() if not word.startswith(("{", "/*+"))}
+    KEYWORDS: ClassVar = {
+        **{word: kind for word, kind in Tokenizer.KEYWORDS.items() if not word.startswith(("{", "/*+"))},
+        "//": TokenType.DIV,
+    }
 
 
 class _BigQuery(_Standard):
@@ -51,33 +58,76 @@ class _BigQuery(_Standard):
 
 class _Parser(Parser):
     FUNCTIONS: ClassVar = {}
-    FUNCTION_PARSERS: ClassVar = {name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")}
+    FUNCTION_PARSERS: ClassVar = {
+        **{name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT")},
+        "SUBSTRING": lambda self: self.substring_call(),
+        "TRIM": lambda self: self.trim_call(),
+    }
+
+    def substring_call(self) -> exp.Expr:
+        """SUBSTRING(x, 1, 2), also as SUBSTRING(x FROM 1 FOR 2)."""
+        node = self._parse_substring()
+        parts = [node.args.get(name) for name in ("this", "start", "length")]
+        return exp.Anonymous(this="SUBSTRING", expressions=[part for part in parts if part is not None])
+
+    def trim_call(self) -> exp.Expr:
+        """TRIM(x), also as TRIM(BOTH ' ' FROM x): characters other than a space are a second argument."""
+        node = self._parse_trim()
+        name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position")), "TRIM")
+        signs = node.args.get("expression")
+        if isinstance(signs, exp.Literal) and signs.is_string and signs.name == " ":
+            signs = None
+        result = exp.Anonymous(this=name, expressions=[part for part in (node.this, signs) if part is not None])
+        if node.args.get("collation") is not None:
+            self.raise_error("a collation")
+        return result
 
     def _warn_unsupported(self) -> None:
         # it would be logged and read as a command
         self.raise_error("no question")
 
 
-def statement(text: str, table: str) -> tuple[exp.Query, dict[str, exp.Expr]]:
+def statement(
+    text: str, table: str, names: Sequence[str] = (), example: str | None = None
+) -> tuple[exp.Query, dict[str, exp.Expr]]:
     """The one query in the text, with WITH, UNION and parentheses where it has them, and the options of differential
     privacy it states.
+
+    ``names``, the columns of the table, and an ``example`` of a question serve refusals.
 
     >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM visits"
     >>> tree, options = statement(text, "visits")
     >>> sorted(options), len(tree.expressions)
     (['epsilon'], 1)
     """
-    tokens, options = _split_options(_tokens(text), text)
+    example = example or f"SELECT COUNT(*) FROM {table}"
+    tokens, options = _split_options(_tokens(text, example), text)
     if tokens[0].token_type not in _FIRST:
-        got = clip(tokens[0].text.upper(), 20)
-        raise refuse_sql(f"one SELECT over {table}", got, _EXAMPLE.format(table=table))
-    tree = _parse(tokens, text)
+        raise _no_question(tokens, table, names, example)
+    tree = _parse(tokens, text, names)
     while isinstance(tree, exp.Subquery) and not tree.alias:
         refuse_other_parts(tree, "this")
         tree = tree.this
     if not isinstance(tree, (exp.Select, exp.SetOperation)):
-        raise refuse_sql("one SELECT", tree.key.upper(), _EXAMPLE.format(table=table))
+        raise refuse_sql("one SELECT", tree.key.upper(), f"write for example {example}")
     return tree, options
+
+
+def _no_question(tokens: list[Token], table: str, names: Sequence[str], example: str) -> InvalidArgument:
+    """The refusal of a text that begins with something else than a question."""
+    first = tokens[0].text.upper()
+    fix = f"write for example {example}"
+    if first in _LISTING and names:
+        fix = f"the columns of {table} are {clip(', '.join(names), 300)}; {fix}"
+    elif first in _CHANGES:
+        fix = f"a question only reads; {fix}"
+    elif first == "EXPLAIN":
+        fix = "leave EXPLAIN out, and ask for the plan by .explain(epsilon=1) or the command dither explain"
+    elif difflib.SequenceMatcher(None, first, "SELECT").ratio() > 0.75:
+        fix = f"write SELECT instead of {clip(tokens[0].text, 20)}"
+    elif first == "COUNT" or first.casefold() in (name.casefold() for name in names):
+        fix = f"begin with SELECT and end with FROM {table}: {example}"
+    return refuse_sql(f"one SELECT over {table}", clip(first, 20), fix)
 
 
 def expression(text: str) -> exp.Expr:
@@ -86,17 +136,17 @@ def expression(text: str) -> exp.Expr:
     >>> expression("amount > 5").key
     'gt'
     """
-    tokens = _tokens(text)
+    tokens = _tokens(text, "amount > 5")
     tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
     parts: list[exp.Expr] = tree.expressions
     if not isinstance(tree, exp.Select) or extra or len(parts) != 1 or isinstance(parts[0], exp.Alias):
-        raise refuse_sql("one expression", "something else", "write for example amount > 5 AND region = 'a'")
+        raise refuse_sql("one expression", "none, or several", "write for example amount > 5 AND region = 'a'")
     return parts[0]
 
 
-def _tokens(text: str) -> list[Token]:
-    """The tokens of one statement."""
+def _tokens(text: str, example: str) -> list[Token]:
+    """The tokens of one statement; with an example for a text without any."""
     if not isinstance(text, str):
         raise WrongType(message("SQL", "a text", type(text).__name__, "pass the query as a str"))
     if len(text) > MAX_CHARACTERS:
@@ -110,16 +160,18 @@ def _tokens(text: str) -> list[Token]:
     elif any(item.token_type in _TEXTS and "\\" in text[item.start : item.end + 1] for item in tokens):
         raise refuse_sql("texts without backslash", "a backslash", "write the character itself")
     if tokens is None:
-        raise refuse_sql("every quote and comment closed", "one that is open", "close it; double a quote inside a text")
+        fix = "close it, and double a quote inside a text: 'O''Hare'"
+        raise refuse_sql("every quote and comment closed", "one that is open", fix)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
     if not tokens:
-        raise refuse_sql("a question", "an empty text", _EXAMPLE.format(table="the table"))
+        raise refuse_sql("a question", "an empty text", f"write for example {example}")
     if any(item.token_type == TokenType.SEMICOLON for item in tokens):
         raise refuse_sql("one statement", "several", "ask one question at a time")
     if len(tokens) > MAX_TOKENS:
         raise refuse_sql(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
     _check_nesting(tokens)
+    refuse_unusual_signs(tokens, text)
     return tokens
 
 
@@ -154,7 +206,9 @@ def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[st
     inside = _parse([tokens[0], *tokens[5 : end - 1]], text).expressions if end > 6 else []
     for item in inside:
         if not isinstance(item, exp.EQ) or not isinstance(item.this, exp.Column):
-            raise refuse_sql("OPTIONS (name = value, …)", "something else", "write for example OPTIONS (epsilon = 1)")
+            raise refuse_sql(
+                "OPTIONS (name = value, …)", clip(item.sql("duckdb"), 30), "write for example OPTIONS (epsilon = 1)"
+            )
         name = item.this.name.lower()
         if name in options:
             raise refuse_sql("each option once", f"{clip(name)} twice", "leave one out")
@@ -162,19 +216,16 @@ def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[st
     return [tokens[0], *tokens[end:]], options
 
 
-def _parse(tokens: list[Token], text: str) -> exp.Expr:
+def _parse(tokens: list[Token], text: str, names: Sequence[str] = ()) -> exp.Expr:
     parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = [item for item in parser.parse(tokens, text) if item is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
-        place = f"line {first.get('line')}, at {clip(str(first.get('highlight')), 20)!r}"
-        raise refuse_sql(
-            "SQL that can be read", f"an error in {place}", "check commas, brackets and keywords"
-        ) from None
+        raise unreadable(tokens, first.get("line"), first.get("col"), names) from None
     except Exception:
         # a fault of the parser on a text that is no SQL, or its recursion: the text is not a question either way
-        raise refuse_sql("SQL that can be read", "something else", "simplify the question") from None
+        raise refuse_sql("SQL that can be read", "a text too tangled for the parser", "simplify the question") from None
     if len(trees) != 1:
         raise refuse_sql("one statement", str(len(trees)), "ask one question at a time")
     waiting = [(trees[0], 1)]

@@ -1,0 +1,193 @@
+"""SQL below the aggregation: what becomes a private relation, and what is refused, with what works instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from dither.errors import InvalidArgument
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
+from dither.tables.query.relations import relation_card
+from dither.tables.query.tree import (
+    Column,
+    PerPerson,
+    PersonAggregate,
+    PersonJoin,
+    PrivateRows,
+    Projection,
+    PublicMembership,
+    Windowed,
+)
+from dither.tables.sql.parse import parse
+from support import refuses
+
+COLUMNS = {
+    "who": ColumnCard("integer"),
+    "region": ColumnCard("text", keys=("a", "b")),
+    "amount": ColumnCard("number", (0, 10)),
+    "age": ColumnCard("integer", (0, 120)),
+    "day": ColumnCard("date"),
+}
+PATIENTS = PrivateTable("", {"id": ColumnCard("integer"), "sex": ColumnCard("text"), "who": ColumnCard("text")}, "id")
+AREAS = PublicTable("", {"region": ColumnCard("text"), "area": ColumnCard("text")})
+CARD = Card(
+    "visits", "", COLUMNS, "who", max_groups=2, max_rows=5, public={"areas": AREAS}, tables={"patients": PATIENTS}
+)
+TOTALS = "SELECT who, SUM(amount) AS total, COUNT(*) AS n FROM visits GROUP BY who"
+
+
+def test_a_table_per_person_has_the_types_and_bounds_that_follow_from_the_card():
+    question = parse(f"SELECT AVG(total) AS m FROM ({TOTALS}) AS t", CARD)
+    counted = {"total": PersonAggregate("sum", Column("amount")), "n": PersonAggregate("count")}
+    assert question.source == PerPerson(PrivateRows(), counted)
+    card = relation_card(CARD, question.source)
+    assert card.unit is None
+    assert card.columns["total"] == ColumnCard("number", (0, 100))
+    assert card.columns["n"] == ColumnCard("integer", (1, 10))
+
+
+@pytest.mark.parametrize("limit", ["auto", 1])
+def test_counts_and_sums_have_no_bounds_where_the_card_states_no_useful_limits(limit):
+    card = Card("visits", "", COLUMNS, "who", max_groups=limit, max_rows=limit)
+    question = parse(f"SELECT AVG(total) AS m FROM ({TOTALS}) AS t", card)
+    columns = relation_card(card, question.source).columns
+    assert columns["total"].bounds is None
+    assert columns["n"].bounds is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"WITH t AS ({TOTALS}) SELECT AVG(total) AS m FROM t",
+        f"WITH s AS (SELECT * FROM visits), t AS ({TOTALS.replace('visits', 's')}) SELECT AVG(total) AS m FROM t",
+        f"SELECT AVG(t.total) AS m FROM ({TOTALS.replace('GROUP BY who', 'GROUP BY 1')}) AS t",
+    ],
+)
+def test_a_table_per_person_can_be_written_in_several_ways(sql):
+    assert parse(sql, CARD).source == parse(f"SELECT AVG(total) AS m FROM ({TOTALS}) AS t", CARD).source
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("SELECT COUNT(*) FROM visits v JOIN patients p ON v.who = p.id AND p.sex = 'f'", PersonJoin),
+        ("SELECT COUNT(*) FROM visits a, visits b WHERE a.who = b.who AND a.day < b.day", PersonJoin),
+        ("SELECT COUNT(*) FROM visits JOIN (SELECT DISTINCT who FROM visits) s USING (who)", PersonJoin),
+        ("SELECT COUNT(*) FROM visits WHERE who IN (SELECT id FROM patients)", PersonJoin),
+        ("SELECT COUNT(*) FROM visits WHERE region IN (SELECT region FROM areas)", PublicMembership),
+        ("SELECT COUNT(*) FROM (SELECT LAG(day) OVER (PARTITION BY who ORDER BY day) AS l FROM visits) s", Windowed),
+        ("SELECT COUNT(*) FROM (SELECT who, age FROM visits UNION ALL SELECT who, age FROM visits) s", object),
+        ("SELECT COUNT(*) FROM patients", PrivateRows),
+    ],
+)
+def test_relations_are_read(sql, kind):
+    assert isinstance(parse(sql, CARD).source, kind)
+
+
+def test_rows_of_a_plain_query_are_read_as_before():
+    assert (
+        parse("SELECT COUNT(*) FROM (SELECT amount * 2 AS d FROM visits WHERE age > 3) AS s WHERE d > 1", CARD).source
+        is None
+    )
+
+
+def test_public_tables_are_joined_inside_and_outside():
+    inside = "SELECT who, area, COUNT(*) AS n FROM visits JOIN areas ON visits.region = areas.region GROUP BY who, area"
+    question = parse(f"SELECT area, COUNT(*) FROM ({inside}) AS s GROUP BY area", CARD)
+    assert isinstance(question.source, PerPerson)
+    assert question.source.joins[0].table == "areas"
+    first = "SELECT who, MIN(region) AS region FROM visits GROUP BY who"
+    outside = parse(
+        f"SELECT area, COUNT(*) FROM ({first}) AS s JOIN areas ON s.region = areas.region GROUP BY area", CARD
+    )
+    assert outside.joins[0].table == "areas"
+    both = parse(
+        "SELECT COUNT(*) FROM visits v JOIN areas a ON v.region = a.region JOIN patients p ON p.id = v.who", CARD
+    )
+    assert isinstance(both.source, PersonJoin)
+    assert isinstance(both.source.left, Projection)
+
+
+REFUSED = [
+    (
+        "SELECT COUNT(*) FROM visits v JOIN patients p ON v.region = p.sex",
+        "add v.who = p.id to ON",
+        "SELECT COUNT(*) FROM visits v JOIN patients p ON v.region = p.sex AND v.who = p.id",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits a, visits b WHERE a.age = b.age",
+        "add a.who = b.who",
+        "SELECT COUNT(*) FROM visits a, visits b WHERE a.age = b.age AND a.who = b.who",
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT who, RANK() OVER (ORDER BY age) AS r FROM visits) s WHERE r < 3",
+        "add who to PARTITION BY",
+        "SELECT COUNT(*) FROM (SELECT who, RANK() OVER (PARTITION BY who ORDER BY age) AS r FROM visits) s WHERE r < 3",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits JOIN (SELECT region, COUNT(*) AS n FROM visits GROUP BY region) s ON TRUE",
+        "add who to GROUP BY inside",
+        "SELECT COUNT(*) FROM visits JOIN (SELECT who, region, COUNT(*) AS n FROM visits GROUP BY who, region) s "
+        "ON visits.who = s.who",
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT who, age FROM visits ORDER BY age LIMIT 3) s",
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY who",
+        "SELECT COUNT(*) FROM (SELECT who, age FROM visits "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY who ORDER BY age) <= 3) s",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)",
+        "ask it first",
+        "SELECT COUNT(*) FROM visits WHERE age > 40",
+    ),
+    (
+        "SELECT who, COUNT(*) FROM visits GROUP BY who",
+        "COUNT(DISTINCT who) counts people",
+        "SELECT COUNT(DISTINCT who) FROM visits",
+    ),
+    (
+        "SELECT who, n FROM (SELECT who, COUNT(*) AS n FROM visits GROUP BY who) s",
+        "single rows are never released",
+        "SELECT n, COUNT(*) FROM (SELECT who, COUNT(*) AS n FROM visits GROUP BY who) s GROUP BY n",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM patients p WHERE p.sex = v.region)",
+        "compare the person of both inside",
+        "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM patients p WHERE p.sex = v.region AND p.id = v.who)",
+    ),
+    (
+        "SELECT COUNT(*) FROM visits WHERE region IN (SELECT sex FROM patients)",
+        "who IN (SELECT who FROM …)",
+        "SELECT COUNT(*) FROM visits WHERE who IN (SELECT id FROM patients)",
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT DISTINCT region FROM visits) s",
+        "SELECT DISTINCT who, …",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT who, region FROM visits) s",
+    ),
+    (
+        "SELECT AVG(m) FROM (SELECT who, MEDIAN(age) AS m FROM visits GROUP BY who) s",
+        "use COUNT, COUNTIF, SUM, AVG",
+        "SELECT AVG(m) FROM (SELECT who, AVG(age) AS m FROM visits GROUP BY who) s",
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT who, LAST_VALUE(age) OVER (PARTITION BY who ORDER BY day) AS l FROM visits) s",
+        "use FIRST_VALUE with DESC",
+        "SELECT COUNT(*) FROM (SELECT who, FIRST_VALUE(age) OVER (PARTITION BY who ORDER BY day DESC) AS l "
+        "FROM visits) s",
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "fragment", "instead"), REFUSED, ids=[item[1][:40] for item in REFUSED])
+def test_what_does_not_carry_the_person_is_refused_with_what_works(written, fragment, instead):
+    with refuses(InvalidArgument) as refused:
+        parse(written, CARD)
+    assert fragment in str(refused.value)
+    parse(instead, CARD)
+
+
+def test_relations_need_a_card_that_names_the_person():
+    card = Card("visits", "", COLUMNS)
+    with refuses(InvalidArgument, "unit"):
+        parse("SELECT COUNT(*) FROM visits a JOIN visits b ON a.who = b.who", card)

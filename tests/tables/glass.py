@@ -18,6 +18,8 @@ from dither.tables.compile.statements import StatementContext
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.plan import KeySelection, Plan
+from dither.tables.query.relations import RelationCard
+from dither.tables.query.tree import public_tables
 
 COLUMNS = {
     "person": ColumnCard("integer"),
@@ -89,15 +91,18 @@ def close_engines() -> None:
 @contextmanager
 def _engine_of(plan: Plan, rows: pa.Table) -> Iterator[Engine]:
     """DuckDB with these rows. The engine of a card without public tables stays open, and is given other rows."""
-    if plan.card.public:
-        with connect(rows, plan.card) as engine:
+    card = plan.card
+    if isinstance(card, RelationCard) and card.base is not None:  # of tables that the relation is made of
+        card = card.base
+    if card.public:
+        with connect(rows, card) as engine:
             yield engine
         return
-    name = repr((plan.card, rows.schema))
+    name = repr((card, rows.schema))
     if name not in _OPEN:
-        _OPEN[name] = connect(rows, plan.card)
+        _OPEN[name] = connect(rows, card)
     engine = _OPEN[name]
-    engine.stage(engine._raw().name, rows)  # in place of the rows that it had
+    engine.stage(engine._raw(plan.card.name).name, rows)  # in place of the rows that it had
     yield engine
 
 
@@ -116,7 +121,7 @@ def bounded_tables(
     for rows in tables:
         with _engine_of(plan, rows) as engine, glass(place) as seen:
             if context is None or plan.card.public:
-                named = {"": engine.table} | {join.table: engine.public(join.table) for join in plan.query.joins}
+                named = {"": engine.table} | {name: engine.public(name) for name in public_tables(plan.query)}
                 context = plan.frame(DialectSql("duckdb"), named, secret)
 
             def run(sql: Any, engine: Engine = engine) -> list[tuple[Any, ...]]:

@@ -9,16 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from dither import markup
 from dither.comparison import unhashable
-from dither.digits import decimals_of, rounded, significant, with_error
+from dither.digits import rounded, significant, two_digit_decimals, with_error
 from dither.errors import InvalidArgument, message
 from dither.extras import need
 from dither.homes import public_in
 from dither.ledger.report import safe
 from dither.tables.card.model import Type
+from dither.tables.card.wording import nearest
+from dither.tables.habits import missing_attribute
 from dither.terminal import printable
 
 MAX_ROWS_SHOWN = 40
@@ -30,10 +32,11 @@ LowBy = tuple[Any, Any, Any]
 
 
 class Heading(NamedTuple):
-    """A column of the table that people see: a key, a noisy value, its ±, or by how much it is low."""
+    """A column of the table that people see: a key, a noisy value, its ±, how probable it is, or by how much it is
+    low."""
 
     text: str
-    kind: Literal["key", "value", "error", "low by"]
+    kind: Literal["key", "value", "error", "population error", "probability", "low by"]
     numeric: bool
 
 
@@ -49,6 +52,9 @@ class Answer:
 
     The errors are about the noise. What the limits on one person's rows leave out comes on top: ``left_out`` has, for
     each column for which it was estimated, the share of the rows that is left out, and between what and what it lies.
+
+    ``interval`` says what the errors are about: the noise, or the population that the rows were drawn from.
+    ``probabilities`` has, for a mode, how probable it is that nothing is more common.
 
     >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
     >>> answer["n"], answer.error("n"), answer.dicts()
@@ -67,6 +73,8 @@ class Answer:
     replayed: bool = field(default=False, compare=False)
     receipt: str = field(default="", compare=False)
     left_out: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    interval: Literal["noise", "population"] = "noise"
+    probabilities: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -79,9 +87,19 @@ class Answer:
     def __getitem__(self, name: str) -> list[Any]:
         """One column, as a list."""
         if name not in self.columns:
-            raise InvalidArgument(message("column", f"one of {', '.join(self.columns)}", name, "correct the name"))
+            fix = (
+                nearest(str(name), self.columns)
+                or f"write answer[{self.columns[-1]!r}], or answer.rows for all of them"
+            )
+            raise InvalidArgument(message("column", f"one of {', '.join(self.columns)}", name, fix))
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
+
+    if not TYPE_CHECKING:  # a type checker still finds names that do not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called where an attribute is missing: what people who know data frames try is answered in words."""
+            raise missing_attribute(self, name, self.__dict__.get("columns", ()))
 
     def error(self, name: str) -> list[float | None]:
         """How far each value of a column may be off, with 95 % confidence."""
@@ -108,10 +126,13 @@ class Answer:
 
     def _added_columns(self) -> dict[str, tuple[str, str]]:
         """The columns that stand behind those of the answer, by name, each with its column and what it says of it:
-        ``<name>_error`` and ``<name>_low_by``, unless a column of the answer is called so.
+        ``<name>_error`` (``<name>_population_error``), ``<name>_probability`` and ``<name>_low_by``, unless a column of
+        the answer is called so.
         """
         result: dict[str, tuple[str, str]] = {}
-        for endings, described in ((("error",), self.errors), (LOW_BY, self.left_out)):
+        error = "error" if self.interval == "noise" else "population_error"
+        described_by = ((error,), self.errors), (("probability",), self.probabilities), (LOW_BY, self.left_out)
+        for endings, described in described_by:
             for name in (*self.columns, *(name for name in described if name not in self.columns)):
                 for ending in endings if name in described else ():
                     added = f"{name}_{ending}"
@@ -122,8 +143,10 @@ class Answer:
 
     def _added(self, name: str, ending: str) -> list[Any]:
         """The values of such a column."""
-        if ending == "error":
+        if ending in ("error", "population_error"):
             return list(self.errors[name])
+        if ending == "probability":
+            return list(self.probabilities[name])
         place = LOW_BY.index(ending)
         return [None if item is None else item[place] for item in self.low_by(name)]
 
@@ -177,6 +200,7 @@ class Answer:
         names = ("share", "low", "high")
         about = {
             "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.left_out.items()},
+            "interval": self.interval,
             "cost": self.cost,
             "left": self.left,
             "notes": self.notes,
@@ -245,11 +269,16 @@ class Answer:
                 columns.append([None if value is None else shown(value) for value in values])
                 continue
             pairs = [noisy(value, error) for value, error in zip(values, self.errors[name], strict=False)]
-            headings += [Heading(name, "value", numeric), Heading("±", "error", True)]
-            columns += [
-                [None if value is None else text for value, (text, _) in zip(values, pairs, strict=True)],
-                [error for _, error in pairs],
-            ]
+            headings.append(Heading(name, "value", numeric))
+            columns.append([None if value is None else text for value, (text, _) in zip(values, pairs, strict=True)])
+            if name in self.probabilities:
+                headings.append(Heading("probability", "probability", True))
+                columns.append([_probability_text(item) for item in self.probabilities[name][:most]])
+            else:
+                noise = self.interval == "noise"
+                heading = Heading("±", "error", True) if noise else Heading("± population", "population error", True)
+                headings.append(heading)
+                columns.append([error for _, error in pairs])
             if name in self.left_out:
                 headings.append(Heading("low by", "low by", True))
                 columns.append(
@@ -305,6 +334,12 @@ class Answer:
             "cost": self.cost,
             "notes": list(self.notes),
             **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
+            **({"interval": self.interval} if self.interval != "noise" else {}),
+            **(
+                {"probabilities": {name: list(values) for name, values in self.probabilities.items()}}
+                if self.probabilities
+                else {}
+            ),
         }
 
     @classmethod
@@ -319,8 +354,15 @@ class Answer:
             stored["cost"],
             tuple(stored["notes"]),
             left_out={name: (a, b, c) for name, (a, b, c) in stored.get("left_out", {}).items()},
+            interval=stored.get("interval", "noise"),
+            probabilities={name: tuple(values) for name, values in stored.get("probabilities", {}).items()},
             **more,
         )
+
+
+def _probability_text(value: float | None) -> str | None:
+    """A probability with as many digits as tell it from 1."""
+    return None if value is None else ">0.999" if value > 0.999 else f"{value:.3f}" if value > 0.99 else f"{value:.2f}"
 
 
 def _plain(value: Any) -> Any:
@@ -357,8 +399,7 @@ def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) ->
         return None
     size = float(max(value, 0) if integer else value)
     result = [size * share / (1 - share) if share < _ALMOST_ALL else None for share in shares]
-    if size < 0:
-        result[1:] = result[:0:-1]
+    result[1:] = result[:0:-1] if size < 0 else result[1:]
     return result[0], result[1], result[2]
 
 
@@ -373,7 +414,7 @@ def _low_by_text(item: LowBy | None, shares: tuple[float, float, float], integer
     if not 1e-6 <= largest < 1e15:
         return "0" if largest < 1e-6 else "?"
     size = abs(item[0] or 0.0)
-    decimals = min(decimals_of(size) if size > 1e-6 else 0, decimals_of(largest) + 1, 0 if integer else 2)
+    decimals = min(two_digit_decimals(size) if size > 1e-6 else 0, two_digit_decimals(largest) + 1, 0 if integer else 2)
     estimate, low, high = ("?" if end is None else rounded(end, decimals) for end in item)
     return f"{estimate} ({low} to {high})" if "-" in low + high else f"{estimate} ({low}–{high})"
 
@@ -382,7 +423,7 @@ def noisy(value: Any, error: float | None) -> tuple[str, str]:
     """A noisy value and its ±, as people write them; those of a histogram share their ±.
 
     >>> noisy(15.6828, 0.848), noisy([98845, 10], 181.7), noisy("north", None), noisy(None, 2.5)
-    (('15.68', '0.85'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
+    (('15.7', '0.8'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
     """
     if value is None:
         return "", ""

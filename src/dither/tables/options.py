@@ -17,6 +17,8 @@ from dither.tables.card.wording import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
 NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
+IntervalChoice = Literal["noise", "population"]
+INTERVALS: tuple[IntervalChoice, ...] = ("noise", "population")
 
 
 class OptionKeywords(TypedDict, total=False):
@@ -28,6 +30,7 @@ class OptionKeywords(TypedDict, total=False):
     max_rows: int | Literal["auto"] | None
     noise: NoiseChoice
     quantile_interval: bool
+    interval: IntervalChoice
     consistent: bool
     other: bool
     bias: bool
@@ -61,7 +64,11 @@ class ReleaseOptions:
     noise
         ``"laplace"``, ``"gaussian"``, or ``"best"``: whichever of the two has the smaller errors.
     quantile_interval
-        Spend a third of the budget of quantiles on their ±; without it they have none.
+        Spend a third of the budget of quantiles, ``MIN`` and ``MAX`` on their ±, and of ``MODE`` on the probability
+        that nothing is more common; without it they have none.
+    interval
+        What the ± is about: the ``"noise"`` in the answer, or the ``"population"`` that the rows (where they belong to
+        people, the people) were drawn from, which adds the sampling error. What ``error`` asks for is about the noise.
     consistent
         Spend a fifth of the budget on grand totals, to which the groups then add up.
     other
@@ -93,6 +100,7 @@ class ReleaseOptions:
     max_rows: int | Literal["auto"] | None = None
     noise: NoiseChoice = "best"
     quantile_interval: bool = False
+    interval: IntervalChoice = "noise"
     consistent: bool = False
     other: bool = False
     bias: bool = False
@@ -116,7 +124,11 @@ class ReleaseOptions:
         if self.max_rows is not None and not _is_auto(self.max_rows):
             arguments.whole(self.max_rows, "max_rows")
         if self.noise not in NOISES:
-            raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), "leave it out"))
+            fix = "pass noise='gaussian'" if self.noise in ("normal", "gauss", "Gaussian") else "leave it out"
+            raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), fix))
+        if self.interval not in INTERVALS:
+            fix = "leave it out: the ± is then about the noise"
+            raise InvalidArgument(message("interval", "'noise' or 'population'", repr(self.interval), fix))
         for name in ("quantile_interval", "consistent", "other", "bias", "nonnegative", "integer", "again"):
             value = getattr(self, name)
             if not isinstance(value, bool):
@@ -139,14 +151,17 @@ def percentage(text: str) -> float:
     (0.01, 0.025)
     >>> percentage("1")
     Traceback (most recent call last):
-    dither.InvalidArgument: error: expected a number, or a percentage such as '1%', got '1'. Fix: pass error=50.
+    dither.InvalidArgument: error: expected a number, or a percentage such as '1%', got '1'. Fix: pass error=1 as
+    a number, or error='1%'.
     """
     result = _PERCENTAGE.fullmatch(text)
     share = float(result[1]) / 100 if result else 0.0
     if not share > 0:
-        raise InvalidArgument(
-            message("error", "a number, or a percentage such as '1%'", repr(text[:20]), "pass error=50")
-        )
+        number = text.strip()
+        fix = "pass error=50, or error='1%'"
+        if number.isascii() and number.replace(".", "", 1).isdigit():
+            fix = f"pass error={number[:20]} as a number, or error='{number[:20]}%'"
+        raise InvalidArgument(message("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix))
     return share
 
 
@@ -165,7 +180,7 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     2
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
-    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval,
+    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval, interval,
     consistent, other, bias, nonnegative, integer, analyst, key or again, got an unknown option. Fix: write
     'max_rows', the nearest name.
     """
@@ -188,4 +203,13 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     return options
 
 
-__all__ = ["NOISES", "NoiseChoice", "OptionKeywords", "ReleaseOptions", "percentage", "release_options"]
+__all__ = [
+    "INTERVALS",
+    "NOISES",
+    "IntervalChoice",
+    "NoiseChoice",
+    "OptionKeywords",
+    "ReleaseOptions",
+    "percentage",
+    "release_options",
+]

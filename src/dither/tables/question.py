@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import dither
 from dither import markup
 from dither.comparison import unhashable
 from dither.homes import public_in
 from dither.tables.answer import Answer
+from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.engines import with_public_values
 from dither.tables.execute.release import release
+from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import Plan, check
+from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
 
 
 @public_in("dither")
 @unhashable
 @dataclass(frozen=True)
-class Question:
+class Question(RowlessObject):
     """A question about a table. Nothing is read and nothing charged until it is released.
 
     >>> import dither as dp, pyarrow as pa
@@ -37,6 +40,13 @@ class Question:
     table: dither.Table = field(repr=False)
     query: Query
     text: str | None = None
+    about: tuple[str, ...] = ()
+    """The tables it is about, where the card has several; none for the card's own."""
+
+    @property
+    def card(self) -> Card:
+        """What is public about the tables that it is about: the card, as seen by a question about these alone."""
+        return self.table.card.for_table(*self.about) if self.about else self.table.card
 
     def __repr__(self) -> str:
         """One short line: the table, and the SQL or the aggregates and groups.
@@ -52,31 +62,59 @@ class Question:
             parts = [f"{name} = {aggregate.kind}" for name, aggregate in self.query.aggregates.items()]
             parts += [f"by {group.name}" for group in self.query.groups]
             about = clip(", ".join(parts) or "nothing asked yet")
-        return f"Question({self.table.card.name!r}, {about})"
+        return f"Question({self.card.name!r}, {about})"
 
     def _repr_html_(self) -> str:
         """For a notebook: the question, and that nothing is charged before it is released."""
         about = markup.code(self.text) if self.text is not None else markup.lines([repr(self)])
         after = "Nothing is read or charged yet: explain(epsilon=1) shows the plan, release(epsilon=1) asks."
-        return markup.block(markup.heading(f"Question about {self.table.card.name}"), about, markup.lines([after]))
+        return markup.block(markup.heading(f"Question about {self.card.name}"), about, markup.lines([after]))
 
     def where(self, condition: Any) -> Question:
         """Only rows for which a condition holds, too."""
         from dither.tables.builder import steps
 
-        return replace(self, query=steps.where(self.query, condition, self.table.card), text=None)
+        return replace(self, query=steps.where(self.query, condition, self._relation_card), text=None)
 
     def group_by(self, *groups: Any, **named: Any) -> Question:
         """An answer for each value of these columns or expressions."""
         from dither.tables.builder import steps
 
-        return replace(self, query=steps.group_by(self.query, groups, named, self.table.card), text=None)
+        return replace(self, query=steps.group_by(self.query, groups, named, self._relation_card), text=None)
 
-    def agg(self, **aggregates: Aggregate) -> Question:
-        """What to ask of each group."""
+    def per_person(self, **aggregates: Aggregate) -> Question:
+        """Ask of a table with a row for each person, whose columns are exact aggregates of that person's rows.
+
+        With :meth:`group_by` before it, the table has a row for each person and group.
+
+        >>> import dither as dp, pyarrow as pa
+        >>> rows = pa.table({"who": [1, 1, 2], "amount": [2.0, 3.0, 4.0]})
+        >>> with dp.open(rows, unit="who", bounds={"amount": (0, 9)}, max_rows=5, budget=dp.PureDP(1)) as visits:
+        ...     totals = visits.per_person(total=dp.sum("amount"))
+        ...     print(totals.agg(mean=dp.mean("total")).release(epsilon=1).columns)
+        ('mean',)
+        """
         from dither.tables.builder import steps
 
-        return replace(self, query=steps.agg(self.query, aggregates, self.table.card), text=None)
+        return replace(self, query=steps.per_person(self.query, aggregates, self.card), text=None)
+
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Question:
+        """What to ask of each group; each aggregate has a name."""
+        from dither.tables.builder import steps
+
+        steps.refuse_unnamed(unnamed)
+        return replace(self, query=steps.agg(self.query, aggregates, self._relation_card), text=None)
+
+    @property
+    def _relation_card(self) -> Card:
+        """What is public about the columns of what it is asked of."""
+        return relation_card(self.card, self.query.source)
+
+    if not TYPE_CHECKING:  # a type checker still finds names that do not exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called where an attribute is missing, as those of an answer are before it is released."""
+            raise missing_attribute(self, name)
 
     def plan(
         self,
@@ -86,7 +124,9 @@ class Question:
         **keywords: Unpack[OptionKeywords],
     ) -> Plan:
         """How it would be answered; reads no data."""
-        card = with_public_values(self.table.engine, self.table.card, self.query)
+        card = self.card
+        for part in self.query.aggregations:
+            card = with_public_values(self.table.engine, card, part)
         plan = plan_question(self.query, card, release_options(epsilon, options, keywords))
         check(plan)
         return plan
@@ -103,8 +143,8 @@ class Question:
         """
         stated = release_options(epsilon, options, keywords)
         plan, accounts = self.plan(options=stated), self.table.accounts
-        refused = accounts.refusal(plan.guarantee, stated.analyst)
-        return explain(plan, accounts.left(stated.analyst), accounts.people_notes(plan.guarantee), refused)
+        refused = accounts.refusal(plan.cost, stated.analyst)
+        return explain(plan, accounts.left(stated.analyst), accounts.people_notes(plan.cost), refused)
 
     def release(
         self,

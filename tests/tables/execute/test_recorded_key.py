@@ -187,7 +187,7 @@ def test_a_new_option_with_a_default_changes_nothing():
     [
         {"budget": dp.ApproxDP(20, 1e-3)}, {"ledger": "elsewhere.sqlite"}, {"each_person": dp.ApproxDP(1, 1e-6)},
         {"each_analyst": dp.ApproxDP(1, 1e-6)}, {"min_epsilon": 0.01}, {"max_incidents": 9}, {"receipt": "r"},
-        {"incident_log": "log"}, {"population": "everybody"}, {"filter": "advanced"},
+        {"incident_log": "log"}, {"population": "everybody"}, {"filter": "advanced"}, {"rows_without_unit": "drop"},
     ],
     ids=str,
 )  # fmt: skip
@@ -201,6 +201,7 @@ def test_what_a_card_says_about_accounts_changes_no_key(changes):
     "changes",
     [
         {"version": "2025"}, {"source": "other.parquet"}, {"max_rows": 2}, {"unit": None},
+        {"rows_without_unit": "each"},
         {"columns": {**CARD.columns, "amount": ColumnCard("number", (0, 51))}},
     ],
     ids=str,

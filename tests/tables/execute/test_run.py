@@ -295,7 +295,8 @@ def test_a_mode_is_chosen_with_the_odds_of_its_plan():
     planned = plan.make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
     one = 1 << planned.bin_limits.bits()  # a row
     drawn = [
-        answering._chosen(planned.choices[0], {0: 3 * one, 1: 2 * one}, planned) == "a" for _ in range(20_000)
+        answering._chosen(planned.choices[0], np.array([3 * one, 2 * one]), planned, 0.95).value == "a"
+        for _ in range(20_000)
     ]  # odds e^(1 * (3 - 2)) : 1, since counts move in one direction
     low, high = stats.binom.interval(1 - 1e-9, len(drawn), math.e / (1 + math.e))
     assert low <= sum(drawn) <= high
@@ -426,7 +427,9 @@ def test_keys_that_are_alike_share_no_line():
 def test_an_extreme_at_the_smallest_epsilon_is_answered():
     for kind in ("min", "max"):
         planned = plan.make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
-        assert isinstance(answering._chosen(planned.choices[0], {0: 3}, planned), float)
+        counts = np.zeros(planned.choices[0].bins, dtype=np.int64)
+        counts[0] = 3
+        assert isinstance(answering._chosen(planned.choices[0], counts, planned, 0.95).value, float)
 
 
 def test_whatever_bounds_are_chosen_privately_can_be_measured():

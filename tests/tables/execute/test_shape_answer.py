@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
+from dither.tables.query import postprocess
 
 ROWS = pa.table({"kind": ["a", "b", "c"] * 400, "x": [float(i % 10) for i in range(1200)]})
 
@@ -55,3 +56,69 @@ def test_a_question_without_groups_has_errors(table):
     answer = table.sql("SELECT ROUND(AVG(x), 2) AS m, CAST(COUNT(*) AS VARCHAR) AS n FROM data").release(epsilon=1)
     assert answer.types == ("number", "text")
     assert answer.errors["m"][0] > 0
+
+
+BY_KIND = "SELECT kind, COUNT(*) AS n FROM data GROUP BY kind"
+FAILING = [
+    "make_date(2024, CASE WHEN n BETWEEN 300 AND 500 THEN 13 ELSE 1 END, 1)",
+    "regexp_matches('a', CASE WHEN n BETWEEN 300 AND 500 THEN '(' ELSE 'a' END)",
+    "date_trunc(CASE WHEN n BETWEEN 300 AND 500 THEN 'of no kind' ELSE 'day' END, DATE '2024-01-01')",
+]
+
+
+@pytest.mark.parametrize("value", FAILING)
+def test_where_sql_fails_on_the_noisy_table_the_noisy_table_is_the_answer(table, value):
+    question = table.sql(f"SELECT {value} AS y FROM ({BY_KIND}) AS s")
+    answer = question.release(epsilon=1)
+    assert answer.columns == ("kind", "n")
+    assert [row[0] for row in answer.rows] == ["a", "b", "c"]
+    assert all(abs(row[1] - 400) < 40 for row in answer.rows)
+    assert all(error > 0 for error in answer.errors["n"])
+    assert any("failed on this answer; shown instead is the noisy table" in note for note in answer.notes)
+    again = question.release(epsilon=1)
+    assert again.replayed
+    assert again.rows == answer.rows
+
+
+def test_sql_with_too_many_rows_leaves_the_noisy_tables(table, monkeypatch):
+    question = (
+        f"SELECT s.kind, s.n, t.m FROM ({BY_KIND}) s, (SELECT x > 4 AS more, COUNT(*) AS m FROM data GROUP BY 1) t"
+    )
+    prepared = table.sql(question)
+    run, ran = postprocess.run_on_any_numbers, []
+
+    def run_with_a_lower_limit(*arguments):
+        monkeypatch.setattr(postprocess, "MAX_ROWS", 5)
+        ran.append(run(*arguments))
+        return ran[0]
+
+    monkeypatch.setattr(postprocess, "run_on_any_numbers", run_with_a_lower_limit)
+    answer = prepared.release(epsilon=1)
+    assert ran == [None]
+    assert answer.columns == ("aggregation", "kind", "n", "more", "m")
+    assert [(row[0], row[1], row[3]) for row in answer.rows] == [
+        (1, "a", None), (1, "b", None), (1, "c", None), (2, None, False), (2, None, True)
+    ]  # fmt: skip
+    assert answer.errors["m"][:3] == (None,) * 3
+    assert all(error > 0 for error in (*answer.errors["n"][:3], *answer.errors["m"][3:]))
+
+
+def test_sql_that_fails_is_no_incident():
+    """It fails by a key, whatever the numbers are; three incidents would close the table."""
+    rows = pa.table({"kind": ["north", "south"] * 100})
+    with dp.open(rows, keys={"kind": ["north", "south"]}, budget=dp.PureDP(10)) as opened:
+        for place, value in enumerate(FAILING * 2):
+            failing = value.replace("n BETWEEN 300 AND 500", "kind = 'north'")
+            opened.sql(f"SELECT {failing} AS y, {place} AS place FROM ({BY_KIND}) AS s").release(epsilon=1)
+        assert opened.sql(BY_KIND).release(epsilon=1).rows
+
+
+def test_where_no_limit_leaves_rows_out_a_note_says_that_bias_learns_nothing(table):
+    with dp.open(ROWS.append_column("who", [list(range(1200))]), unit="who", budget=dp.PureDP(10)) as opened:
+        sums = "SELECT AVG(n) AS m FROM (SELECT who, COUNT(*) AS n FROM data GROUP BY who) AS p"
+        of_a_relation = opened.sql(sums).release(epsilon=1, bias=True, max_rows=2)
+        limited = opened.sql("SELECT COUNT(*) AS n FROM data").release(epsilon=1, bias=True, max_rows=1)
+    said = "bias=True had nothing to learn"
+    assert [note for note in of_a_relation.notes if said in note]
+    assert not [note for note in limited.notes if said in note]
+    assert not [note for note in table.sql(BY_KIND).release(epsilon=1, again=True).notes if said in note]

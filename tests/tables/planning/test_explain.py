@@ -108,6 +108,29 @@ def test_an_answer_that_will_say_what_is_left_out_is_announced(table):
     assert "times the limit that is chosen" in str(question.explain(1, max_rows="auto"))
 
 
+def test_an_error_is_said_in_widths_of_the_bounds_where_these_are_chosen_later(table):
+    """The bounds 0 and 1 stand in for them, so that the error is that of bounds of a width of 1."""
+    question = table.agg(m=dp.mean("age", bounds="auto"), s=dp.sum("age", bounds="auto"), n=dp.count())
+    mean, total, count = question.explain(1, max_rows=1).lines
+    assert "times the width of the bounds that are chosen with 1,000 rows" in mean["expected"]
+    assert mean["mechanism"].endswith(" rows")
+    assert "times the largest of the bounds that are chosen" in total["expected"]
+    assert (mean["error"], total["error"]) == (None, None)
+    assert "chosen" not in count["expected"]
+    relation = "SELECT AVG(total) AS m FROM (SELECT who, SUM(age) AS total FROM data GROUP BY who) AS p"
+    [line] = table.sql(relation).explain(1, max_rows="auto").lines
+    assert "times the width of the bounds that are chosen with 1,000 rows" in line["expected"]
+
+
+def test_from_how_many_people_on_a_group_is_shown_depends_on_a_choice(table):
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(10, 0.1), delta=1e-6) as opened_without_keys:
+        question = opened_without_keys.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
+        chosen = question.explain(1, max_rows=1, max_groups="auto").groups
+        stated = question.explain(1, max_rows=1, max_groups=2).groups
+    assert "if max_groups = 1 is chosen, and from more for a larger one" in chosen
+    assert "chosen" not in stated
+
+
 def test_every_line_says_what_is_measured_and_the_noise_in_units_of_the_answer(table):
     columns = "COUNT(age) AS c, SUM(age) AS s, AVG(age) AS m, MEDIAN(age) AS q, COUNT(DISTINCT who) AS p"
     lines = {line["answer"]: line for line in table.sql(f"SELECT {columns} FROM data").explain(50).lines}

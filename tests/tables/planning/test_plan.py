@@ -221,9 +221,9 @@ def test_doubles_are_not_joined_with_whole_numbers():
     public = {"p": PublicTable("p.csv", {"code": ColumnCard("integer"), "same": ColumnCard("number")})}
     query = Query({"n": Aggregate("count")}, joins=(Join("p", AMOUNT, "code"),))
     with refuses(InvalidArgument, "keys of one type"):
-        plan.make(query, card(public=public), epsilon=1)
-    plan.make(Query({"n": Aggregate("count")}, joins=(Join("p", AMOUNT, "same"),)), card(public=public), epsilon=1)
-    plan.make(Query({"n": Aggregate("count")}, joins=(Join("p", AGE, "code"),)), card(public=public), epsilon=1)
+        plan.check(plan.make(query, card(public=public), epsilon=1))
+    for join in (Join("p", AMOUNT, "same"), Join("p", AGE, "code")):
+        plan.check(plan.make(Query({"n": Aggregate("count")}, joins=(join,)), card(public=public), epsilon=1))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from scipy import stats
 import dither as dp
 from dither.mechanisms import Exponential, Laplace
 from dither.tables.planning import plan, quantiles
-from dither.tables.planning.quantiles import intervals
+from dither.tables.planning.quantiles import extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Column, Query
 from tables.glass import bounded, card, table
 
@@ -211,3 +211,43 @@ def test_quantiles_of_nobody_have_the_whole_range():
         Fraction(1, 2)
     ]
     assert (low, high) == (0, 100) or high - low > 20
+
+
+def missed_extremes(mechanism, kind: str, runs: int) -> int:
+    """How often the interval of an extreme misses it, the bin selected being a little inside."""
+    counts = np.zeros(1000, dtype=np.int64)
+    counts[200:800] = 3
+    true = 200 if kind == "min" else 799
+    inside = 1 if kind == "min" else -1
+    result = 0
+    for i in range(runs):
+        low, high = extreme_interval(kind, true + inside * (i % 9), counts, mechanism)
+        assert (low, high)[kind == "max"] == (0, 1000)[kind == "max"]
+        result += not low <= true < high
+    return result
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+def test_intervals_of_extremes_hold_as_often_as_they_say(kind):
+    stated, runs = Laplace(sensitivity=1, epsilon=0.5), 400
+    most = int(stats.binom.isf(1e-10, runs, 0.05))
+    assert missed_extremes(stated, kind, runs) <= most
+    assert missed_extremes(Wider(stated, 30), kind, runs) > most
+
+
+def test_an_interval_of_a_maximum_begins_near_it_where_there_are_many_values():
+    low, high = extreme_interval("max", 790, np.repeat([0, 500, 0], [200, 600, 200]), Laplace(1, 1.0))
+    assert 770 <= low <= 799
+    assert high == 1000
+
+
+def test_an_interval_for_the_population_is_wider_by_the_sampling_error():
+    counts = np.full(1000, 100)
+    noise = Laplace(sensitivity=1, epsilon=50.0)
+    (low, high), (lower, higher) = (
+        intervals({Fraction(1, 2): 500}, counts, noise, cluster=cluster)[Fraction(1, 2)] for cluster in (None, 1.0)
+    )
+    sampling = 1.96 * math.sqrt(0.25 * 100_000) / 100  # in bins of 100 values
+    assert low - lower >= sampling - 2
+    assert higher - high >= sampling - 2
+    assert higher - lower <= 8 * sampling  # edges are at powers of two

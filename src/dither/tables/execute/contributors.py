@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,27 +15,35 @@ from dither.tables.execute import incidents
 class Contributors:
     """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
 
-    def __init__(self, engine: Any, frame: StatementContext, log: incidents.IncidentLog) -> None:
-        self._engine, self._frame, self._log = engine, frame, log
+    def __init__(self, engine: Any, frames: Sequence[StatementContext], log: incidents.IncidentLog) -> None:
+        self._engine, self._frames, self._log = engine, frames, log
         self._column: Any = None
         self._staged: Any = None
 
     def __call__(self) -> Any:
         """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
-        return incidents.shielded(self._read, self._log, f"{self._frame.card.name}: whom a question is about")
+        return incidents.shielded(self._read, self._log, f"{self._frames[0].card.name}: whom a question is about")
 
     def _read(self) -> Any:
-        self._column = self._engine.run(statements.contributors(self._frame)).column(0)
+        columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self._frames]
+        self._column = columns[0]
+        if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them
+            import pyarrow as pa
+
+            chunks = [chunk for column in columns for chunk in column.chunks]
+            self._column = pa.chunked_array([pa.chunked_array(chunks, columns[0].type).unique()])
         return self._column
 
-    def remaining(self, kept: Any) -> StatementContext:
+    def remaining(self, kept: Any) -> list[StatementContext]:
         """The same question about those only who paid: not about people who came since, or could not pay."""
         import pyarrow as pa
 
         name = f"dither_paying_{secrets.token_hex(8)}"
         self._staged = self._engine.stage(name, pa.table({"u": self._column.filter(pa.array(kept))}))
-        paying = statements.only_people_of(self._frame, self._staged)
-        return replace(self._frame, tables={**self._frame.tables, "": paying})
+        paying = [statements.only_people_of(frame, self._staged) for frame in self._frames]
+        return [
+            replace(frame, tables={**frame.tables, **rows}) for frame, rows in zip(self._frames, paying, strict=True)
+        ]
 
     def drop(self) -> None:
         """Remove the table of those who paid: nobody may read it once the question is answered."""

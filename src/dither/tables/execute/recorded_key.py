@@ -17,7 +17,8 @@ The text has sorted keys, no white space, and is encoded in UTF-8. Its parts:
     What was settled for this release, from the options, the question and the card: ``max_groups`` and ``max_rows``,
     ``noise`` (the kinds that are used), ``automatic`` (what is chosen privately; then ``noise_option`` is what was
     asked for, unless it is "best", since the kinds are settled later), and those of ``consistent``,
-    ``integer``, ``nonnegative`` and ``other`` that are true.
+    ``integer``, ``nonnegative`` and ``other`` that are true; ``interval`` unless it is "noise". ``more`` has the first
+    four of each further private aggregation of the question.
 ``guarantee``
     Its kind (``pure``, ``approximate`` or ``concentrated``) and its numbers as exact fractions: ``"1/2"``.
 ``analyst``
@@ -51,10 +52,31 @@ from typing import Any
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.recorded import canonical
-from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
 from dither.tables.options import ReleaseOptions
+from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.plan import Plan
-from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, PostProcessing, Query, Shape
+from dither.tables.query.tree import (
+    Aggregate,
+    Call,
+    Column,
+    Group,
+    Join,
+    Literal,
+    Order,
+    PerPerson,
+    PersonAggregate,
+    PersonJoin,
+    PostProcessing,
+    PrivateRows,
+    Projection,
+    PublicMembership,
+    Query,
+    Shape,
+    UnionAll,
+    Windowed,
+    WindowFunction,
+)
 
 VERSION = 1
 
@@ -62,7 +84,10 @@ _KINDS: dict[type, str] = {
     Query: "query", Aggregate: "aggregate", Group: "group", Join: "join", Order: "order", Shape: "shape",
     PostProcessing: "post-processing",
     Column: "column", Literal: "literal", Call: "call",
-    Card: "card", ColumnCard: "column", PublicTable: "public table",
+    PrivateRows: "private rows", Projection: "projection", PerPerson: "per person", Windowed: "windowed",
+    PersonJoin: "person join", PublicMembership: "public membership", UnionAll: "union all",
+    PersonAggregate: "person aggregate", WindowFunction: "window function",
+    Card: "card", ColumnCard: "column", PublicTable: "public table", PrivateTable: "private table",
 }  # fmt: skip
 _IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
 _NOT_ABOUT_ANSWERS = frozenset(
@@ -89,13 +114,22 @@ def canonical_request(
         "query": plain(query),
         "card": hashlib.sha256(canonical(plain(card)).encode("utf-8", "surrogatepass")).hexdigest(),
         "release": {
-            "max_groups": plan.groups,
-            "max_rows": plan.limit,
-            "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
-            "automatic": list(plan.automatic),
-            **({"noise_option": options.noise} if tuple(plan.automatic) and options.noise != "best" else {}),
+            **_settled(plan, options),
+            **({"more": [_settled(part, options) for part in plan.more]} if plan.more else {}),
             **{name: True for name in flags if getattr(options, name)},
+            **({"interval": options.interval} if options.interval != "noise" else {}),
         },
+    }
+
+
+def _settled(plan: Plan, options: ReleaseOptions) -> dict[str, Any]:
+    """What was settled for one private aggregation."""
+    return {
+        "max_groups": plan.groups,
+        "max_rows": plan.limit,
+        "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
+        "automatic": [name.removeprefix(BOUNDS_OF) for name in plan.automatic],
+        **({"noise_option": options.noise} if tuple(plan.automatic) and options.noise != "best" else {}),
     }
 
 
@@ -147,10 +181,17 @@ def _object(value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"is": _KINDS[kind]}
     for field in fields(value):
         item = getattr(value, field.name)
-        if _is_default(field, item) or (kind is Card and field.name in _NOT_ABOUT_ANSWERS):
+        if _is_default(field, item) or (kind in (Card, PrivateTable) and not _is_about_answers(value, field.name)):
             continue
         result[field.name] = plain(item, in_order=(kind, field.name) in _IN_ORDER)
     return result
+
+
+def _is_about_answers(card: Card | PrivateTable, name: str) -> bool:
+    """Whether a field of a card changes what an answer means; that rows without a unit are left out was always so."""
+    if name == "rows_without_unit":
+        return isinstance(card, Card) and card.counts_rows_without_unit
+    return name not in _NOT_ABOUT_ANSWERS
 
 
 def _is_default(field: Field[Any], value: Any) -> bool:

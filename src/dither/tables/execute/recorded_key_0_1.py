@@ -12,6 +12,7 @@ from typing import Any
 
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.options import ReleaseOptions
+from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.plan import Plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
 
@@ -47,7 +48,7 @@ def request_0_1(text: str | None, query: Query, card: Card, plan: Plan, options:
         "plan": repr_0_1(plan.query),
         "max_groups": plan.groups,
         "max_rows": plan.limit,
-        "chosen": list(plan.automatic),
+        "chosen": [name.removeprefix(BOUNDS_OF) for name in plan.automatic],
         "noise": sorted({type(noise).__name__ for noise in plan.measures.values()}),
         "after": [options.nonnegative, options.integer, options.consistent, options.other],
         "card": hashlib.sha256(repr_0_1(card).encode("utf-8", "replace")).hexdigest(),

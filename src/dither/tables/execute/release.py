@@ -8,7 +8,8 @@ and whoever asks is told one sentence that does not depend on the rows.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,14 +26,16 @@ from dither.tables.execute import incidents, run
 from dither.tables.execute.contributors import Contributors
 from dither.tables.execute.recorded_key import canonical_request, recorded_key
 from dither.tables.execute.recorded_key_0_1 import key_0_1, request_0_1
-from dither.tables.execute.shape_answer import rehearse, shape_answer
+from dither.tables.execute.shape_answer import Released, rehearse, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.error_0_1 import epsilon_0_1
 from dither.tables.planning.estimate import ADDED, limitations
-from dither.tables.planning.plan import Plan, keys_of
-from dither.tables.query.tree import Column
+from dither.tables.planning.levels import with_least_squares
+from dither.tables.planning.plan import Plan, keys_of, statements_of
+from dither.tables.planning.relation_cards import with_unstated_bounds
+from dither.tables.query.tree import Column, private_tables, public_joins, public_tables
 
 if TYPE_CHECKING:
     from dither.tables.question import Question
@@ -61,19 +64,20 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
         raise InvalidArgument(
             message("table", "one that was opened to ask", "one opened to read only", "open it without read_only")
         )
-    joined = bool(question.query.joins)
-    card = with_public_values(table.engine, table.card, question.query) if joined else table.card
+    card = question.card
+    for part in question.query.aggregations:
+        card = with_public_values(table.engine, card, part) if public_joins(part) else card
     plan = plan_question(question.query, card, options)
     request = identify(question, plan, options)
     if request.recorded_as is not None:
         plan, request = as_recorded_before(question, plan, request, options)
-    context = statement_context(question, plan)
-    check(question, plan, context)
+    contexts = statement_contexts(question, plan)
+    check(question, plan, contexts, options)
     first_notes = table.accounts.first_notes()
-    contributors = Contributors(table.engine, context, table.incident_log) if table.accounts.of_people else None
+    contributors = Contributors(table.engine, contexts, table.incident_log) if table.accounts.of_people else None
     charge = pay(question, plan, options, request, contributors)
     if charge.answer is None:
-        stored = compute(question, plan, options, context, contributors, charge, first_notes)
+        stored = compute(question, plan, options, contexts, contributors, charge, first_notes)
     else:
         stored = charge.answer
     return record(question, options, charge, stored)
@@ -81,7 +85,7 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
 
 def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request:
     """What the answer will be recorded under, and would be recorded under by version 0.1."""
-    about = (question.text, question.query, question.table.card, plan, options)
+    about = (question.text, question.query, question.card, plan, options)
     content = canonical_request(*about)
     if options.again and options.key is None:
         return Request(secrets.token_hex(16), content, None)
@@ -91,8 +95,11 @@ def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request
         old_key = key_0_1(old_content, plan, options.analyst) if options.key is None else options.key
         return old_key, old_content
 
-    key = recorded_key(content, plan.guarantee, options.analyst) if options.key is None else options.key
-    return Request(key, content, None if question.table.accounts.never_charged else recorded_as)
+    key = recorded_key(content, plan.cost, options.analyst) if options.key is None else options.key
+    # version 0.1 left rows without a unit out, whatever the card said, and knew one aggregation of one table only
+    table, query = question.table, question.query
+    new = table.card.rows_without_unit == "each" or query.source is not None or bool(query.more)
+    return Request(key, content, None if new or table.accounts.never_charged else recorded_as)
 
 
 def as_recorded_before(
@@ -104,14 +111,14 @@ def as_recorded_before(
         earlier = identify(question, before, options)
         forms = [(earlier.key, earlier.content), *([earlier.recorded_as()] if earlier.recorded_as is not None else [])]
         for key, content in forms:
-            if ledger.has_answer(name, before.guarantee, key=key, request=content, analyst=options.analyst):
+            if ledger.has_answer(name, before.cost, key=key, request=content, analyst=options.analyst):
                 return before, earlier
     return plan, request
 
 
 def _earlier_plans(question: Question, plan: Plan, options: ReleaseOptions) -> Iterator[Plan]:
     """Plans of earlier versions: another epsilon for the same error, and keys that had to be listed to be public."""
-    query, card = question.query, question.table.card
+    query, card = question.query, question.card
     epsilon = epsilon_0_1(query, card, options, plan) if options.error is not None else None
     if epsilon is not None:
         yield plan_question(query, card, replace(options, epsilon=epsilon, error=None))
@@ -120,28 +127,38 @@ def _earlier_plans(question: Question, plan: Plan, options: ReleaseOptions) -> I
             yield plan_question(query, card, options, listed_only=True)
 
 
-def statement_context(question: Question, plan: Plan) -> StatementContext:
-    """What every statement of the question shares: where its rows are, and a fresh secret for its random choices."""
+def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]:
+    """What the statements of each aggregation share: where its rows are, and a fresh secret for random choices."""
     engine = question.table.engine
     engine.check()
-    tables = {"": engine.table}
-    for join in plan.query.joins:
-        tables[join.table] = engine.public(join.table)
+    tables: dict[str, Any] = {}
+    for part in plan.aggregations:
+        tables |= {name or "": engine.private(name or part.card.name) for name in private_tables(part.query)}
+        tables |= {name: engine.public(name) for name in public_tables(part.query)}
+    for join in dict.fromkeys(join for part in plan.aggregations for join in public_joins(part.query)):
         if not engine.unique(join.table, join.other):
             # a row with several partners would count several times
             expected = f"each {join.other} once, since it is joined on it"
             raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
-    high, low = resolve(None).words(2).tolist()
-    return plan.frame(DialectSql(engine.dialect), tables, high << 64 | low)
+    contexts = []
+    for part in plan.aggregations:
+        high, low = resolve(None).words(2).tolist()
+        contexts.append(part.frame(DialectSql(engine.dialect), tables, high << 64 | low))
+    return contexts
 
 
-def check(question: Question, plan: Plan, context: StatementContext) -> None:
-    """Refuse, before the charge, a receipt that could not be kept and statements that the engine cannot compile."""
+def check(question: Question, plan: Plan, contexts: Sequence[StatementContext], options: ReleaseOptions) -> None:
+    """Refuse, before the charge, a receipt that could not be kept, statements that the engine cannot compile, and what
+    could not be planned once limits are chosen."""
     table = question.table
     if table.card.receipt is not None:
         receipts.check_writable(table.card.receipt)
-    run.rehearse(plan, context, table.engine)
-    rehearse(plan, context)
+    for part, context in zip(plan.aggregations, contexts, strict=True):
+        run.rehearse(part, context, table.engine)
+    rehearse(plan, contexts)
+    parts = plan.aggregations
+    if any(part.automatic for part in parts):
+        _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts], options)
 
 
 def pay(
@@ -154,11 +171,11 @@ def pay(
     """Charge the question to its accounts, or find its recorded answer."""
     table = question.table
     if contributors is not None:
-        table.accounts.check_people(plan.guarantee, request.content, request.keys)
+        table.accounts.check_people(plan.cost, request.content, request.keys)
     try:
         return table.accounts.ledger.charge(
             table.card.name,
-            plan.guarantee,
+            plan.cost,
             key=request.key,
             request=request.content,
             recorded_as=request.recorded_as,
@@ -175,7 +192,7 @@ def compute(
     question: Question,
     plan: Plan,
     options: ReleaseOptions,
-    context: StatementContext,
+    contexts: Sequence[StatementContext],
     contributors: Contributors | None,
     charge: Charge,
     first_notes: list[str],
@@ -185,12 +202,13 @@ def compute(
 
     def answer() -> bytes:
         try:
-            paid = context if contributors is None else contributors.remaining(charge.kept)
-            result = run_plan(question, plan, options, paid)
+            paid = contexts if contributors is None else contributors.remaining(charge.kept)
+            with table.engine.snapshot():
+                result = _shown_to_whoever_waits(question, plan, options, paid)
         finally:
             if contributors is not None:
                 contributors.drop()
-        people_notes = table.accounts.people_notes(plan.guarantee, paid=True)
+        people_notes = table.accounts.people_notes(plan.cost, paid=True)
         return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
 
     subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
@@ -199,42 +217,134 @@ def compute(
     )
 
 
-def run_plan(question: Question, plan: Plan, options: ReleaseOptions, context: StatementContext) -> Answer:
-    """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
+def _shown_to_whoever_waits(
+    question: Question, plan: Plan, options: ReleaseOptions, contexts: Sequence[StatementContext]
+) -> Answer:
+    """:func:`run_plan`, with its progress on a terminal or in a notebook."""
     rows = _rows_of(question.table.engine)
-    if plan.automatic:
-        choices = automatic.choose_limits(plan, question.query, context, rows, may_use_either_noise(plan, options))
-        guarantee = plan.guarantee
-        if plan.automatic.keys() != {"bias"}:  # otherwise nothing was chosen, and the plan is complete
-            plan = plan_after_choices(plan, choices, options)
-            context = plan.frame(context.dialect_sql, context.tables, context.secret)
-        plan = replace(plan, guarantee=guarantee, automatic={})
-        noisy = run.answer(plan, context, rows)
-        for name in choices.without_bounds:
-            noisy.answers[name] = [None] * len(noisy.answers[name])
-            noisy.errors[name] = [None] * len(noisy.errors[name])
-        return with_left_out(shape_answer(plan, context, noisy, options, choices.notes), plan, choices)
-    return shape_answer(plan, context, run.answer(plan, context, rows), options, [])
+    if not (sys.stderr is not None and sys.stderr.isatty()) and "ipykernel" not in sys.modules:
+        return run_plan(question, plan, options, contexts, rows)
+    from dither.tables.execute.progress import Progress, is_watched
+
+    if not is_watched():
+        return run_plan(question, plan, options, contexts, rows)
+    parts = zip(plan.aggregations, contexts, strict=True)
+    total = sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
+    with Progress(total, sys.stderr) as progress:
+
+        def counted(statement: Statement) -> list[tuple[Any, ...]]:
+            progress.next_statement()
+            return rows(statement)
+
+        return run_plan(question, plan, options, contexts, counted)
 
 
-def with_left_out(answer: Answer, plan: Plan, choices: automatic.Choices) -> Answer:
+def run_plan(
+    question: Question,
+    plan: Plan,
+    options: ReleaseOptions,
+    contexts: Sequence[StatementContext],
+    rows: Callable[[Statement], list[tuple[Any, ...]]],
+) -> Answer:
+    """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
+    plans = plan.aggregations
+    if not any(part.automatic for part in plans):
+        tables = run.answers(plans, contexts, rows)
+        return shape_answer(list(map(Released, plans, contexts, tables)), plan.cost, options, [])
+    choices: list[automatic.Choices | None] = []
+    for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
+        # without stand-ins for bounds
+        asked = replace(part.query, aggregates=with_unstated_bounds(query, part.card).aggregates)
+        choice = None
+        if any(part.automatic.values()):
+            choice = automatic.choose_limits(part, asked, context, rows, may_use_either_noise(part, options))
+        choices.append(choice)
+    chosen = [_chosen_for(place, plans, choices) for place in range(len(plans))]
+    plans, contexts = _after_choices(plans, contexts, chosen, options)
+    released = list(map(Released, plans, contexts, run.answers(plans, contexts, rows)))
+    for item, choice in zip(released, chosen, strict=True):
+        for name in choice.without_bounds if choice is not None else ():
+            item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
+            item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
+    notes = [note for choice in choices if choice is not None for note in choice.notes]
+    return with_left_out(shape_answer(released, plan.cost, options, notes), plans, chosen)
+
+
+def _chosen_for(
+    place: int, plans: Sequence[Plan], choices: Sequence[automatic.Choices | None]
+) -> automatic.Choices | None:
+    """What was chosen for an aggregation: limits for all of the same rows, bounds for it alone."""
+    own, together = choices[place], plans[place].together
+    if together is None or (own is not None and _chose_limits(plans[place])):
+        return own
+    for other, choice in zip(plans, choices, strict=True):
+        same = other.together is not None and other.together.rows == together.rows
+        if choice is not None and same and _chose_limits(other):
+            return (
+                choice._replace(without_bounds=())
+                if own is None
+                else choice._replace(query=own.query, without_bounds=own.without_bounds)
+            )
+    return own
+
+
+def _chose_limits(plan: Plan) -> bool:
+    """Whether limits are chosen for this aggregation itself."""
+    return any(plan.automatic.get(name) for name in automatic.SHARES)
+
+
+def _after_choices(
+    plans: Sequence[Plan],
+    contexts: Sequence[StatementContext],
+    chosen: Sequence[automatic.Choices | None],
+    options: ReleaseOptions,
+) -> tuple[tuple[Plan, ...], list[StatementContext]]:
+    """The plans with the limits that were chosen, and what their statements need to know."""
+    new_plans, new_contexts = [], []
+    for plan, context, choice in zip(plans, contexts, chosen, strict=True):
+        if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
+            after = plan_after_choices(plan, choice, options)
+            context = after.frame(context.dialect_sql, context.tables, context.secret)
+        else:
+            after = plan
+        new_plans.append(replace(after, guarantee=plan.guarantee, automatic={}))
+        new_contexts.append(context)
+    if len(new_plans) > 1:
+        new_plans = with_least_squares([replace(plan, reduced={}) for plan in new_plans])
+    return tuple(new_plans), new_contexts
+
+
+def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automatic.Choices | None]) -> Answer:
     """The answer with what its limits leave out, as far as that was learned, of each count and sum; a count of people
-    is low by the people who are in more groups than they count in.
+    is low by the people who are in more groups than they count in. Of a name that several aggregations have with
+    different limits nothing is said.
     """
-    shown = plan.query.shape.columns or {name: Column(name) for name in plan.query.aggregates}
     left_out: dict[str, tuple[float, float, float]] = {}
-    for name, column in shown.items():
-        aggregate = plan.query.aggregates.get(column.name) if isinstance(column, Column) else None
-        if aggregate is None or name not in answer.errors:
+    several: set[str] = set()
+    unknown: list[str] = []
+    known: list[str] = []
+    for plan, choices in zip(plans, chosen, strict=True):
+        if choices is None:
             continue
-        estimate = choices.memberships_left_out if aggregate.kind == "people" else choices.left_out
-        if estimate is not None and aggregate.kind in (*ADDED, "people"):
-            left_out[name] = estimate.share, estimate.low, estimate.high
+        shown = plan.query.shape.columns or {name: Column(name) for name in plan.query.aggregates}
+        named = 0
+        for name, column in shown.items():
+            aggregate = plan.query.aggregates.get(column.name) if isinstance(column, Column) else None
+            if aggregate is None or name not in answer.errors:
+                continue
+            estimate = choices.memberships_left_out if aggregate.kind == "people" else choices.left_out
+            if estimate is not None and aggregate.kind in (*ADDED, "people"):
+                limits = estimate.share, estimate.low, estimate.high
+                several |= {name} if left_out.get(name, limits) != limits else set()
+                left_out[name] = limits
+                named += 1
+        if named:
+            unknown += limitations(plan)
+            known += limitations(plan, estimated=True, limits_are_stated=choices.max_rows is None)
+    left_out = {name: limits for name, limits in left_out.items() if name not in several}
     if not left_out:
         return answer
-    unknown = limitations(plan)
-    known = limitations(plan, estimated=True, limits_are_stated=choices.max_rows is None)
-    notes = (*(note for note in answer.notes if note not in unknown), *known)
+    notes = (*(note for note in answer.notes if note not in unknown), *dict.fromkeys(known))
     return replace(answer, left_out=left_out, notes=notes)
 
 

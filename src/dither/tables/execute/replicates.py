@@ -12,7 +12,6 @@ has the same error whenever it is computed.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.inference import NoiseLaw
+from dither.inference import NoiseLaw, level_table
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.estimate import estimate
+from dither.tables.planning.levels import make_agree
 from dither.tables.planning.plan import Plan
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200
@@ -36,38 +36,44 @@ Values = Sequence[Any]
 
 
 def replicates(
-    plan: Plan, measures: Mapping[Measure, NDArray[Any]], groups: int
-) -> Mapping[str, NDArray[np.float64]] | None:
-    """For each aggregate whose noise has a known law its answers in every table, a row for each table; None where they
-    cannot be drawn: too many groups, or groups that were made to add up.
+    plans: Sequence[Plan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
+) -> list[Mapping[str, NDArray[np.float64]]] | None:
+    """For each private aggregation, with so many groups, and for each of its aggregates whose noise has a known law,
+    its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or groups that
+    were made to add up to a total.
     """
-    if plan.totals or not 0 < groups <= MAX_ROWS // FEWEST_TABLES:
+    if any(plan.totals for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
         return None
-    count = min(MOST_TABLES, MAX_ROWS // groups)
-    possible = {}
-    for number, (measure, values) in enumerate(measures.items()):
-        levels = _levels(number, count, groups)
-        noise = NoiseLaw.of(plan.measures[measure], integer=True).quantiles(levels.ravel()).reshape(levels.shape)
-        possible[measure] = (np.asarray(values, dtype=np.float64)[None, :] - noise).ravel()
-    result = {}
-    for name, parts in plan.parts.items():
-        answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
-        result[name] = np.array([math.nan if item is None else item for item in answers]).reshape(count, groups)
+    count = min(MOST_TABLES, MAX_ROWS // sum(groups))
+    noises: list[dict[Measure, NDArray[Any]]] = []
+    number = 0
+    for plan, known, size in zip(plans, measures, groups, strict=True):
+        noises.append({})
+        for measure in known:
+            levels = level_table(f"replicates {number}", count, size)
+            noise = NoiseLaw.of(plan.measures[measure], integer=True).quantiles(levels.ravel())
+            noises[-1][measure] = noise.reshape(levels.shape)
+            number += 1
+    if any(plan.reduced for plan in plans):  # noise is made to agree as the values were, which is linear
+        make_agree(plans, noises)
+    result: list[Mapping[str, NDArray[np.float64]]] = []
+    for plan, known, noise_of, size in zip(plans, measures, noises, groups, strict=True):
+        possible = {
+            measure: (np.asarray(values, dtype=np.float64)[None, :] - noise_of[measure]).ravel()
+            for measure, values in known.items()
+        }
+        tables = {}
+        for name, parts in plan.parts.items():
+            answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
+            values = np.array([math.nan if item is None else item for item in answers])
+            tables[name] = values.reshape(count, size)
+        result.append(tables)
     return result
 
 
-def _levels(number: int, count: int, groups: int) -> NDArray[np.float64]:
-    """Levels of the noise that are always the same: for each group all of ``(1/2, 3/2, …) / count``, in an order of its
-    own (a Latin hypercube), so that numbers of the same law have the same error.
-    """
-    digest = hashlib.shake_256(f"dither replicates {number}".encode()).digest(8 * count * groups)
-    words = np.frombuffer(digest, dtype="<u8").reshape(count, groups)
-    order: NDArray[np.int64] = words.argsort(axis=0, kind="stable")
-    return (order + 0.5) / count
-
-
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
-    """How far the limits of a sample are from the value; None where too many have no value.
+    """How far the limits of a sample are from the value; None where too many have no value, or where noise moves the
+    value to one side, as that of the largest of many: noise is in the value already, and its effect cannot be told.
 
     >>> half_width(10, [8, 9, 10, 11, 12] * 40)
     2.0
@@ -81,6 +87,8 @@ def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | 
     if beyond < 0 or not known:
         return None
     low, high = known[beyond], known[-1 - beyond]
+    if abs(known[len(known) // 2] - float(value)) > (high - low) / 4:
+        return None
     return max(float(value) - low, high - float(value), 0.0)
 
 

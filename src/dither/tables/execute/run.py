@@ -7,23 +7,23 @@ group is there, with noise, whether anybody is in it or not; otherwise groups be
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
-from dither.tables.planning.estimate import estimate, rounded_error
+from dither.tables.planning import levels
+from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Noise, Plan, Quantiles, statements_of, variance_of
-from dither.tables.planning.quantiles import choose, intervals
+from dither.tables.planning.plan import Choice, Counts, Noise, Plan, statements_of, variance_of
+from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
-_EDGE = math.log(1e6)
-_FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
 _LARGEST = (1 << 63) - 1
 
 OTHER = None
@@ -41,13 +41,32 @@ class NoisyTable:
     keys: list[Key]
     answers: dict[str, list[Any]] = field(default_factory=dict)
     errors: dict[str, list[float | None]] = field(default_factory=dict)
+    probabilities: dict[str, list[float | None]] = field(default_factory=dict)
+    """Of a mode in each group: how probable it is that nothing is more common."""
     measures: Mapping[Measure, NDArray[Any]] = field(default_factory=dict)
     """What the answers were estimated from: every measure of each group, with its noise."""
 
 
-def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.95) -> NoisyTable:
-    """Run a plan's statements and add its noise."""
-    groups, noisy = _measured(plan, frame, run)
+def answers(plans: Sequence[Plan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
+    """Run the statements of every private aggregation of a question and add the noise; levels are made to agree."""
+    if not any(plan.reduced for plan in plans):
+        return [answer(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
+    measured = [_measured(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
+    levels.make_agree(plans, [noisy for _, noisy in measured])
+    return [
+        answer(plan, frame, run, measured=known) for plan, frame, known in zip(plans, frames, measured, strict=True)
+    ]
+
+
+def answer(
+    plan: Plan,
+    frame: StatementContext,
+    run: Run,
+    confidence: float = 0.95,
+    measured: tuple[list[Key], dict[Measure, NDArray[Any]]] | None = None,
+) -> NoisyTable:
+    """Run a plan's statements and add its noise; what is ``measured`` already is not measured again."""
+    groups, noisy = _measured(plan, frame, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys) or groups, measures=noisy)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
@@ -55,15 +74,19 @@ def answer(plan: Plan, frame: StatementContext, run: Run, confidence: float = 0.
             result.answers[name], result.errors[name] = values, errors
     shown = groups[:-1] if plan.other else groups
     for choice, lines in _binned(plan, frame, run, plan.choices):
-        result.answers[choice.name] = [_chosen(choice, lines.get(key, {}), plan) for key in shown]
-        result.errors[choice.name] = [None] * len(shown)
+        chosen = [_chosen(choice, _filled(lines.get(key, {}), choice.bins), plan, confidence) for key in shown]
+        result.answers[choice.name] = [item.value for item in chosen]
+        result.errors[choice.name] = [item.error for item in chosen]
+        if choice.interval is not None and choice.aggregate.kind == "mode":
+            result.probabilities[choice.name] = [item.probability for item in chosen]
     for ranked, lines in _binned(plan, frame, run, plan.quantiles):
         counts_of_groups = [_filled(lines.get(key, {}), ranked.bins) for key in shown]
         places = [choose(ranked.rank, counts) for counts in counts_of_groups]
         spans: list[dict[Any, tuple[int, int]]] | None = None
+        cluster = most_rows_of_a_person(plan) * (1 << plan.bin_limits.bits()) if plan.population else None
         if ranked.interval is not None:
             spans = [
-                intervals(place, counts, ranked.interval, confidence)
+                intervals(place, counts, ranked.interval, confidence, cluster)
                 for place, counts in zip(places, counts_of_groups, strict=True)
             ]
         for name, share in ranked.shares.items():
@@ -109,7 +132,7 @@ def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key],
     if not measures:
         return every or [], {}
     places = len(plan.keys)
-    lines = {_group(plan, line): line[places:] for line in run(bounding.sums(frame, measures))}
+    lines = _lines(plan, frame, run)
     totals = {
         m: _held(noise.release(sum(line[measures.index(m)] for line in lines.values())))
         for m, noise in plan.totals.items()
@@ -129,6 +152,23 @@ def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key],
     for measure, total in totals.items():
         noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
     return every, noisy
+
+
+def _lines(plan: Plan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
+    """Every measure of each group that has rows, before noise. A group is shown by the number of its people where keys
+    are not public, which is in the first statement: what another statement has of other groups does not count.
+    """
+    places = len(plan.keys)
+    columns: dict[Measure, dict[Key, int]] = {}
+    groups: dict[Key, None] = {}
+    for statement, measures in bounding.of_measures(frame, list(plan.measures)):
+        lines = {_group(plan, line): line[places:] for line in run(statement)}
+        if len(measures) == len(plan.measures):
+            return lines
+        if plan.selection is None or not columns:
+            groups |= dict.fromkeys(lines)
+        columns |= {measure: {key: line[i] for key, line in lines.items()} for i, measure in enumerate(measures)}
+    return {key: tuple(columns[measure].get(key, 0) for measure in plan.measures) for key in groups}
 
 
 def _held(value: int) -> int:
@@ -171,20 +211,38 @@ def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
     return result
 
 
-def _chosen(choice: Choice, counts: Bins, plan: Plan) -> Any:
+@dataclass(frozen=True)
+class _Chosen:
+    """What was chosen for one group, and what is known of it."""
+
+    value: Any
+    error: float | None = None
+    probability: float | None = None
+
+
+def _chosen(choice: Choice, filled: NDArray[np.int64], plan: Plan, confidence: float) -> _Chosen:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
-    filled = _filled(counts, choice.bins)
-    aggregate = choice.aggregate
+    aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
-        return aggregate.keys[int(choice.mechanism.select_index(filled))]
+        place = int(choice.mechanism.select_index(filled))
+        if noise is None:
+            return _Chosen(aggregate.keys[place])
+        noisy = np.asarray(noise.release(filled)).astype(np.float64)
+        rate = choice.mechanism.epsilon / float(choice.mechanism.sensitivity)
+        probability = mode_probability(place, noisy, NoiseLaw.of(noise, integer=True), rate)
+        return _Chosen(aggregate.keys[place], probability=probability)
     up_to = np.cumsum(filled)
-    # a rank a little inside keeps the empty stretch beyond the data from winning; it is public, as epsilon is
-    sensitivity = plan.bin_limits.sensitivity()
-    inside = math.ceil(min(2 * float(sensitivity) * _EDGE / choice.mechanism.epsilon, _FAR))
+    inside = inside_rank(plan, choice)
     target = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
     misses = np.maximum(0, np.maximum(up_to - filled - target, target - up_to))
-    return _middle(aggregate, int(choice.mechanism.select_index(-misses)))
+    place = int(choice.mechanism.select_index(-misses))
+    value = _middle(aggregate, place)
+    if noise is None:
+        return _Chosen(value)
+    return _Chosen(
+        value, _farthest(aggregate, value, extreme_interval(aggregate.kind, place, filled, noise, confidence))
+    )
 
 
 def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
@@ -209,7 +267,8 @@ def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
     The stand-in for the rows is made from the card, so nothing here depends on the data.
     """
     for statement in statements_of(plan, frame):
-        engine.rehearse(statement.on(engine.empty))
+        empty = {name: engine.empty_of(name or plan.card.name) for name in statement.sources}
+        engine.rehearse(statement.on(empty))
 
 
-__all__ = ["NoisyTable", "answer", "rehearse"]
+__all__ = ["NoisyTable", "answer", "answers", "rehearse"]

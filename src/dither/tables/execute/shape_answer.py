@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dither.guarantees import Guarantee
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile import expressions
 from dither.tables.compile.statements import StatementContext
 from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
 from dither.tables.execute.run import NoisyTable
+from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.estimate import limitations, unit_notes
+from dither.tables.planning.estimate import interval_notes, limitations, unit_notes
 from dither.tables.planning.key_selection import bin_labels
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import Plan, without_engine
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 
@@ -32,51 +34,96 @@ if TYPE_CHECKING:
     from dither.tables.query.postprocess import PostProcessed
 
 
-def rehearse(plan: Plan, frame: StatementContext) -> None:
-    """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge."""
-    if plan.query.post is not None:
-        from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
+@dataclass(frozen=True)
+class Released:
+    """The noisy table of one private aggregation, with the plan and the context that it was made by."""
 
-        postprocess.rehearse(plan.query.post, _noisy_types(plan, frame))
+    plan: Plan
+    context: StatementContext
+    noisy: NoisyTable
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of its groups."""
+        return [group.name for group in self.plan.query.groups]
+
+    def rows(self, answers: Mapping[str, list[Any]], options: ReleaseOptions) -> list[tuple[Any, ...]]:
+        """The rows of the table, with these answers: the keys, and each answer as the options want it."""
+        adjusted = [
+            [_adjusted(value, aggregate, options) for value in answers[name]]
+            for name, aggregate in self.plan.query.aggregates.items()
+        ]
+        return [(*key, *(values[i] for values in adjusted)) for i, key in enumerate(self.noisy.keys)]
 
 
-def shape_answer(
-    plan: Plan, frame: StatementContext, noisy: NoisyTable, options: ReleaseOptions, notes: list[str]
-) -> Answer:
-    """The noisy table as the question wants it shown."""
-    if plan.query.post is not None:
-        return _post_processed(plan.query.post, plan, frame, noisy, options, notes)
-    groups = [group.name for group in plan.query.groups]
-    names = [*groups, *plan.query.aggregates]
-    lines = []
-    for i, key in enumerate(noisy.keys):
-        line = dict(zip(groups, key, strict=True))
-        for name, aggregate in plan.query.aggregates.items():
-            line[name] = _adjusted(noisy.answers[name][i], aggregate, options)
-        line["\0place"] = i
-        lines.append(line)
+def rehearse(plan: Plan, contexts: Sequence[StatementContext]) -> PostProcessed | None:
+    """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge. Returns
+    what it made of them; None where a question has no SQL."""
+    if plan.query.post is None:
+        return None
+    from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
+
+    parts = list(zip(plan.aggregations, contexts, strict=True))
+    single = [name for name, (part, _) in zip(plan.query.post.tables, parts, strict=True) if not part.query.groups]
+    columns = [_types(part, context) for part, context in parts]
+    return postprocess.rehearse(plan.query.post, *columns, one_row=single)
+
+
+def output_columns(plan: Plan) -> PostProcessed | None:
+    """The columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
+    return rehearse(plan, [without_engine(part) for part in plan.aggregations])
+
+
+def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]) -> Answer:
+    """The noisy tables of a question, which costs this, as it wants them shown."""
+    every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *notes]))
+    if options.bias and all(item.plan.card.unit is None for item in released):
+        every_note.append(
+            "bias=True had nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds "
+            "do to values beyond them is not part of it"
+        )
+    post = released[0].plan.query.post
+    if post is not None:
+        return _post_processed(post, released, cost, options, every_note)
+    plan, noisy, groups = released[0].plan, released[0].noisy, released[0].groups
+    names = [*groups, *plan.query.aggregates, "\0place"]
+    rows = released[0].rows(noisy.answers, options)
+    lines = [dict(zip(names, (*row, place), strict=True)) for place, row in enumerate(rows)]
     shape = plan.query.shape
-    shown = shape.columns or {name: Column(name) for name in names} | bin_labels(plan.query.groups)
-    kept = evaluate.apply(replace(shape, columns={**shown, "\0place": Column("\0place")}), [*names, "\0place"], lines)
-    types = {group: typed.type for group, typed in zip(groups, frame.grouped(), strict=True)}
-    for name, aggregate in plan.query.aggregates.items():
-        if aggregate.kind == "mode" and aggregate.value is not None:
-            types[name] = expressions.compile(aggregate.value, frame.find).type
-        elif aggregate.kind in SIMPLE:
-            types[name] = _type(plan, aggregate, options.integer)
+    shown = shape.columns or {name: Column(name) for name in names[:-1]} | bin_labels(plan.query.groups)
+    kept = evaluate.apply(replace(shape, columns={**shown, "\0place": Column("\0place")}), names, lines)
+    types = _types(plan, released[0].context, options.integer)
     errors = {
         name: tuple(noisy.errors[column.name][line["\0place"]] for line in kept)
         for name, column in shown.items()
         if isinstance(column, Column) and column.name in noisy.errors
     }
+    probabilities = {
+        name: tuple(noisy.probabilities[column.name][line["\0place"]] for line in kept)
+        for name, column in shown.items()
+        if isinstance(column, Column) and column.name in noisy.probabilities
+    }
     errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown)
     errors = {name: errors[name] for name in shown if name in errors}
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
+    by_law = {name for name, item in plan.query.aggregates.items() if item.kind not in (*SIMPLE, "mode")}
     kinds = tuple(
-        _held_by(types.get(column.name if isinstance(column, Column) else ""), [row[j] for row in lines_shown])
+        _held_by(
+            types.get(column.name) if isinstance(column, Column) and column.name not in by_law else None,
+            [row[j] for row in lines_shown],
+        )
         for j, column in enumerate(shown.values())
     )
-    return Answer(tuple(shown), kinds, lines_shown, errors, str(plan.guarantee), (*_notes(plan), *notes))
+    return Answer(
+        tuple(shown),
+        kinds,
+        lines_shown,
+        errors,
+        str(cost),
+        tuple(every_note),
+        interval=options.interval,
+        probabilities=probabilities,
+    )
 
 
 def _errors_of_arithmetic(
@@ -95,11 +142,12 @@ def _errors_of_arithmetic(
         for name, item in shown.items()
         if not isinstance(item, Column) and _uses(item, plan.query.aggregates)
     }
-    if not any(_uses(item, plan.parts) for item in computed.values()):
+    if plan.population or not any(_uses(item, plan.parts) for item in computed.values()):
         return {}
-    tables = replicates(plan, noisy.measures, len(noisy.keys))
-    if tables is None:
+    drawn = replicates([plan], [noisy.measures], [len(noisy.keys)])
+    if drawn is None:
         return {}
+    (tables,) = drawn
     adjusted = {}
     for name, values in tables.items():
         aggregate = plan.query.aggregates[name]
@@ -121,75 +169,106 @@ def _uses(item: Expression, names: Mapping[str, object]) -> bool:
 
 
 def _post_processed(
-    post: PostProcessing,
-    plan: Plan,
-    frame: StatementContext,
-    noisy: NoisyTable,
-    options: ReleaseOptions,
-    notes: list[str],
+    post: PostProcessing, released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]
 ) -> Answer:
-    """What the question's own SQL makes of the noisy table."""
+    """What the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on them."""
     from dither.tables.query import postprocess
 
-    aggregates = plan.query.aggregates
-    rows = [
-        (*key, *(_adjusted(noisy.answers[name][i], aggregate, options) for name, aggregate in aggregates.items()))
-        for i, key in enumerate(noisy.keys)
-    ]
-    with postprocess.IsolatedDatabase(post, _noisy_types(plan, frame)) as database:
-        result = database.run(rows)
-    errors = _errors_after(post, plan, frame, noisy, options, result)
-    notes_of_errors = [] if errors is not None else ["the ± of computed columns could not be computed"]
-    every_note = (*_notes(plan), *notes, *notes_of_errors)
-    return Answer(result.names, result.types, tuple(result.rows), errors or {}, str(plan.guarantee), every_note)
+    result = postprocess.run_on_any_numbers(
+        post,
+        [_types(item.plan, item.context) for item in released],
+        [len(item.groups) for item in released],
+        [item.rows(item.noisy.answers, options) for item in released],
+    )
+    if result is None:
+        return _without_sql(released, cost, options, notes)
+    errors = _errors_after(post, released, options, result)
+    if errors is None:
+        notes = [*notes, "the ± of computed columns could not be computed"]
+    return Answer(
+        result.names,
+        result.types,
+        tuple(result.rows),
+        errors or {},
+        str(cost),
+        tuple(notes),
+        interval=options.interval,
+        probabilities=_passed_on(released, result, [item.noisy.probabilities for item in released], min),
+    )
+
+
+def _without_sql(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]) -> Answer:
+    """The noisy tables themselves, as the answer."""
+    tables = []
+    for item in released:
+        rows = item.rows(item.noisy.answers, options)
+        declared = _types(item.plan, item.context, options.integer)
+        types = {
+            name: _held_by(kind, [row[place] for row in rows]) for place, (name, kind) in enumerate(declared.items())
+        }
+        tables.append(NoisyColumns(types, rows, item.noisy.errors, item.noisy.probabilities))
+    result = unprocessed(tables)
+    return Answer(
+        result.names,
+        result.types,
+        result.rows,
+        result.errors,
+        str(cost),
+        (result.note, *notes),
+        interval=options.interval,
+        probabilities=result.probabilities,
+    )
 
 
 def _errors_after(
-    post: PostProcessing,
-    plan: Plan,
-    frame: StatementContext,
-    noisy: NoisyTable,
-    options: ReleaseOptions,
-    result: PostProcessed,
+    post: PostProcessing, released: Sequence[Released], options: ReleaseOptions, result: PostProcessed
 ) -> dict[str, tuple[float | None, ...]] | None:
-    """The errors of the columns that SQL made of the noisy table: that of a column that was passed on is known, others
+    """The errors of the columns that SQL made of the noisy tables: that of a column that was passed on is known, others
     come from running the SQL on tables as they might have been; None where that is not possible.
 
     A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error.
     """
     from dither.tables.query import postprocess
 
-    groups = [group.name for group in plan.query.groups]
-    types = _noisy_types(plan, frame)
+    types = [_types(item.plan, item.context) for item in released]
+    groups = {name: kinds[name] for item, kinds in zip(released, types, strict=True) for name in item.groups}
     keys = [
         place
         for place, (name, kind) in enumerate(zip(result.names, result.types, strict=True))
-        if kind not in ("integer", "number") or (name in groups and types[name] == kind)
+        if kind not in ("integer", "number") or groups.get(name) == kind
     ]
-    passed_on = _passed_on(groups, noisy, result)
+    passed_on = _passed_on(released, result, [item.noisy.errors for item in released], max)
+    if any(item.plan.population for item in released):
+        return passed_on
     numeric = {name for name, kind in zip(result.names, result.types, strict=True) if kind in ("integer", "number")}
     if numeric <= {*passed_on, *(result.names[place] for place in keys)}:
         return passed_on
-    tables = replicates(plan, noisy.measures, len(noisy.keys))
-    if tables is None:
+    drawn = replicates(
+        [item.plan for item in released],
+        [item.noisy.measures for item in released],
+        [len(item.noisy.keys) for item in released],
+    )
+    if drawn is None:
         return passed_on or None
-    aggregates = plan.query.aggregates
 
-    def table(k: int | None, without_law: bool = True) -> list[tuple[Any, ...]]:
-        """The noisy table, or one that it might have been; without the aggregates whose noise has no known law."""
-        values_of: list[list[Any]] = []
-        for name, aggregate in aggregates.items():
-            values = tables[name][k].tolist() if name in tables and k is not None else noisy.answers[name]
-            hidden = name not in tables and not without_law
-            values_of.append([None if hidden else _adjusted(value, aggregate, options) for value in values])
-        return [(*key, *(values[i] for values in values_of)) for i, key in enumerate(noisy.keys)]
+    def tables(k: int | None, without_law: bool = True) -> list[list[tuple[Any, ...]]]:
+        """The noisy tables, or as they might have been; without the aggregates whose noise has no known law."""
+        every = []
+        for item, possible in zip(released, drawn, strict=True):
+            answers = dict(item.noisy.answers)
+            for name in answers:
+                if name in possible:
+                    answers[name] = answers[name] if k is None else possible[name][k].tolist()
+                elif not without_law:
+                    answers[name] = [None] * len(answers[name])
+            every.append(item.rows(answers, options))
+        return every
 
-    count = len(next(iter(tables.values()), ()))
+    count = next((len(values) for possible in drawn for values in possible.values()), 0)
     try:
-        with postprocess.IsolatedDatabase(post, types) as database:
-            possible = [table(None), table(None, False), *map(table, range(count))]
-            same, without, *samples = database.run_each(possible)
-    except postprocess.FAILURES:  # it takes too long, or fails on a table as it might have been
+        with postprocess.IsolatedDatabase(post, *types) as database:
+            same, without, *samples = database.run_each([tables(None), tables(None, False), *map(tables, range(count))])
+    except Exception:  # it takes too long, or fails on tables as they might have been
         return passed_on or None
     if _fingerprint(same) != _fingerprint(result.rows):
         return passed_on or None
@@ -215,31 +294,49 @@ def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[s
     return Counter(tuple(f"{item:.9g}" if isinstance(item, float) else repr(item) for item in row) for row in kept)
 
 
-def _passed_on(groups: list[str], noisy: NoisyTable, result: PostProcessed) -> dict[str, tuple[float | None, ...]]:
-    """The errors of columns that are those of the noisy table: each row has its group's keys, and their answer."""
-    if not set(groups) <= set(result.names):
-        return {}
-    key_places = [result.names.index(name) for name in groups]
-    place_of = {key: place for place, key in enumerate(noisy.keys)}
-    places = [place_of.get(tuple(row[place] for place in key_places)) for row in result.rows]
-    errors: dict[str, tuple[float | None, ...]] = {}
+def _passed_on(
+    released: Sequence[Released],
+    result: PostProcessed,
+    known_of: Sequence[Mapping[str, Sequence[float | None]]],
+    worst: Callable[[list[float]], float],
+) -> dict[str, tuple[float | None, ...]]:
+    """What is known of columns that are those of noisy tables, such as their errors: each row has a group's keys, and
+    its answer. Where it may be the answer of several tables, the worst holds of what is known of them."""
+    shown = set(result.names)
+    parts = [(item, known) for item, known in zip(released, known_of, strict=True) if set(item.groups) <= shown]
+    places_of = [{key: place for place, key in enumerate(item.noisy.keys)} for item, _ in parts]
+    columns = [[result.names.index(name) for name in item.groups] for item, _ in parts]
+    every: dict[str, tuple[float | None, ...]] = {}
     for column, name in enumerate(result.names):
-        if name in noisy.answers and all(
-            place is not None and noisy.answers[name][place] == row[column]
-            for place, row in zip(places, result.rows, strict=True)
-        ):
-            errors[name] = tuple(noisy.errors[name][place] for place in places if place is not None)
-    return errors
+        of_column: list[float | None] = []
+        for row in result.rows:
+            possible: list[float | None] = []
+            for (item, known), place_of, key_columns in zip(parts, places_of, columns, strict=True):
+                place = place_of.get(tuple(row[key] for key in key_columns))
+                if name in known and place is not None and item.noisy.answers[name][place] == row[column]:
+                    possible.append(known[name][place])
+            if not possible:
+                break
+            of_column.append(None if None in possible else worst([value or 0.0 for value in possible]))
+        if len(of_column) == len(result.rows) and any(name in known for _, known in parts):
+            every[name] = tuple(of_column)
+    return every
 
 
-def _noisy_types(plan: Plan, frame: StatementContext) -> dict[str, Type]:
-    """The types of the columns of the noisy table, from the plan alone."""
-    types = {group.name: typed.type for group, typed in zip(plan.query.groups, frame.grouped(), strict=True)}
+def _types(plan: Plan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
+    """The types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
+    ``integer`` counts and sums are whole numbers."""
+    types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped(), strict=True)}
     for name, aggregate in plan.query.aggregates.items():
         if aggregate.kind == "mode" and aggregate.value is not None:
-            types[name] = expressions.compile(aggregate.value, frame.find).type
+            types[name] = expressions.compile(aggregate.value, context.find).type
+        elif aggregate.kind in SIMPLE:
+            # least squares moves counts off the whole numbers
+            moved = plan.moves_counts and (not plan.reduced or plan.parts[name][0] in plan.reduced)
+            whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not moved)
+            types[name] = "integer" if whole or integer else "number"
         else:
-            types[name] = _type(plan, aggregate, False) if aggregate.kind in SIMPLE else "number"
+            types[name] = "number"
     return types
 
 
@@ -251,13 +348,6 @@ def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
         return value
     result = max(value, 0) if options.nonnegative else value
     return evaluate.representable(round(result)) if options.integer else result
-
-
-def _type(plan: Plan, aggregate: Aggregate, integer: bool) -> Type:
-    """The type of a count, sum or histogram, from the plan alone: the same when no group is shown."""
-    adjusted = bool(plan.totals) and plan.selection is None  # least squares moves counts off the whole numbers
-    whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not adjusted)
-    return "integer" if whole or integer else "number"
 
 
 def _held_by(declared: Type | None, values: list[Any]) -> Type:
@@ -276,12 +366,14 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
-    result = [*limitations(plan), *unit_notes(plan.card)]
+    result = [*limitations(plan), *unit_notes(plan.card), *interval_notes(plan)]
     if plan.selection is not None:
         result.append(f"groups with fewer than about {plan.selection.threshold} people are not shown")
         if plan.other:
             result.append("the last row, without a key, is all groups that are not shown")
+    if plan.reduced and plan.query.rolled_up:
+        result.append("levels add up: they are of the rows whose keys in all columns are public")
     return tuple(result)
 
 
-__all__ = ["rehearse", "shape_answer"]
+__all__ = ["Released", "output_columns", "rehearse", "shape_answer"]

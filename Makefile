@@ -1,6 +1,7 @@
 # make demo   set up what is needed, for the examples too, and run the main job
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
+# make neighbors NEIGHBOR_QUESTIONS=20000   the search for questions that are not private, with more of them than make test has
 # make coverage   the lines that the fast tests reach, with the floor in pyproject.toml
 # make versions   Python 3.11 to 3.13, newest and lowest dependencies; VERSIONS='--python python3.12 --newest' tries one
 # make bench-compare BASE=<commit>   the speed of this tree against that of a commit
@@ -13,7 +14,9 @@ BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
 DEMO := plot,learn
 
-.PHONY: demo test check coverage versions lint bench bench-compare which-noise lock clean
+NEIGHBOR_QUESTIONS ?= 20000
+
+.PHONY: demo test check neighbors coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +41,9 @@ check: lint
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+neighbors: $(VENV)/dev.stamp
+	NEIGHBOR_QUESTIONS=$(NEIGHBOR_QUESTIONS) $(BIN)/python -m pytest -n 2 tests/tables/neighbors
 
 coverage: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term

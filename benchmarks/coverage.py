@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import dither as dp
 from dither.inference import Measured, NoiseLaw, mean, measured, standard_deviation, variance
@@ -35,6 +36,10 @@ NOTES = (
     "Reference: the standard error of a measured coverage, if 95 % is right; the targets allow for three of them.",
     "±: the largest over the populations that count of (the half-width) / (the 95 % point of the true error).",
     "dp.stats: asks of the public functions, pooled over the populations.",
+    "Through tables: SQL about a table of many groups, each of which holds the same population, so that one release is "
+    "as many asks; how often value ± error holds the truth of the group, for three populations and both noises. "
+    "Every aggregate has a question of its own. MIN and MAX count at least as often, since a bound is one of their "
+    "limits; ± is the larger of two distances, so a lopsided interval counts more often too.",
 )
 
 
@@ -173,6 +178,68 @@ def through_statistics(asks: int, data: list[np.ndarray]) -> Iterator[Row]:
             )
 
 
+ASKED = {
+    "COUNT(*)": len,
+    "COUNT(DISTINCT x)": lambda x: len(np.unique(x)),
+    "SUM(x)": np.sum,
+    "AVG(x)": np.mean,
+    "VAR(x)": lambda x: np.var(x, ddof=1),
+    "STDDEV(x)": lambda x: np.std(x, ddof=1),
+    "CORR(x, y)": lambda x: float(np.corrcoef(x, partner(x))[0, 1]),
+    "REGR_SLOPE(y, x)": lambda x: float(np.polyfit(x, partner(x), 1)[0]),
+    "MEDIAN(x)": lambda x: float(np.quantile(x, 0.5, method="inverted_cdf")),
+    "MIN(x)": np.min,
+    "MAX(x)": np.max,
+}
+"""Aggregates in SQL, and their truth."""
+TABLE_POPULATIONS = ("diabetes, progression", "breast cancer, radius", "digits, ink")
+
+
+def partner(x: np.ndarray) -> np.ndarray:
+    """A second column that goes with the first: half of it, and a ripple."""
+    return np.rint(x / 2 + STEPS / 8 * np.sin(np.arange(x.size))).astype(np.int64)
+
+
+def through_tables(groups: int, data: dict[str, np.ndarray]) -> Iterator[Row]:
+    """The same by SQL about a table, for some populations."""
+    for sql, true in ASKED.items():
+        for noise in ("laplace", "gaussian"):
+            hits = total = 0
+            for name in TABLE_POPULATIONS:
+                x = data[name]
+                rows = pa.table(
+                    {
+                        "g": np.repeat(np.arange(groups), x.size),
+                        "x": np.tile(x, groups),
+                        "y": np.tile(partner(x), groups),
+                    }
+                )
+                bounds = {"x": (-STEPS, STEPS), "y": (-STEPS, STEPS)}
+                with dp.open(
+                    rows,
+                    bounds=bounds,
+                    keys={"g": list(range(groups))},
+                    budget=dp.ApproxDP(10, 1e-3),
+                    delta=DELTA,
+                    name="t",
+                ) as table:
+                    question = table.sql(f"SELECT g, {sql} AS a FROM t GROUP BY g")
+                    answer = question.release(epsilon=1, noise=noise, quantile_interval=True)
+                truth = float(true(x))
+                for value, error in zip(answer["a"], answer.error("a"), strict=True):
+                    # what has no limits excludes nothing
+                    hits += error is None or value is None or abs(value - truth) <= error + 1e-9 * STEPS
+                    total += 1
+            covered, error = hits / total, math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / total)
+            yield Row(
+                f"{sql} in a table, {noise}, ε = 1",
+                f"{100 * covered:.1f} %",
+                f"± {100 * error:.1f} %",
+                target="≥ 94 %",
+                met=covered >= LOWEST - 3 * error,
+            )
+
+
 def seconds(parts: int) -> float:
     """How long the intervals of many groups take, in CPU seconds."""
     steps = np.arange(-STEPS, STEPS + 1, 20)
@@ -187,7 +254,8 @@ def seconds(parts: int) -> float:
 
 def rows(quick: bool = False, path: Path | None = None) -> list[Row]:
     """All of the suite."""
-    data = [centered(np.asarray(values, dtype=np.float64)) for _, values in populations(path)]
+    named = {name: centered(np.asarray(values, dtype=np.float64)) for name, values in populations(path)}
+    data = list(named.values())
     asks = 2_000 if quick else 10_000
     result, coverages = [], []
     for aggregate in ("COUNT", "SUM", "AVG", "VAR", "STDDEV"):
@@ -203,6 +271,7 @@ def rows(quick: bool = False, path: Path | None = None) -> list[Row]:
     ):
         result.append(Row(f"All {len(coverages)} cells, none left out: {what}", str(count)))
     result += through_statistics(10 if quick else 200, data)
+    result += through_tables(50 if quick else 300, named)
     for what, parts in (("AVG", 2), ("VAR", 3)):
         result.append(limited(f"Intervals of {what} in {GROUPS:,} groups", seconds(parts), "s", 0.5))
     return result

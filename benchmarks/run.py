@@ -19,7 +19,7 @@ from typing import Any
 from suite import Row, missed, number, table
 
 SUITES = (
-    "noise", "selection", "smooth", "accounting", "ledger", "tables", "auditing",
+    "noise", "selection", "smooth", "accounting", "ledger", "tables", "relations", "auditing",
     "learning_logistic", "learning_regression", "learning_groups", "learning_peers", "import_time", "coverage",
     "answers",
 )  # fmt: skip

@@ -26,7 +26,7 @@ import dither as dp
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
 from dither.tables.execute import run as execution
-from dither.tables.execute.release import statement_context
+from dither.tables.execute.release import statement_contexts
 from suite import Row, limited, main, number, times
 
 TITLE = "Tables"
@@ -257,7 +257,7 @@ def accuracy(path: Path, draws: int) -> list[Row]:
         def noisy_and_true(name: str) -> tuple[Any, list[Any], Any, Any]:
             question = table.sql(SQL[name])
             plan = question.plan(1)
-            context = statement_context(question, plan)
+            (context,) = statement_contexts(question, plan)
             noisy = [execution.answer(plan, context, rows_of) for _ in range(draws)]
             with patch.object(dp.Laplace, "release", exact), patch.object(dp.Gaussian, "release", exact):
                 all_keys = (

@@ -49,8 +49,10 @@ TESTED_BY = {
     "tables/builder/test_steps.py": "aggregates expressions",
     "tables/card/test_toml.py": "model wording",
     "tables/compile/test_statements.py": "context queries",
-    "tables/engines/test_base.py": "duckdb",
-    "tables/planning/test_plan.py": "calibrate measurements",
+    "tables/engines/test_base.py": "duckdb public_tables source_errors",
+    "tables/engines/test_base_process.py": "folders",
+    "tables/engines/test_units.py": "canonical_columns",
+    "tables/planning/test_plan.py": "calibrate",
     "tables/query/test_evaluate.py": "resolve tree typecheck",
     "tables/query/test_operations.py": " ".join(
         f"operations/{name}"
@@ -60,7 +62,8 @@ TESTED_BY = {
         ]
     ),
     "tables/query/test_nodes.py": "dialects engine_nodes",
-    "tables/sql/test_parse.py": "aggregates expressions relations text",
+    "tables/sql/test_parse.py": "aggregates expressions text",
+    "tables/sql/test_relations.py": "existence person_functions person_select",
     "test_public_face.py": "errors extras homes",
     "test_values.py": "comparison",
 }

@@ -24,11 +24,13 @@ from support import refuses
 
 DECIDED = {
     "dither": """
-        __version__ accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col count
-        course DataIncident DatasetClosed density DitherError Explanation Exponential Gaussian Guarantee histogram
+        __version__ accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col corr
+        count count_distinct course covariance DataIncident DatasetClosed density DitherError Explanation Exponential
+        Gaussian Guarantee histogram
         InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
         Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip ProposeTestRelease PureDP quantile Question
-        RandomizedResponse ReleaseOptions ReplaceOne report ReusableHoldout SampleAndAggregate sensitivity
+        RandomizedResponse regression_intercept regression_r2 regression_slope ReleaseOptions ReplaceOne report
+        ReusableHoldout SampleAndAggregate sensitivity
         sequential SmoothNoise SparseVector Staircase stats std Table TopK var WrongType ZCDP
     """,
     "accounting": """
@@ -53,8 +55,9 @@ DECIDED = {
         power_neg root_up square_root up
     """,
     "inference": """
-        Around AroundBounded BernsteinInterval bin_numbers combine EXACT Grid halve Interval IntervalEstimate levels
-        mean Measured measured NoiseLaw outward population_mean population_variance PopulationCount PopulationVariance
+        Around AroundBounded BernsteinInterval bin_numbers combine EXACT Grid halve Interval IntervalEstimate
+        level_table levels mean Measured measured mode_probability NoiseLaw outward pair_statistic PairStatistic
+        PairSums population_count population_mean population_sum population_variance PopulationCount PopulationVariance
         quotient RankInterval Root Split STANDARD_NORMAL standard_deviation variance wilson WithinBounds
     """,
     "learn": """

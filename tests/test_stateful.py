@@ -64,6 +64,8 @@ ELSEWHERE = {
     "Total": "adds up what was spent, and allows nothing",
     "SelectReader": "a parser at work",
     "_Block": "a parser at work",
+    "_SelectRows": "a parser at work",
+    "Progress": "what is shown while a question is answered",
 }
 """Classes that change after they were made and promise nothing by what they remember."""
 

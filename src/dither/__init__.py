@@ -47,7 +47,25 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 if _typing.TYPE_CHECKING:
     from dither import audit, course, learn, ledger, report
     from dither.tables.answer import Answer
-    from dither.tables.builder.steps import among, col, count, histogram, mean, median, mode, people, quantile, std, var
+    from dither.tables.builder.steps import (
+        among,
+        col,
+        corr,
+        count,
+        count_distinct,
+        covariance,
+        histogram,
+        mean,
+        median,
+        mode,
+        people,
+        quantile,
+        regression_intercept,
+        regression_r2,
+        regression_slope,
+        std,
+        var,
+    )
     from dither.tables.builder.steps import max_ as max  # noqa: F401
     from dither.tables.builder.steps import min_ as min  # noqa: F401
     from dither.tables.builder.steps import sum_ as sum  # noqa: F401
@@ -103,8 +121,11 @@ __all__ = [
     "among",
     "audit",
     "col",
+    "corr",
     "count",
+    "count_distinct",
     "course",
+    "covariance",
     "density",
     "histogram",
     "learn",
@@ -115,6 +136,9 @@ __all__ = [
     "parallel",
     "people",
     "quantile",
+    "regression_intercept",
+    "regression_r2",
+    "regression_slope",
     "report",
     "sensitivity",
     "sequential",
@@ -134,7 +158,12 @@ _LATER = {
     "Table": ("dither.tables.table", "Table"),
     "open": ("dither.tables.table", "open"),
     **{name: ("dither.tables.builder.steps", name) for name in ("among", "col", "count", "people", "mean", "var")},
-    **{name: ("dither.tables.builder.steps", name) for name in ("std", "median", "quantile", "mode", "histogram")},
+    **{
+        name: ("dither.tables.builder.steps", name)
+        for name in ("std", "median", "quantile", "mode", "histogram", "count_distinct")
+    },
+    **{name: ("dither.tables.builder.steps", name) for name in ("corr", "covariance", "regression_intercept")},
+    **{name: ("dither.tables.builder.steps", name) for name in ("regression_r2", "regression_slope")},
     **{name: ("dither.tables.builder.steps", f"{name}_") for name in ("sum", "min", "max")},
 }
 """Names that are loaded when they are first asked for: their databases and estimators take a while to import."""
@@ -142,12 +171,21 @@ _LATER = {
 _SHADOWING = ("max", "min", "open", "sum")
 """Public names that are not in ``__all__``: ``from dither import *`` should not hide Python's own."""
 
+_MEANT = {
+    **dict.fromkeys(["avg", "average"], "mean"), **dict.fromkeys(["size", "len"], "count"),
+    **dict.fromkeys(["nunique", "count_distinct"], "people"), **dict.fromkeys(["stddev", "stdev"], "std"),
+    **dict.fromkeys(["read_csv", "read_parquet", "from_pandas", "connect", "load", "Session"], "open"),
+    **dict.fromkeys(["variance"], "var"), **dict.fromkeys(["percentile"], "quantile"), "hist": "histogram",
+}  # fmt: skip
+"""Names that people try, and what they are called here."""
+
 _name_by_home(__name__, __all__, globals())
 
 
 def __getattr__(name: str) -> _typing.Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'dither' has no attribute {name!r}")
+        instead = f"; write dither.{_MEANT[name]}" if name in _MEANT else ""
+        raise AttributeError(f"module 'dither' has no attribute {name!r}{instead}", name=name)
     import importlib
 
     module, attribute = _LATER[name]

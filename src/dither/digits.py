@@ -12,12 +12,25 @@ _SMALLEST = 1e-6
 
 
 def decimals_of(error: float) -> int:
-    """The decimal places that show two significant digits of an error; negative for tens and hundreds.
+    """The decimal places that a number is shown to beside such an error; negative for tens and hundreds.
 
-    >>> decimals_of(0.848), decimals_of(17.97), decimals_of(1797.3), decimals_of(9.96)
-    (2, 0, -2, 0)
+    It is the rule of the Particle Data Group: two significant digits of an error that begins with 100 to 354, one of
+    an error that begins with 355 to 949, and 950 to 999 are rounded up to 1000 with two.
+
+    >>> decimals_of(0.848), decimals_of(17.97), decimals_of(1797.3), decimals_of(9.96), decimals_of(3.2)
+    (1, 0, -2, 0, 1)
     """
-    return 1 - int(f"{error:.1e}".partition("e")[2])
+    digits, _, exponent = f"{error:.2e}".partition("e")
+    return (1 if float(digits) < 3.55 else 0) - int(exponent)
+
+
+def two_digit_decimals(size: float) -> int:
+    """The decimal places that show two significant digits.
+
+    >>> two_digit_decimals(0.848), two_digit_decimals(1797.3), two_digit_decimals(9.96)
+    (2, -2, 0)
+    """
+    return 1 - int(f"{size:.1e}".partition("e")[2])
 
 
 def rounded(value: float, decimals: int) -> str:
@@ -57,25 +70,25 @@ def two_digits(size: float) -> str:
     """
     if not math.isfinite(size) or not _SMALLEST <= size < _LARGEST:
         return significant(size, 2)
-    return rounded(float(size), decimals_of(size))
+    return rounded(float(size), two_digit_decimals(size))
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """A noisy number and its ±: two significant digits of the ±, and the number to the same place.
+    """A noisy number and its ±: one or two significant digits of the ±, and the number to the same place.
 
     A whole number is shown without decimals, and its ± then rounded up.
 
     >>> with_error(15.6828, 0.848), with_error(98845, 181.7), with_error(41, 6.2), with_error(2157950.3, None)
-    (('15.68', '0.85'), ('98,840', '180'), ('41', '7'), ('2,157,950', ''))
+    (('15.7', '0.8'), ('98,840', '180'), ('41', '7'), ('2,157,950', ''))
     """
     if error is None:
         return (f"{value:,}" if isinstance(value, int) else significant(value)), ""
     if not math.isfinite(error) or not _SMALLEST <= error < _LARGEST:
         return (f"{value:,}" if isinstance(value, int) else significant(value)), two_digits(error)
     decimals = decimals_of(error)
-    if isinstance(value, int) and decimals > 0:
+    if isinstance(value, int) and two_digit_decimals(error) > 0:
         return f"{value:,}", f"{math.ceil(error):,}"
     return rounded(value, decimals), rounded(float(error), decimals)
 
 
-__all__ = ["decimals_of", "rounded", "significant", "two_digits", "with_error"]
+__all__ = ["decimals_of", "rounded", "significant", "two_digit_decimals", "two_digits", "with_error"]

@@ -78,7 +78,7 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], numeric: S
     body = "".join(
         f"<tr>{''.join(cell('td', text, right) for text, right in zip(row, numeric, strict=True))}</tr>" for row in rows
     )
-    style = "border-collapse:collapse;background:transparent;color:inherit"
+    style = "border-collapse:collapse;background:transparent;color:inherit;margin:.5em 0"
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
@@ -89,7 +89,7 @@ def facts(pairs: Iterable[tuple[object, object]]) -> str:
         f'<td style="{_SIDES[False]}">{escaped(text)}</td></tr>'
         for name, text in pairs
     )
-    style = "border-collapse:collapse;background:transparent;color:inherit"
+    style = "border-collapse:collapse;background:transparent;color:inherit;margin:.5em 0"
     return f'<table style="{style}"><tbody>{body}</tbody></table>'
 
 

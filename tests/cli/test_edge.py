@@ -254,6 +254,16 @@ def test_a_reader_who_has_seen_enough_is_not_told_off(visits):
     ("fix", "shown"),
     [
         ("pass epsilon=0.5, or error=50", "pass --epsilon 0.5, or --error 50"),
+        ("pass error=1200 or more, which costs ε = 1", "pass --error 1200 or more, which costs ε = 1"),
+        (
+            "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
+            "pass --epsilon 1 instead, and see its ± by dither explain",
+        ),
+        (
+            "leave EXPLAIN out, and ask for the plan by .explain(epsilon=1) or the command dither explain",
+            "leave EXPLAIN out, and ask for the plan by dither explain",
+        ),
+        ("ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()", "ask for x IS NULL or x IS NOT NULL"),
         ("pass epsilon=0.0001 or more", "pass --epsilon 0.0001 or more"),
         ("pass delta=1e-6, or state the public keys", "pass --delta 1e-6, or state the public keys"),
         ("pass delta=1e-6", "pass --delta 1e-6"),

@@ -63,6 +63,18 @@ def test_every_format(visits, dither, tmp_path):
     assert left(visits) == "(ε, δ) = (19, 0.001)"
 
 
+def test_a_plot_shows_the_first_number_that_sql_makes(visits, dither, tmp_path):
+    sql = "SELECT region, 2 * n AS twice FROM (SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region))"
+    code, _, err = dither("query", visits, sql, "--epsilon", "1", "--plot", "a.png")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    texts = sql.replace("2 * n AS twice", "CAST(n AS VARCHAR) AS n")
+    code, _, err = dither("query", visits, texts, "--epsilon", "1", "--plot", "b.png")
+    assert code == 2
+    assert "a column of noisy numbers" in err
+    assert left(visits) == "(ε, δ) = (19, 0.001)"
+
+
 def test_asking_again_by_another_name_and_by_another_analyst(visits, dither):
     ask = ("query", visits, COUNT, "--epsilon", "1")
     for more in ((), ("--again",), ("--again",), ("--key", "mine"), ("--analyst", "a"), ("--integer",)):
@@ -242,3 +254,64 @@ def test_limits_that_choose_themselves_and_what_stated_ones_leave_out(visits, di
     code, _, err = dither("explain", visits, question, "--error", "1%")
     assert code == 2
     assert "rows = " in err
+
+
+def test_a_card_of_several_files_from_the_draft_to_an_answer(visits, dither):
+    Path("people.csv").write_text("who,city\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(500)), encoding="utf-8")
+    code, out, _ = dither("init", "visits.csv", "people.csv", "--unit", "who", "--name", "clinic")
+    assert (code, out.partition(":")[0]) == (0, "clinic.toml")
+    before = {path.name for path in Path().iterdir()}
+    code, out, _ = dither("check", "clinic.toml")
+    assert code == 0
+    assert "table people: 2 columns, the person is who" in out
+    assert "sources and card agree" in out
+    assert {path.name for path in Path().iterdir()} == before  # no ledger
+    code, out, _ = dither("query", "clinic.toml", "SELECT COUNT(*) AS n FROM people", "--epsilon", "0.5")
+    assert code == 0
+    assert "dataset 'clinic'" in dither("budget", "clinic.toml")[1]
+    for protected in ("people.csv", "visits.csv"):
+        command = ("query", "clinic.toml", "SELECT COUNT(*) AS m FROM people", "--epsilon", "0.1")
+        assert dither(*command, "--output", protected, "--force")[0] == 2
+    assert dither("init", "visits.csv", "visits.csv", "--unit", "who")[0] == 2
+
+
+def test_what_a_draft_leaves_to_be_filled_in_is_listed(visits, dither):
+    Path("people.csv").write_text("who,city,age\n1,a,30\n", encoding="utf-8")
+    assert dither("init", "people.csv", "--unit", "who", "--output", "draft.toml")[0] == 0
+    code, out, _ = dither("check", "draft.toml")
+    assert code == 0
+    assert "- to be filled in: city, age;" in out
+    assert "complete" not in out
+    text = Path("draft.toml").read_text(encoding="utf-8")
+    city, age = '[columns.city]\ntype = "text"', '[columns.age]\ntype = "text"'
+    text = text.replace(
+        f"{age}  # to be filled in", '[columns.age]\ntype = "integer"  # to be filled in\nbounds = [0, 99]'
+    )
+    text = text.replace(f"{city}  # to be filled in", city)
+    Path("draft.toml").write_text(text, encoding="utf-8")
+    assert "to be filled in" not in dither("check", "draft.toml")[1]
+    assert dither("init", "visits.csv", "people.csv", "--unit", "who", "--output", "both.toml")[0] == 0
+    assert "people.city, people.age;" in dither("check", "both.toml")[1]
+
+
+def test_a_steward_is_told_of_cells_that_name_nobody(visits, dither):
+    with open("visits.csv", "a", encoding="utf-8") as out:
+        out.write("x,north,1,2024-01-01\n")
+    code, _, err = dither("check", visits)
+    assert code == 2
+    assert "whole numbers of 64 bits in who" in err
+    assert dither("query", visits, COUNT, "--epsilon", "1")[0] == 0  # which rows there are is not for whoever asks
+
+
+def test_an_interval_for_the_population_is_named_apart(visits, dither):
+    question = "SELECT COUNT(*) AS n FROM visits"
+    code, out, _ = dither("query", visits, question, "--epsilon", "0.1", "--interval", "population")
+    assert code == 0
+    assert "± population" in out.splitlines()[0]
+    code, out, _ = dither("query", visits, question, "--epsilon", "0.1", "--interval", "population", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["interval"] == "population"
+    assert "n_population_error" in json.loads(out)["rows"][0]
+    code, _, err = dither("query", visits, question, "--epsilon", "0.1", "--interval", "sampling")
+    assert code == 2
+    assert "noise or population" in err

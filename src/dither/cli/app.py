@@ -16,6 +16,11 @@ _SUMMARY = "Answers about people that give none of them away."
 # a pretty traceback shows local variables, and those hold data
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_SUMMARY)
 
+_SOURCES = typer.Argument(
+    metavar="SOURCE…",
+    help="Parquet or CSV files, file.duckdb::table, postgresql://…::table, or spark::table; several tables about the "
+    "same people make one card.",
+)
 _CARD = typer.Argument(metavar="CARD", help="The card of a table: a .toml file, see dither init.")
 _SQL = typer.Argument(metavar="SQL", help="A SELECT statement, in quotes.")
 _DEFAULTS = PlanOptions()
@@ -56,20 +61,20 @@ def demo(
 
 @app.command(cls=Command)
 def init(
-    source: str = typer.Argument(
-        metavar="SOURCE", help="Parquet or CSV files, file.duckdb::table, postgresql://…::table, or spark::table."
-    ),
+    sources: list[str] = _SOURCES,
     unit: str | None = typer.Option(
         None, metavar="COLUMN", help="The column that identifies the person; without it every row is a person."
     ),
-    name: str | None = typer.Option(None, metavar="NAME", help="The name of the table in questions."),
+    name: str | None = typer.Option(
+        None, metavar="NAME", help="The name of the table in questions, or of several tables together."
+    ),
     output: str | None = typer.Option(None, metavar="FILE", help="Where to write the card."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing file, unless it is a card."),
 ) -> None:
-    """Write a draft of a table's card from its schema; the data are not read."""
+    """Write a draft of the card of a table, or of several, from the schema; the data are not read."""
     from dither.cli import tables
 
-    tables.init(source, unit, name, output, force)
+    tables.init(sources, unit, name, output, force)
 
 
 @app.command(cls=Command)
@@ -141,7 +146,9 @@ def budget(
     analyst: str | None = typer.Option(None, metavar="NAME", help="With --set: the limit of this analyst."),
     each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),
     reopen: bool = typer.Option(False, "--reopen", help="Take questions again after incidents."),
-    signed_by: str | None = typer.Option(None, metavar="NAME", help="With --set or --reopen: who is responsible."),
+    signed_by: str | None = typer.Option(
+        None, "--signed-by", "--by", metavar="NAME", help="With --set or --reopen: who is responsible."
+    ),
     reason: str | None = typer.Option(
         None, metavar="TEXT", help="With --set or --reopen: why; it stays in the history."
     ),

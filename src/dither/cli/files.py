@@ -26,7 +26,7 @@ from dither.tables.card.model import Card
 LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
 _KEY = re.compile(rb"\s*[0-9a-fA-F]{64}\s*")
-_CARD = re.compile(rb"^\s*(source\s*=|\[\s*columns)", re.MULTILINE)
+_CARD = re.compile(rb"^\s*(source\s*=|\[\s*(columns|tables))", re.MULTILINE)
 _MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
@@ -38,7 +38,8 @@ def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
 def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
     """What belongs to a card and is never written over: itself, its sources, its ledger with its key, its receipt."""
     result = {Path(path), receipt_file(path, card)}
-    for source in (card.source, *(public.source for public in card.public.values())):
+    private, public = card.private_tables.values(), card.public.values()
+    for source in (*(table.source for table in private), *(table.source for table in public)):
         result |= source_files(source)
     if card.ledger is not None and "://" not in card.ledger:
         result |= {Path(card.ledger + ending) for ending in LEDGER_ENDINGS}

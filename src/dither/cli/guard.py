@@ -46,6 +46,10 @@ _CALLS = {
     "create it with ledger.create(name, limit=…)": (
         "correct the name; dither budget LEDGER lists the datasets; the first question to a table adds it"
     ),
+    "ask for the plan by .explain(epsilon=1) or the command dither explain": "ask for the plan by dither explain",
+    "see its ± by explain(epsilon=1)": "see its ± by dither explain",
+    "add COUNT(*), or in Python .agg(n=dp.count())": "add COUNT(*), for example",
+    "or x IS NOT NULL, in Python col('x').is_null()": "or x IS NOT NULL",
     "pass limit=PureDP(1)": "state a budget in the card: [budget], and below it epsilon = 1",
     "pass str(receipt)": "pass the text that dither budget prints after the word receipt",
 }

@@ -33,8 +33,15 @@ class PlanOptions:
     ] = None
     noise: Annotated[str, typer.Option(metavar="NAME", help="best, laplace or gaussian.")] = "best"
     quantile_interval: Annotated[
-        bool, typer.Option("--quantile-interval", help="Spend a third of the budget of quantiles on their ±.")
+        bool,
+        typer.Option(
+            "--quantile-interval",
+            help="Spend a third of the budget of quantiles, MIN and MAX on their ±, of MODE on its probability.",
+        ),
     ] = False
+    interval: Annotated[
+        str, typer.Option(metavar="NAME", help="What the ± is about: noise, or population (adds the sampling error).")
+    ] = "noise"
     consistent: Annotated[bool, typer.Option("--consistent", help="Make the groups add up to a grand total.")] = False
     other: Annotated[bool, typer.Option("--other", help="Add one row for all groups that are not shown.")] = False
     bias: Annotated[

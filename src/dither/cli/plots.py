@@ -7,6 +7,7 @@ from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.extras import need
+from dither.tables.execute.shape_answer import output_columns
 from dither.tables.planning.plan import Plan
 from dither.tables.query.tree import Column
 
@@ -26,7 +27,13 @@ def column(path: str | None, plan: Plan) -> str | None:
     """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
     if path is None:
         return None
-    aggregates = plan.query.aggregates
+    by_sql = output_columns(plan)
+    if by_sql is not None:  # by SQL: the first column of numbers that is not a group
+        groups = {group.name for part in plan.aggregations for group in part.query.groups}
+        for name, kind in zip(by_sql.names, by_sql.types, strict=True):
+            if kind in ("integer", "number") and name not in groups:
+                return name
+    aggregates = {} if by_sql is not None else plan.query.aggregates
     shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
     for name, source in shown.items():
         aggregate = aggregates.get(source.name) if isinstance(source, Column) else None

@@ -19,17 +19,26 @@ from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.accounts import FIRST_NOTES
-from dither.tables.options import NOISES, NoiseChoice, ReleaseOptions
+from dither.tables.card.model import Card
+from dither.tables.options import INTERVALS, NOISES, IntervalChoice, NoiseChoice, ReleaseOptions
 
 FORMATS = ("json", "csv", "parquet")
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
-def init(source: str, unit: str | None, name: str | None, output: str | None, force: bool) -> None:
-    """Write a draft card."""
-    text = draft.draft(source, unit, name)
-    path = output if output is not None else f"{_stem(source)}.toml"
-    with Outputs(force=force, protected=source_files(source)) as outputs:
+def init(sources: list[str], unit: str | None, name: str | None, output: str | None, force: bool) -> None:
+    """Write a draft card, of one table or of several."""
+    named: dict[str, object] = {}
+    for source in sources:
+        title = draft.title_of(source)
+        if title in named:
+            fix = "rename one of the files, or write the section of the second by hand"
+            raise InvalidArgument(message("SOURCE", "sources of different names", f"{title} twice", fix))
+        named[title] = source
+    text = draft.draft(named if len(sources) > 1 else sources[0], unit, name)
+    path = output if output is not None else f"{(name or 'dataset') if len(sources) > 1 else _stem(sources[0])}.toml"
+    protected = {file for source in sources for file in source_files(source)}
+    with Outputs(force=force, protected=protected) as outputs:
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
     echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
@@ -42,12 +51,32 @@ def _stem(source: str) -> str:
 
 def check(path: str) -> None:
     """Say what is missing."""
-    gaps = toml.gaps(toml.read(path))
+    card = toml.read(path)
+    for name, item in card.tables.items():
+        echo(f"table {name}: {len(item.columns)} columns, the person is {item.unit}")
+    gaps = [*_unfilled(path, card), *toml.gaps(card)]
     for gap in gaps:
         echo(f"- {gap}")
     with open_table(path, read_only=True) as table:
         table.engine.check()
-    echo(f"{path}: {len(gaps)} gap(s); source and card agree" if gaps else f"{path}: complete; source and card agree")
+        table.engine.check_people()
+    sources = "sources" if card.tables else "source"
+    echo(f"{path}: {f'{len(gaps)} gap(s)' if gaps else 'complete'}; {sources} and card agree")
+
+
+def _unfilled(path: str, card: Card) -> list[str]:
+    """The columns of which a draft said what is to be filled in, and nothing is."""
+    columns = []
+    for *prefix, name in draft.unfilled(Path(path).read_text(encoding="utf-8")):
+        of_table = card.for_table(prefix[1]) if prefix[0] == "tables" else card
+        if name in of_table.columns and of_table.columns[name].keys is None:
+            columns.append(".".join([*prefix[1:-1], name]))
+    if not columns:
+        return []
+    return [
+        f"to be filled in: {', '.join(columns)}; each is a text still, which has no SUM or AVG and is never above a "
+        "number; write its type, or remove the comment where it is a text"
+    ]
 
 
 def release_options(plan: PlanOptions) -> ReleaseOptions:
@@ -57,6 +86,7 @@ def release_options(plan: PlanOptions) -> ReleaseOptions:
         "max_rows": _limit("--max-rows", plan.max_rows),
         "error": _error(plan.error),
         "noise": _noise(plan.noise),
+        "interval": _interval(plan.interval),
     }
     return ReleaseOptions(**{**vars(plan), **checked})
 
@@ -89,6 +119,14 @@ def _noise(text: str) -> NoiseChoice:
         if text == noise:
             return noise
     raise InvalidArgument(message("--noise", "best, laplace or gaussian", repr(text), "leave it out for the best"))
+
+
+def _interval(text: str) -> IntervalChoice:
+    """The option ``--interval``."""
+    for interval in INTERVALS:
+        if text == interval:
+            return interval
+    raise InvalidArgument(message("--interval", "noise or population", repr(text), "leave it out for the noise"))
 
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:

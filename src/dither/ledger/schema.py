@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import sqlalchemy as sa
@@ -51,7 +52,7 @@ def _is(kind: str) -> sa.ColumnElement[bool]:
 
 
 def _index(name: str, kind: str, *columns: sa.Column[object], unique: bool) -> None:
-    sa.Index(name, *columns, unique=unique, sqlite_where=_is(kind), postgresql_where=_is(kind))
+    sa.Index(name, *columns, unique=unique, sqlite_where=_is(kind), info={"kind": kind})
 
 
 # a key may be charged several times and has one answer; each entry is in one index at most, which saves pages
@@ -115,11 +116,21 @@ _POSTGRESQL_TRIGGERS = (
 )
 
 
+def _dialect(name: str) -> sa.Dialect:
+    """How an engine writes the tables; what PostgreSQL is told of indices is stated only where it is asked: to name it
+    is to load all of it."""
+    dialects: Any = import_module(f"sqlalchemy.dialects.{name}")
+    if name == "postgresql":
+        for index in (index for table in _metadata.tables.values() for index in table.indexes):
+            if "kind" in index.info:
+                index.dialect_options["postgresql"]["where"] = _is(index.info["kind"])
+    result: sa.Dialect = dialects.dialect()
+    return result
+
+
 def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]]:
     """Statements that make a ledger: tables, indices, triggers that refuse to change history, version and secret."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    speaks: sa.Dialect = (sqlite if dialect == "sqlite" else postgresql).dialect()
+    speaks = _dialect(dialect)
     plan: list[str] = []
     for table in _metadata.sorted_tables:
         plan.append(str(sa.schema.CreateTable(table).compile(dialect=speaks)))

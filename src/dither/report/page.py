@@ -99,7 +99,12 @@ def _lines(text: str) -> str:
     return "\n".join(escaped(line) for line in text.splitlines())
 
 
-_ABBREVIATIONS = {"error": "error by the noise, 95 %", "low by": "about how much the limits leave out"}
+_ABBREVIATIONS = {
+    "error": "error by the noise, 95 %",
+    "population error": "error by the noise and by sampling, 95 %",
+    "probability": "how probable it is that nothing is more common",
+    "low by": "about how much the limits leave out",
+}
 
 
 def _table(answer: Answer) -> str:

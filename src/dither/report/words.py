@@ -38,13 +38,26 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
         "budget.",
         "The cost was written down before the answer was computed, and the answer before anybody saw it. Asking the "
         "same again shows the same answer, and costs nothing.",
-        "The errors (±) are about the noise: with 95 % confidence each value is that close to what would be computed "
-        "without noise from the same rows, with values beyond the public bounds counted as the bound and the rows of "
-        "each person counted up to the limits.",
+        _what_errors_mean(answer),
     ]
     if any("fewer than about" in note for note in answer.notes):
         result.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
     return result
+
+
+def _what_errors_mean(answer: Answer) -> str:
+    """What the ± is about."""
+    if answer.interval == "population":
+        return (
+            "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "
+            "close to what it is in the population that the rows were drawn from, with values beyond the public bounds "
+            "counted as the bound and the rows of each person counted up to the limits."
+        )
+    return (
+        "The errors (±) are about the noise: with 95 % confidence each value is that close to what would be computed "
+        "without noise from the same rows, with values beyond the public bounds counted as the bound and the rows of "
+        "each person counted up to the limits."
+    )
 
 
 def not_guaranteed(answer: Answer) -> list[str]:

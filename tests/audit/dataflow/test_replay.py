@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 import dither as dp
 from dither.audit.dataflow.distance import input_change
@@ -19,6 +20,9 @@ from dither.audit.dataflow.replay import replay
 from dither.audit.outputs.equality import difference
 from dither.mechanisms import SparseVectorSession
 from dither.randomness import bernoulli, resolve
+from dither.tables.compile import relations
+from dither.tables.compile.limits import Limits
+from dither.tables.query import nodes
 from support import refuses
 
 X = np.linspace(0, 9, 40)
@@ -202,6 +206,71 @@ def test_tables_pass(question, keys, options):
     claim = dp.ApproxDP(1, 1e-6)
     result = replay(ask(question, keys, **options), VISITS, FEW, claim=claim)
     assert result.passed, str(result)
+
+
+PEOPLE = pd.DataFrame({"id": np.arange(40), "sex": RNG.choice(["f", "m"], 40), "born": RNG.integers(1940, 2000, 40)})
+CLINIC = {"visits": VISITS, "people": PEOPLE}
+CLINIC_WITHOUT_ONE = {"visits": FEW, "people": PEOPLE[PEOPLE.id != 7]}
+"""Several tables of the same people, and the same without one person."""
+
+
+def ask_clinic(question, **options):
+    def run(frames):
+        with dp.open(
+            frames,
+            unit={"visits": "who", "people": "id"},
+            bounds={"amount": (0, 10), "born": (1940, 2000)},
+            keys={"sex": ["f", "m"], "town": list("abcdefghij")},
+            budget=dp.ApproxDP(3, 1e-4),
+            max_groups=2,
+            max_rows=3,
+        ) as tables:
+            return tables.sql(question).release(epsilon=1, delta=1e-6, **options)
+
+    return run
+
+
+TOTALS = "SELECT who, SUM(amount) AS total, COUNT(*) AS n FROM visits GROUP BY who"
+NUMBERED = "SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY amount) AS i FROM visits"
+PAIRS = "visits a JOIN visits b ON a.who = b.who AND a.amount < b.amount"
+RELATIONS = {
+    "join": "SELECT sex, COUNT(*) n, AVG(amount) m FROM visits JOIN people ON who = id GROUP BY sex",
+    "self-join": f"SELECT a.town, COUNT(*) n FROM {PAIRS} GROUP BY 1",
+    "per person": f"SELECT AVG(total) m, MEDIAN(n) k FROM ({TOTALS}) s",
+    "window": f"SELECT town, COUNT(*) n FROM ({NUMBERED}) s WHERE i = 1 GROUP BY town",
+    "semi-join": "SELECT COUNT(*) n FROM visits WHERE who IN (SELECT id FROM people WHERE born > 1970)",
+    "several aggregations": "SELECT town, COUNT(*) n, SUM(amount) s FROM visits GROUP BY ROLLUP (town)",
+}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_relations_of_several_tables_pass(relation):
+    result = replay(ask_clinic(RELATIONS[relation]), CLINIC, CLINIC_WITHOUT_ONE, claim=dp.ApproxDP(1, 1e-6))
+    assert result.passed, str(result)
+    assert result.releases
+    assert not result.ended
+
+
+@pytest.mark.parametrize("relation", ["join", "self-join", "semi-join"])
+def test_a_join_that_does_not_carry_the_person_is_detected(relation, monkeypatch):
+    """Planted: rows of one person are joined with rows of others, whose numbers then change with the person."""
+
+    def planted(op, left, right):
+        people = op == "=" and [getattr(side, "table", None) for side in (left, right)] == ["l", "r"]
+        return exp.true() if people else nodes.binary(op, left, right)
+
+    monkeypatch.setattr(relations, "binary", planted)
+    few = {"visits": VISITS[VISITS.who < 12], "people": PEOPLE[(PEOPLE.id < 3) | (PEOPLE.id == 7)]}
+    without = {"visits": few["visits"][few["visits"].who != 7], "people": few["people"][few["people"].id != 7]}
+    few["people"] = few["people"].assign(born=np.where(few["people"].id == 7, 1999, 1941))
+    without["people"] = without["people"].assign(born=1941)
+    assert "moved by" in str(replay(ask_clinic(RELATIONS[relation]), few, without))
+
+
+def test_a_fan_out_that_is_not_bounded_is_detected(monkeypatch):
+    """Planted: everybody counts in full, however many rows a join gives them."""
+    monkeypatch.setattr(Limits, "weight", lambda self, *_: nodes.integer(1 << self.bits()))
+    assert "moved by" in str(replay(ask_clinic(RELATIONS["self-join"]), CLINIC, CLINIC_WITHOUT_ONE))
 
 
 def test_a_table_that_takes_its_keys_from_the_data():

@@ -36,10 +36,12 @@ from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.key_selection import KeySelection
+from dither.tables.planning.key_selection import KeySelection, vectors
 
 Arguments = Mapping[str, Any]
 _INTEGERS = 256
+_SMALL = 1 << 52
+"""Whole numbers below this, and their differences, are exact as floats."""
 ROUNDING = 1e-9
 """The tolerance on a ratio of 1, since floats that a pipeline computes are rounded."""
 
@@ -122,9 +124,15 @@ def _(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
     else:
         if difference(*(list(item.get("candidates", ())) for item in (one, other))) is not None:
             raise ShapeMismatch("the same candidates")
-        first, second = (np.asarray(item["scores"]).tolist() for item in (one, other))
-        if len(first) != len(second):
+        scores = [np.asarray(item["scores"]) for item in (one, other)]
+        if len(scores[0]) != len(scores[1]):
             raise ShapeMismatch("as many candidates")
+        if all(
+            item.dtype.kind in "iu" and item.size and -_SMALL < item.min() <= item.max() < _SMALL for item in scores
+        ):
+            steps = scores[0].astype(np.int64) - scores[1].astype(np.int64)
+            return _selection_change(mechanism, float(max(steps.max(), 0)), float(max(-steps.min(), 0)))
+        first, second = (item.tolist() for item in scores)
     changes = [
         a - b if math.isfinite(a) and math.isfinite(b) else (0 if a == b else math.inf)
         for a, b in zip(first, second, strict=True)
@@ -204,8 +212,10 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
     ]
     ratio = max(len(unshared_counts) / mechanism.groups, max(unshared_counts, default=0))
     epsilon = mu_squared = 0.0
-    for i, noise in enumerate(noises.values()):
-        pair = ([lines[key][i] for key in first if key in second] for lines in (first, second))
+    common = [key for key in first if key in second]
+    for vector in vectors(noises):  # released together: the norm of all of it is bounded
+        pair = ([lines[key][i] for key in common for i in vector] for lines in (first, second))
+        noise = list(noises.values())[vector[0]]
         result = input_change(noise, *({"value": values} for values in pair))
         ratio, epsilon, mu_squared = max(ratio, result.ratio), epsilon + result.epsilon, mu_squared + result.mu_squared
     return InputChange(ratio, epsilon, mu_squared, float(mechanism.delta) if unshared_counts else 0.0)

@@ -167,6 +167,7 @@ FAINT = {
     "low bit of a huge integer",
     "parity",
     "parity of many keys",
+    "one of many keys",
     "place of the largest",
     "unsigned integer",
 }

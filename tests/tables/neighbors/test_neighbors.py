@@ -86,7 +86,7 @@ def test_neighbors_can_tell_no_more_than_is_charged(part, tmp_path):
     if QUESTIONS // PARTS < 500:
         return
     expected = {
-        "norm 1", "norm 2", "unit person", "unit name", "private keys", "public keys", "one group", "automatic", "join",
+        "norm 1", "norm 2", "private keys", "public keys", "one group", "automatic", "join",
         "outer SQL", "relation", "several aggregations", "count", "count_value", "count_distinct", "people", "sum",
         "mean", "var", "std", "min", "max", "quantile", "mode", "corr",
     }  # fmt: skip

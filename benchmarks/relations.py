@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -187,10 +186,7 @@ def on_spark(size: int, rounds: int) -> list[Row]:
 def rows(quick: bool = False) -> list[Row]:
     """All of the suite; Spark at a tenth of the rows."""
     size = 10**6 if quick else 10**7
-    result = speed(size, 1 if quick else 5)
-    if "--no-spark" not in sys.argv:
-        result += on_spark(size // 10, 1 if quick else 3)
-    return result
+    return [*speed(size, 1 if quick else 5), *on_spark(size // 10, 1 if quick else 3)]
 
 
 if __name__ == "__main__":

@@ -228,3 +228,10 @@ def test_bins_built_in_python_show_edges_in_order_and_width_bucket_shows_numbers
         assert answer.dicts() == [{"b": "[0, 5)", "n": 15}, {"b": "[5, 10)", "n": 15}, {"b": "[10, 30]", "n": 60}]
         numbered = table.sql("SELECT WIDTH_BUCKET(x, 0, 30, 3) AS b, COUNT(*) AS n FROM data GROUP BY 1")
         assert [line["b"] for line in numbered.release(epsilon=2000).dicts()] == [1, 2, 3]
+
+
+def test_a_constant_that_is_cast_has_no_period():
+    """A text that is made of a constant moment was looked up among the columns."""
+    visits = Card("visits", "", {"region": ColumnCard("text")}, budget=dp.PureDP(1))
+    sql = "SELECT region || CAST(TIMESTAMP '2024-01-01 00:00:00' AS TEXT) AS k, COUNT(*) AS n FROM visits GROUP BY 1"
+    assert plan.keys_of(parse(sql, visits), visits) == (None,)

@@ -234,7 +234,8 @@ class PublicFacts:
             return (low, high) if isinstance(low, date) and isinstance(high, date) else None
         if not isinstance(expression, Call) or expression.op != "cast":
             return None
-        period = self._period(next(item for item in expression.args if not isinstance(item, Literal)))
+        inside = next((item for item in expression.args if not isinstance(item, Literal)), None)
+        period = None if inside is None else self._period(inside)
         if period is None or expressions.compile(expression, self.find).type != "date":
             return period
         low, high = map(_as_moment, period)

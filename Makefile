@@ -16,6 +16,9 @@ DEMO := plot,learn
 
 NEIGHBOR_QUESTIONS ?= 20000
 
+# tests start hundreds of processes, each of which would compile every module again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check neighbors coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)

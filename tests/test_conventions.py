@@ -24,6 +24,7 @@ PACKAGES = [
     "learn",
     "ledger",
     "mechanisms",
+    "publish",
     "report",
     "sensitivity",
     "stats",
@@ -79,6 +80,10 @@ OPTIONAL = {  # where a required argument has a default
     "dither.Question.release": "the same",
     "dither.Question.explain": "the same",
     "dither.Question.plan": "the same",
+    "dither.publish.Plan.release": "epsilon and delta, or rho, or the budget of the plan",
+    "dither.publish.Plan.explain": "the same",
+    "dither.publish.Plan.guarantee": "the same",
+    "dither.publish.Synthesizer": "bounds of dates; those that have none are inside their periods",
     "dither.open": "bounds by column; columns without them can be counted only",
     "dither.audit.search": "bounds are for generated pairs",
     "dither.corr": "bounds of columns are in the card",
@@ -194,7 +199,8 @@ def test_confidence_and_weight_are_called_so_with_one_default(name):
     confidence, weight = ALL[name].get("confidence"), ALL[name].get("weight")
     if confidence is not None and name.rpartition(".")[2] in ("error", "for_error", "interval", "rank_error"):
         assert confidence.default == 0.95
-    if weight is not None and name != "dither.learn.Squared":  # the weight of a loss, not of a share of the budget
+    # the weight of a loss, and of a table with its own target beside it, are not shares of the budget
+    if weight is not None and name not in ("dither.learn.Squared", "dither.publish.TableSpec"):
         assert weight.kind is inspect.Parameter.KEYWORD_ONLY
         assert weight.default is None
 
@@ -217,7 +223,8 @@ def test_what_adds_noise_releases_and_what_chooses_selects():
 def test_keys_categories_and_classes_are_three_things():
     """Keys are values of a column of a table, categories of an array, classes the labels of a classifier."""
     where = {word: {name for name in ALL if word in ALL[name]} for word in ("keys", "categories", "classes")}
-    assert where["keys"] == {"dither.among", "dither.open", "dither.mode"}
+    attributes = {f"dither.publish.Attribute{name}" for name in ("", ".flat", ".nested")}
+    assert where["keys"] == {"dither.among", "dither.open", "dither.mode", *attributes}
     homes = ("dither.stats.", "dither.RandomizedResponse", "dither.accounting.")
     assert all(name.startswith(homes) for name in where["categories"])
     assert all(name.startswith("dither.learn.") for name in where["classes"])

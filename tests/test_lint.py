@@ -44,6 +44,7 @@ TESTED_BY = {
     "ledger/test_chain.py": "verify",
     "ledger/test_charging.py": "ledger",
     "ledger/test_store.py": "schema",
+    "publish/test_counting.py": "domain_codes",
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "report/test_report.py": "audit chart page sheet text words",
     "tables/builder/test_steps.py": "aggregates expressions",

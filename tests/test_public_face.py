@@ -28,7 +28,7 @@ DECIDED = {
         count count_distinct course covariance DataIncident DatasetClosed density DitherError Explanation Exponential
         Gaussian Guarantee histogram
         InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
-        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip ProposeTestRelease PureDP quantile Question
+        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip publish ProposeTestRelease PureDP quantile Question
         RandomizedResponse regression_intercept regression_r2 regression_slope ReleaseOptions ReplaceOne report
         ReusableHoldout SampleAndAggregate sensitivity
         sequential SmoothNoise SparseVector Staircase stats std Table TopK var WrongType ZCDP
@@ -74,6 +74,12 @@ DECIDED = {
         MixedNoise Noise NoisyMax PermuteAndFlip piecewise_constant ProposeTestRelease RandomizedResponse
         ReusableHoldout SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
     """,
+    "publish": """
+        allocate Allocation Attribute cost_of Domain Estimates ExpectedTable MarginalMechanism MarginalPlan
+        plan Plan PlanExplanation public_totals Publication PublicTotals records Residuals Round SumEstimate
+        synthesize Synthesis Synthesizer synthetic_plan SyntheticPlan SyntheticRecords table_spec
+        TableEstimate TableSpec whole_counts WholeCounts
+    """,
     "randomness": """
         bernoulli bernoulli_exp BLOCK discrete_gaussian discrete_gaussian_one discrete_laplace discrete_laplace_one
         draw_one drawn_from Exponential exponential_race geometric Gumbel HeavyTail integer_steps is_secure is_seeded
@@ -82,7 +88,7 @@ DECIDED = {
         uniform_integer uniform_integers Variate
     """,
     "report": """
-        chart html write_html
+        chart html publication_page synthetic_page write_html write_publication write_synthetic
     """,
     "sensitivity": """
         count distance_to_exceed histogram linear local_median local_order max mean median min smooth_iqr smooth_max

@@ -45,7 +45,7 @@ from dither.mechanisms import (
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, course, learn, ledger, report
+    from dither import audit, course, learn, ledger, publish, report
     from dither.tables.answer import Answer
     from dither.tables.builder.steps import (
         among,
@@ -135,6 +135,7 @@ __all__ = [
     "mode",
     "parallel",
     "people",
+    "publish",
     "quantile",
     "regression_intercept",
     "regression_r2",
@@ -149,7 +150,7 @@ __all__ = [
 
 
 _LATER = {
-    **{name: (f"dither.{name}", None) for name in ("audit", "course", "learn", "ledger", "report")},
+    **{name: (f"dither.{name}", None) for name in ("audit", "course", "learn", "ledger", "publish", "report")},
     "Answer": ("dither.tables.answer", "Answer"),
     "Card": ("dither.tables.card.model", "Card"),
     "Explanation": ("dither.tables.planning.explain", "Explanation"),

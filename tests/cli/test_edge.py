@@ -38,7 +38,7 @@ QUESTIONS = [
 ]  # fmt: skip
 NUMERIC = ("--epsilon", "--delta", "--error", "--max-groups", "--max-rows")
 WORDS = ("--noise", "--format", "--output", "--plot", "--report", "--analyst", "--key")
-FLAGS = ("--consistent", "--other", "--nonnegative", "--integer", "--again", "--dry-run", "--nosuch")
+FLAGS = ("--other", "--nonnegative", "--integer", "--again", "--dry-run", "--nosuch")
 
 
 def well_behaved(found: tuple[int, str, str]) -> None:

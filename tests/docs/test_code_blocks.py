@@ -22,6 +22,7 @@ import dither as dp
 from dither.cli import demo
 from dither.cli.app import main
 from dither.tables.card import toml
+from support_publish import published_visits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -70,10 +71,17 @@ def function_to_audit(folder: Path) -> None:
     )
 
 
+def publishing(folder: Path) -> None:
+    """The card and the plan of the page, with a lookup and rows that somebody made up."""
+    card, plan = [block.text for block in blocks(ROOT / "docs" / "publishing.md") if block.language == "toml"]
+    published_visits(folder, card, plan)
+
+
 FOLDERS: dict[str, Callable[[Path], None]] = {
     "README.md": lambda folder: shop(folder / "out" / "demo"),
     "tables.md": shop,
     "audit.md": function_to_audit,
+    "publishing.md": publishing,
 }
 
 
@@ -110,6 +118,11 @@ def run_command(words: list[str], dither: Callable[..., str]) -> None:
             card.write_text(filled, encoding="utf-8")
     elif arguments[0] == "check":
         assert "complete; source and card agree" in dither(*arguments)
+    elif arguments[0] == "publish":
+        assert ("a draft" if "--draft" in arguments else "cost: (ε, δ) = (1, 1e-09)") in dither(*arguments)
+    elif arguments[0] == "synthesize":
+        assert ("synthetic records of" if "--dry-run" in arguments else "") in dither(*arguments)
+        assert "--output" not in arguments or Path(arguments[arguments.index("--output") + 1]).exists()
     elif arguments[0] == "audit":
         assert "not refuted" in dither(*arguments, "--trials", "2000")
     else:
@@ -180,12 +193,20 @@ def after_learning(names: dict[str, Any]) -> None:
     assert names["choice"].guarantee_ == dp.PureDP(0.5)
 
 
+def after_publishing(names: dict[str, Any]) -> None:
+    assert names["out"].guarantee == dp.ApproxDP(1, 1e-9)
+    assert abs(names["out"].records().num_rows - 54_000) < 1000
+    assert abs(names["records"].num_rows - 4_000) < 500
+    assert names["records"].schema.names == ["marital", "age", "smokes"]
+
+
 AFTER: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": after_readme,
     "accounting.md": after_accounting,
     "audit.md": after_audit,
     "learning.md": after_learning,
     "ledger.md": after_ledger,
+    "publishing.md": after_publishing,
     "tables.md": after_tables,
 }
 
@@ -207,8 +228,9 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, dither):
             # as many empty lines in front as stand before it on the page, so that an error names the line there
             exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
             executed = True
-        elif block.language == "toml":  # a card
-            assert toml.parse(tomllib.loads(block.text)).private_tables
+        elif block.language == "toml":  # a card, or a plan
+            given = tomllib.loads(block.text)
+            assert "tables" in given if "card" in given else toml.parse(given).private_tables
         elif block.language == "sql":
             assert "0.5" in str(names["visits"].sql(block.text).explain().cost)
         else:

@@ -226,6 +226,24 @@ def theorem_37(figures: dict[str, Any]) -> None:
     assert figures["direct"] <= 25 / figures["n"]  # Laplace at epsilon 1: 25 scales do not happen
 
 
+def publish_country(figures: dict[str, Any]) -> None:
+    total, error = figures["total"]
+    assert figures["records"] == round(total)
+    assert abs(total - figures["people"]) < 6.2 * error
+    assert figures["clipped"] > 1.5 * figures["people"]
+    unbiased, whole = (np.array(figures["rmse"][kind]) for kind in ("unbiased", "whole"))
+    assert np.all(whole[-3:] < 0.9 * unbiased[-3:])
+    assert abs(figures["covered"][-1] - 0.95) < 0.03  # of 8,192 cells
+
+
+def synthetic_adult(figures: dict[str, Any]) -> None:
+    accuracy = figures["accuracy"]
+    assert figures["married_children"] == 0
+    assert abs(figures["records"] - figures["people"]) < 0.1 * figures["people"]
+    assert accuracy["trained on real"] > accuracy["always the same"] + 0.08
+    assert accuracy["trained on synthetic"] > accuracy["trained on real"] - 0.06
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -245,6 +263,8 @@ CHECKS = {
         budget_for_life,
         ask_in_sql,
         which_accountant,
+        publish_country,
+        synthetic_adult,
     )
 }
 

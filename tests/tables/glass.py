@@ -18,7 +18,7 @@ from dither.tables.compile.statements import StatementContext
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.plan import KeySelection, Plan
-from dither.tables.query.relations import RelationCard
+from dither.tables.query.relations import base_of
 from dither.tables.query.tree import public_tables
 
 COLUMNS = {
@@ -91,9 +91,7 @@ def close_engines() -> None:
 @contextmanager
 def _engine_of(plan: Plan, rows: pa.Table) -> Iterator[Engine]:
     """DuckDB with these rows. The engine of a card without public tables stays open, and is given other rows."""
-    card = plan.card
-    if isinstance(card, RelationCard) and card.base is not None:  # of tables that the relation is made of
-        card = card.base
+    card = base_of(plan.card)
     if card.public:
         with connect(rows, card) as engine:
             yield engine

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.tables.card.model import Card, ColumnCard, PrivateTable
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
 from support import refuses
 
 ROWS = pa.table(
@@ -98,3 +98,16 @@ def test_no_column_of_a_question_stands_for_what_is_computed_on_the_way():
             sums = f"SELECT who, {name}, SUM(x) AS total FROM ({rows}) AS q GROUP BY who, {name}"
             answer = table.sql(f"SELECT MAX({name}) AS m, COUNT(*) AS n FROM ({sums}) AS s").release(100)
             assert answer["n"][0] == pytest.approx(400, abs=3), name
+
+
+@pytest.mark.parametrize("name", ["dither_place", "dplace", "place", "DPLACE", "ddplace"])
+def test_no_column_of_a_public_table_stands_for_what_is_computed_on_the_way(name, tmp_path):
+    """No row is left out for the value of a column of its partner."""
+    pq.write_table(pa.table({"code": [0, 1], name: [7, 8]}), tmp_path / "codes.parquet")
+    codes = PublicTable(str(tmp_path / "codes.parquet"), {"code": ColumnCard("integer"), name: ColumnCard("integer")})
+    pq.write_table(pa.table({"who": range(100), "x": [i % 2 for i in range(100)]}), tmp_path / "t.parquet")
+    columns = {"who": ColumnCard("integer"), "x": ColumnCard("integer")}
+    stated = {"unit": "who", "ledger": str(tmp_path / "l.sqlite"), "budget": dp.PureDP(200), "public": {"codes": codes}}
+    with dp.open(Card("t", str(tmp_path / "t.parquet"), columns, **stated)) as table:
+        question = f"SELECT COUNT(*) AS n FROM t JOIN codes ON t.x = codes.code WHERE codes.{name} > 6"
+        assert table.sql(question).release(100)["n"][0] == pytest.approx(100, abs=3)

@@ -23,7 +23,14 @@ _SOURCES = typer.Argument(
 )
 _CARD = typer.Argument(metavar="CARD", help="The card of a table: a .toml file, see dither init.")
 _SQL = typer.Argument(metavar="SQL", help="A SELECT statement, in quotes.")
+_CONSTRAINTS = typer.Option(
+    [], metavar="SQL", help="A public rule that every record obeys: 'NOT (married AND age < 15)'; may be repeated."
+)
 _DEFAULTS = PlanOptions()
+_MAX_ROWS = typer.Option(
+    None, metavar="N|auto", help="How many rows of a person count at most; auto chooses privately."
+)
+_BIAS = typer.Option(False, "--bias", help="Spend a twentieth of the cost to learn how much a stated limit leaves out.")
 _FORCE = typer.Option(False, "--force", help="Overwrite existing files; never a source, card, ledger, key or receipt.")
 
 
@@ -124,6 +131,90 @@ def explain(card: str = _CARD, sql: str = _SQL, plan: PlanOptions = _DEFAULTS) -
     from dither.cli import tables
 
     tables.explain(card, sql, tables.release_options(plan))
+
+
+@app.command(cls=Command)
+def publish(
+    plan: str = typer.Argument(metavar="PLAN", help="A plan of tables: a .toml file; with --draft, a card."),
+    epsilon: float | None = typer.Option(None, metavar="NUMBER", help="The ε to spend, instead of the plan's."),
+    delta: float | None = typer.Option(None, metavar="NUMBER", help="The δ to spend; else the plan's or the card's."),
+    rho: float | None = typer.Option(None, metavar="NUMBER", help="Instead of ε and δ: the ρ of zCDP to spend."),
+    max_rows: str | None = _MAX_ROWS,
+    bias: bool = _BIAS,
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Show the expected ± of every table only: read no data, charge nothing."
+    ),
+    output: str | None = typer.Option(
+        None, metavar="FOLDER", help="Write every table, the records and publication.json to this folder."
+    ),
+    format: str = typer.Option("csv", metavar="NAME", help="The tables as csv or parquet."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
+    key: str | None = typer.Option(
+        None, metavar="NAME", help="A name for this release: asked again under it, the same is returned."
+    ),
+    again: bool = typer.Option(False, "--again", help="Release anew, and charge anew, even if this was done before."),
+    receipt: str | None = typer.Option(
+        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
+    ),
+    draft: bool = typer.Option(False, "--draft", help="Write a draft of a plan from a card; no data are read."),
+    about: str | None = typer.Option(None, metavar="NAME", help="With --draft: the table, of a card with several."),
+    force: bool = _FORCE,
+) -> None:
+    """Publish tables that add up, with their errors, whole counts and records, from one plan for one charge."""
+    from dither.cli import publish as publish_command
+
+    if draft:
+        publish_command.draft(plan, output, about, force)
+        return
+    cost = publish_command.Cost(epsilon, delta, rho)
+    options = publish_command.PublishOptions(output, format, force, json, analyst, key, again, receipt, max_rows, bias)
+    if dry_run:
+        publish_command.dry_run(plan, cost, options)
+    else:
+        publish_command.publish(plan, cost, options)
+
+
+@app.command(cls=Command)
+def synthesize(
+    card: str = _CARD,
+    epsilon: float | None = typer.Option(None, metavar="NUMBER", help="The ε to spend."),
+    delta: float | None = typer.Option(None, metavar="NUMBER", help="The δ to spend; else the card's."),
+    columns: str | None = typer.Option(
+        None, metavar="NAME,NAME…", help="The columns; else all that the card has keys or bounds of."
+    ),
+    rows: int | None = typer.Option(None, metavar="N", help="How many records; else about as many as there are rows."),
+    target: str | None = typer.Option(
+        None, metavar="COLUMN", help="The column that models trained on the records will predict."
+    ),
+    constraint: list[str] = _CONSTRAINTS,
+    where: str | None = typer.Option(None, metavar="SQL", help="Only rows that meet this condition."),
+    max_rows: str | None = _MAX_ROWS,
+    bias: bool = _BIAS,
+    about: str | None = typer.Option(None, metavar="NAME", help="The table, of a card with several."),
+    output: str | None = typer.Option(None, metavar="FILE", help="Write the records to this .parquet or .csv file."),
+    report: str | None = typer.Option(
+        None, metavar="FILE", help="Write a page about how close the records are to this .html file."
+    ),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Show columns, tables and cost only: read no data, charge nothing."
+    ),
+    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
+    key: str | None = typer.Option(
+        None, metavar="NAME", help="A name for this release: asked again under it, the same is returned."
+    ),
+    again: bool = typer.Option(False, "--again", help="Release anew, and charge anew, even if this was done before."),
+    receipt: str | None = typer.Option(
+        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
+    ),
+    force: bool = _FORCE,
+) -> None:
+    """Make synthetic records of a table, which obey public rules, for one charge."""
+    from dither.cli import synthesize as command
+
+    wanted = command.Wanted(epsilon, delta, columns, target, tuple(constraint), where, max_rows, about, rows, bias)
+    options = command.SynthesizeOptions(output, report, force, analyst, key, again, receipt)
+    (command.dry_run if dry_run else command.synthesize)(card, wanted, options)
 
 
 @app.command(cls=Command)

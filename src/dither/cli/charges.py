@@ -23,8 +23,8 @@ class QuestionFailed(Exception):
 
 
 @contextmanager
-def explaining_failures(place: str, dataset: str, question: str) -> Iterator[None]:
-    """Say of a question that fails inside what the ledger holds about it."""
+def explaining_failures(place: str, dataset: str, question: str | None) -> Iterator[None]:
+    """Say of a question that fails inside what the ledger holds about it; None is a publication, which has no words."""
     before = _head(place)
     try:
         yield
@@ -45,7 +45,7 @@ def _head(place: str) -> int | None:
         return None
 
 
-def _since(place: str, dataset: str, question: str, before: int | None) -> str | None:
+def _since(place: str, dataset: str, question: str | None, before: int | None) -> str | None:
     """A sentence about the charges for this question since then; None if there is none."""
     paid: dict[int, str] = {}
     answered = set()
@@ -72,8 +72,10 @@ def _since(place: str, dataset: str, question: str, before: int | None) -> str |
     return f"{cost} was charged (entry {seq} of the ledger) and stays charged; asked again, it is charged again."
 
 
-def _asks(body: dict[str, object], question: str) -> bool:
-    """Whether a charge is for this question; of a very long one the ledger does not keep the words."""
+def _asks(body: dict[str, object], question: str | None) -> bool:
+    """Whether a charge is for this question, or, where there is none, for a publication; of a very long one the ledger
+    does not keep the words.
+    """
     asked = body.get("asked")
     if not isinstance(asked, str):
         return True
@@ -81,7 +83,9 @@ def _asks(body: dict[str, object], question: str) -> bool:
         request = json.loads(asked)
     except ValueError:
         return True
-    return not isinstance(request, dict) or request.get("question") == question
+    if not isinstance(request, dict):
+        return True
+    return "publication" in request if question is None else request.get("question") == question
 
 
 __all__ = ["UNKNOWN", "QuestionFailed", "explaining_failures"]

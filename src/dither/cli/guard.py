@@ -30,13 +30,14 @@ import dither
 from dither.cli import printing
 from dither.cli.charges import QuestionFailed
 from dither.errors import DitherError
+from dither.tables.options import REMOVED
 
 _USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
 _REPORT = "please report it, with the command and without any data"
 
 _ARGUMENT = re.compile(
-    r"(?:(?<=\bpass )|(?<=\bor )|(?<=\bexample ))"
-    r"(epsilon|error|delta|analyst|max_groups|max_rows|noise|key)=([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')?(, a name)?"
+    r"(?:(?<=\bpass )|(?<=\bor )|(?<=\band )|(?<=\bexample ))"
+    r"(epsilon|error|delta|rho|analyst|max_groups|max_rows|noise|key)=([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')?(, a name)?"
 )
 _CALLS = {
     "reopen it with ledger.reopen(dataset, signed_by=…, reason=…)": (
@@ -106,7 +107,9 @@ def explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, DitherError):
         return as_options(printing.cell(error)), 2
     if isinstance(error, _USAGE):
-        return printing.cell(error.format_message()), error.exit_code
+        instead = REMOVED.get(getattr(error, "option_name", "").removeprefix("--"))
+        said = error.format_message() if instead is None else f"{error.message}. Fix: {instead}."
+        return printing.cell(said), error.exit_code
     if isinstance(error, OSError):
         return f"{printing.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
     if isinstance(error, MemoryError):

@@ -42,7 +42,6 @@ class PlanOptions:
     interval: Annotated[
         str, typer.Option(metavar="NAME", help="What the ± is about: noise, or population (adds the sampling error).")
     ] = "noise"
-    consistent: Annotated[bool, typer.Option("--consistent", help="Make the groups add up to a grand total.")] = False
     other: Annotated[bool, typer.Option("--other", help="Add one row for all groups that are not shown.")] = False
     bias: Annotated[
         bool, typer.Option("--bias", help="Spend a twentieth of ε to learn how much the limits leave out.")

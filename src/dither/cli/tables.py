@@ -82,8 +82,8 @@ def _unfilled(path: str, card: Card) -> list[str]:
 def release_options(plan: PlanOptions) -> ReleaseOptions:
     """The options of a release from those of the command line, as far as ``query`` and ``explain`` share them."""
     checked = {
-        "max_groups": _limit("--max-groups", plan.max_groups),
-        "max_rows": _limit("--max-rows", plan.max_rows),
+        "max_groups": parsed_limit("--max-groups", plan.max_groups),
+        "max_rows": parsed_limit("--max-rows", plan.max_rows),
         "error": _error(plan.error),
         "noise": _noise(plan.noise),
         "interval": _interval(plan.interval),
@@ -91,7 +91,7 @@ def release_options(plan: PlanOptions) -> ReleaseOptions:
     return ReleaseOptions(**{**vars(plan), **checked})
 
 
-def _limit(option: str, text: str | None) -> int | Literal["auto"] | None:
+def parsed_limit(option: str, text: str | None) -> int | Literal["auto"] | None:
     """The options ``--max-groups`` and ``--max-rows``: a whole number, or auto."""
     if text is None:
         return None

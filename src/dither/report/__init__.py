@@ -13,8 +13,18 @@ from __future__ import annotations
 
 from dither.report.chart import chart
 from dither.report.page import html, write_html
+from dither.report.publication import publication_page, write_publication
+from dither.report.synthetic import synthetic_page, write_synthetic
 
-__all__ = ["chart", "html", "write_html"]
+__all__ = [
+    "chart",
+    "html",
+    "publication_page",
+    "synthetic_page",
+    "write_html",
+    "write_publication",
+    "write_synthetic",
+]
 
 
 def __dir__() -> list[str]:

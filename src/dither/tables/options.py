@@ -31,7 +31,6 @@ class OptionKeywords(TypedDict, total=False):
     noise: NoiseChoice
     quantile_interval: bool
     interval: IntervalChoice
-    consistent: bool
     other: bool
     bias: bool
     nonnegative: bool
@@ -69,10 +68,8 @@ class ReleaseOptions:
     interval
         What the ± is about: the ``"noise"`` in the answer, or the ``"population"`` that the rows (where they belong to
         people, the people) were drawn from, which adds the sampling error. What ``error`` asks for is about the noise.
-    consistent
-        Spend a fifth of the budget on grand totals, to which the groups then add up.
     other
-        Show one more row, for all groups that are not shown.
+        Spend a fifth of the budget on grand totals, to show one more row for all groups that are not shown.
     bias
         Spend a twentieth of the epsilon to learn how much ``max_groups`` and ``max_rows`` leave out, and show it beside
         the ±. With ``"auto"`` that is shown anyway.
@@ -101,7 +98,6 @@ class ReleaseOptions:
     noise: NoiseChoice = "best"
     quantile_interval: bool = False
     interval: IntervalChoice = "noise"
-    consistent: bool = False
     other: bool = False
     bias: bool = False
     nonnegative: bool = False
@@ -129,7 +125,7 @@ class ReleaseOptions:
         if self.interval not in INTERVALS:
             fix = "leave it out: the ± is then about the noise"
             raise InvalidArgument(message("interval", "'noise' or 'population'", repr(self.interval), fix))
-        for name in ("quantile_interval", "consistent", "other", "bias", "nonnegative", "integer", "again"):
+        for name in ("quantile_interval", "other", "bias", "nonnegative", "integer", "again"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise WrongType(message(name, "True or False", type(value).__name__, f"pass {name}=True"))
@@ -168,6 +164,9 @@ def percentage(text: str) -> float:
 _DERIVED_KEY = re.compile("[0-9a-f]{64}")
 """What keys look like that are derived from a question."""
 
+REMOVED = {"consistent": "write GROUP BY ROLLUP (…), the levels of which add up, or publish a set of tables"}
+"""Options of earlier versions, and what to write instead."""
+
 
 def _is_auto(limit: object) -> bool:
     return isinstance(limit, str) and limit == "auto"
@@ -181,14 +180,14 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
     dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval, interval,
-    consistent, other, bias, nonnegative, integer, analyst, key or again, got an unknown option. Fix: write
-    'max_rows', the nearest name.
+    other, bias, nonnegative, integer, analyst, key or again, got an unknown option. Fix: write 'max_rows', the nearest
+    name.
     """
     given: dict[str, Any] = dict(keywords)
     names = [item.name for item in fields(ReleaseOptions)]
     for name in given:
         if name not in names:
-            fix = nearest(name, names) or "leave it out"
+            fix = REMOVED.get(name) or nearest(name, names) or "leave it out"
             raise WrongType(message(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix))
     if options is None:
         return ReleaseOptions(epsilon=epsilon, **given)
@@ -206,6 +205,7 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
 __all__ = [
     "INTERVALS",
     "NOISES",
+    "REMOVED",
     "IntervalChoice",
     "NoiseChoice",
     "OptionKeywords",

@@ -197,7 +197,7 @@ def ask(question, keys=None, **options):
         ("SELECT town, COUNT(*) n, SUM(amount) s FROM data GROUP BY town", None, {}),
         ("SELECT town, STDDEV(amount) s FROM data GROUP BY town", TOWNS, {"noise": "gaussian"}),
         ("SELECT town, SUM(amount) s FROM data GROUP BY town", None, {"other": True}),
-        ("SELECT town, COUNT(*) s FROM data GROUP BY town", TOWNS, {"consistent": True}),
+        ("SELECT town, COUNT(*) s FROM data GROUP BY ROLLUP (town)", TOWNS, {}),
         ("SELECT town, COUNT(*) s FROM data GROUP BY town", TOWNS, {"max_groups": "auto"}),
         ("SELECT town, AVG(1 / (amount - 5)) s FROM data GROUP BY town", TOWNS, {}),
     ],

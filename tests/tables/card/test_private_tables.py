@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import ApproxDP
 from dither.tables.card import toml
-from dither.tables.card.model import ColumnCard, PrivateTable
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
+from dither.tables.card.private_tables import check_private_tables
 from dither.tables.draft import draft
 from support import refuses
 
@@ -97,3 +98,11 @@ def test_a_draft_of_several_tables_can_be_read_back() -> None:
     assert list(card.private_tables) == ["visits", "people"]
     assert {table.columns["patient"].type for table in card.tables.values()} == {"text"}  # which both of them can be
     assert card.rows_without_unit == "drop"
+
+
+@pytest.mark.parametrize("source", ["rows.csv", "./rows.csv", "folder/../rows.csv"])
+def test_private_rows_are_no_public_table(source):
+    columns = {"region": ColumnCard("text")}
+    card = Card("visits", "rows.csv", columns, public={"regions": PublicTable(source, columns)})
+    with refuses(NotPrivate, "public.regions.source", "another source than the private one"):
+        check_private_tables(card)

@@ -73,7 +73,7 @@ SQL: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "quantiles": ("SELECT MEDIAN(age) AS m, MAX(amount) AS top, STDDEV(amount) AS s FROM visits", {"epsilon": 2}),
     "gaussian": ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", {"epsilon": 1, "noise": "gaussian"}),
-    "consistent": ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", {"error": 10, "consistent": True}),
+    "error": ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", {"error": 10}),
     "automatic": ("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", {"epsilon": 1, "max_groups": "auto"}),
     "stated": (
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1.5, max_groups_contributed = 1) region, COUNT(*) AS n "
@@ -120,8 +120,8 @@ def test_the_forms_are_those_of_the_golden_file():
 
 
 def test_an_error_takes_another_epsilon_than_before_and_the_request_is_the_same():
-    text, options = SQL["consistent"]
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))["consistent"]
+    text, options = SQL["error"]
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))["error"]
     now = recorded(text, parse(text, CARD), options)
     assert now["request"] == golden["request"]
     assert now["key"] != golden["key"]

@@ -297,7 +297,6 @@ OPTIONS: dict[str, list[Any]] = {
     "max_groups": [1, 1, 1, 1, 2, 2, 2, 3, 7, "auto"],
     "max_rows": [1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 5, 40, "auto"],
     "noise": ["best", "laplace", "gaussian"],
-    "consistent": _rarely(10),
     "other": _rarely(10),
     "bias": _rarely(12),
     "quantile_interval": _rarely(3),

@@ -101,22 +101,20 @@ def test_a_row_is_in_one_group():
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
-@pytest.mark.parametrize("consistent", [False, True])
-def test_the_choices_are_part_of_what_is_charged(delta, consistent):
+def test_the_choices_are_part_of_what_is_charged(delta):
     """Everything that reaches a mechanism, choices included, costs no more than the charge."""
     keys = {"town": ["t0", "t1", "t2"]}
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3) as table:
         question = table.group_by("town").agg(m=dp.mean("x", bounds="auto"), n=dp.count())
-        plan = question.plan(1, delta=delta, max_groups="auto", consistent=consistent, noise="laplace")
+        plan = question.plan(1, delta=delta, max_groups="auto", noise="laplace")
         assert plan.guarantee == (PureDP(1) if delta is None else ApproxDP(1, delta))
         assert plan.automatic == {"max_groups": Fraction(1, 10), "bounds of m": Fraction(1, 20)}
         with glass() as seen:
-            question.release(1, delta=delta, max_groups="auto", consistent=consistent, noise="laplace")
-        # histograms, then totals as numbers, then the groups: count and mean are one vector, of three parts each
-        choices, totals = seen.added[:2], [item for item in seen.added if item[1].ndim == 0]
-        vectors = [item for item in seen.added[2:] if item[1].ndim]
-        assert (len(totals), len(vectors)) == (3 if consistent else 0, 1)
-        spent = sum(Fraction(mechanism.epsilon) for mechanism, _ in [*choices, *totals[:1], *vectors[:1]])
+            question.release(1, delta=delta, max_groups="auto", noise="laplace")
+        # histograms, then the groups: count and mean are one vector, of three parts
+        choices, vectors = seen.added[:2], seen.added[2:]
+        assert [values.ndim for _, values in vectors] == [1]
+        spent = sum(Fraction(mechanism.epsilon) for mechanism, _ in [*choices, *vectors])
         assert Fraction(99, 100) < spent <= 1
         sizes, magnitudes = choices[0][1], choices[1][1]
         assert sizes.tolist()[:4] == [0, 0, 2000, 0]
@@ -191,13 +189,13 @@ def test_a_histogram_is_paid_for_where_it_is_needed(query, max_groups, max_rows,
 def test_limits_of_neighbors_that_show_the_same_histogram_are_the_same(keys, monkeypatch):
     """Replayed: with the released histogram of one table, its neighbor is asked about with the same limits."""
     shown = []
-    original = automatic._histogram
+    original = automatic.noisy_histogram
 
     def replayed(lines, epsilon):
         shown.append(original(lines, epsilon))
         return shown[(len(shown) - 1) % (1 if keys else 2)]
 
-    monkeypatch.setattr(automatic, "_histogram", replayed)
+    monkeypatch.setattr(automatic, "noisy_histogram", replayed)
     notes = []
     for rows in (ROWS, ROWS.filter(pc.not_equal(ROWS["who"], 5))):
         with dp.open(rows, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6, keys=keys) as table:

@@ -188,8 +188,6 @@ def test_an_error_holds_for_every_aggregation():
 @pytest.mark.parametrize(
     ("question", "options", "fragments"),
     [
-        (ROLLUP, {"consistent": True}, ("levels of ROLLUP", "leave consistent out")),
-        (SHARE, {"consistent": True}, ("groups with public keys", "leave consistent out")),
         (SHARE, {"other": True}, ("keys are not public", "leave other out")),
         (SHARE, {"epsilon": None, "error": 5, "max_rows": "auto"}, ("stated bounds", "epsilon instead")),
     ],

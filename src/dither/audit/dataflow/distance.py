@@ -35,6 +35,7 @@ from dither.mechanisms.selection import Selection
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
+from dither.publish.mechanism import MarginalMechanism
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import KeySelection, vectors
 
@@ -219,6 +220,21 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
         result = input_change(noise, *({"value": values} for values in pair))
         ratio, epsilon, mu_squared = max(ratio, result.ratio), epsilon + result.epsilon, mu_squared + result.mu_squared
     return InputChange(ratio, epsilon, mu_squared, float(mechanism.delta) if unshared_counts else 0.0)
+
+
+@input_change.register
+def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
+    """What is declared is the l1 norm of the change of every table; what it costs is that of the contrasts."""
+    first, second = one["counts"], other["counts"]
+    if [*first] != [*second] or any(np.shape(first[levels]) != np.shape(second[levels]) for levels in first):
+        raise ShapeMismatch("the same tables")
+    changes = {levels: np.asarray(first[levels], np.int64) - np.asarray(second[levels], np.int64) for levels in first}
+    norms = [sum(map(abs, change.ravel().tolist())) for change in changes.values()]
+    ratio = Fraction(max(norms, default=0)) / Fraction(mechanism.contribution)
+    return InputChange(
+        max(float(ratio), 1 + 2 * ROUNDING) if ratio > 1 else float(ratio),
+        mu_squared=float(mechanism.squared_distance_of(changes)),
+    )
 
 
 @input_change.register

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import stats
+from dither.audit.suite import publishing
 from dither.audit.suite.case import Counterexample
 from dither.audit.suite.output_counterexamples import OUTPUT_COUNTEREXAMPLES
 from dither.audit.suite.subjects import Draw, repeated_runs, run_session
@@ -232,6 +233,13 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
         "NaN", "an error if one record is NaN", PureDP(1), [0.5] * 9 + [math.nan], [0.5] * 10,
         repeated_runs(mean_or_error),
         repeated_runs(lambda x: stats.mean(np.array(x), bounds=(0, 1), epsilon=1, nan="lower")),
+        caught_by_replay=True,
+    ),
+    Counterexample(
+        "publishing", "noise for people of one row, though three rows of a person count", publishing.CLAIM,
+        *publishing.people(),
+        publishing.bounded_for_one_row,
+        publishing.noisy_residuals,
         caught_by_replay=True,
     ),
     *OUTPUT_COUNTEREXAMPLES,

@@ -16,6 +16,7 @@ import numpy as np
 
 from dither import density, stats
 from dither.audit.outputs.observe import observe_runs
+from dither.audit.suite import publishing
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import (
     BoundedLaplace,
@@ -45,7 +46,7 @@ class Subject:
 
     name: str
     kind: str
-    """``mechanism``, ``statistic``, ``density``, ``table`` or ``learning``."""
+    """``mechanism``, ``statistic``, ``density``, ``table``, ``publishing`` or ``learning``."""
     claim: Guarantee
     x: Any = field(repr=False)
     x_neighbor: Any = field(repr=False)
@@ -72,6 +73,7 @@ def subjects() -> list[Subject]:
         *_statistics(),
         *_densities(),
         *_tables(),
+        *_publishing(),
         *_learning(),
     ]
 
@@ -317,6 +319,13 @@ def _tables() -> Iterator[Subject]:
 
         claim = ApproxDP(1, 1e-6)
         yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)
+
+
+def _publishing() -> Iterator[Subject]:
+    one, other = publishing.people()
+    yield Subject(
+        "publishing, people of twenty rows", "publishing", publishing.CLAIM, one, other, publishing.noisy_residuals
+    )
 
 
 def _learning() -> Iterator[Subject]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from functools import cached_property
 from typing import Any, cast
 from typing import Literal as Choice
 
@@ -157,7 +158,7 @@ class Card:
         own = {self.name: PrivateTable(self.source, self.columns, self.unit, self.rows)} if self.columns else {}
         return {**own, **self.tables}
 
-    @property
+    @cached_property
     def counts_rows_without_unit(self) -> bool:
         """Whether a row whose unit is NULL is a person of its own, who has this row only; in all tables alike.
 

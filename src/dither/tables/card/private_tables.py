@@ -1,10 +1,12 @@
-"""Whether the tables of a card can be of the same people: their names, and the columns that name the person."""
+"""Whether the tables of a card can be of the same people: names and columns that name the person; and whether public
+tables are others."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, NotPrivate, message
 from dither.tables.card.model import NAME, Card, ColumnCard
 
 _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use astype('Int64')"
@@ -24,6 +26,7 @@ def check_private_tables(card: Card) -> None:
 both columns one type: the people of all tables are the same.
     """
     _check_unit("unit", card.columns, card.unit)
+    _check_public_sources(card)
     if not card.tables:
         return
     _check_names(card)
@@ -49,6 +52,15 @@ def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None)
         return
     got = "no such column" if column is None else column.type
     raise InvalidArgument(message(where, "a column of whole numbers or text", got, f"convert it; {_FLOATS}"))
+
+
+def _check_public_sources(card: Card) -> None:
+    """No public table is read from where private rows are: its keys would be those that occur there."""
+    private = {os.path.realpath(table.source) for table in card.private_tables.values() if table.source}
+    for name, table in card.public.items():
+        if os.path.realpath(table.source) in private:
+            fix = "name a table that anybody may see"
+            raise NotPrivate(message(f"public.{name}.source", "another source than the private one", "the same", fix))
 
 
 def _check_names(card: Card) -> None:

@@ -36,10 +36,7 @@ place of its own source, unit and columns::
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +46,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.tables.card.columns import check_names, columns_of, kind_of, wrong
 from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, ColumnCard, PrivateTable, PublicTable
 from dither.tables.card.private_tables import check_private_tables
+from dither.tables.card.toml_file import contents, read_bytes
 from dither.tables.card.wording import clip
 
 __all__ = ["gaps", "parse", "read"]
@@ -75,34 +73,14 @@ def read(path: str | os.PathLike[str]) -> Card:
     {'age': ColumnCard(type='integer', bounds=None, keys=None)}
     """
     place = Path(path)
-    try:
-        raw = place.read_bytes()
-    except IsADirectoryError:
-        raise wrong("card", "a file", "a folder", "name the card in it") from None
-    except (OSError, ValueError):  # a NUL in the path is a ValueError
-        raise _missing(place) from None
+    raw = read_bytes(place, "card", "or draft a card with dither init")
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
         got = f"a file of rows, {clip(place.name)!r}"
         raise wrong("card", "a card in TOML", got, f"draft one with dither init {clip(place.name)}")
-    try:
-        given = tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise wrong("card", "a file in UTF-8", "another encoding", "save it as UTF-8") from None
-    except RecursionError:
-        raise wrong("card", "a file in TOML", "lists or tables nested too deep", "write them flat") from None
-    except ValueError as error:  # TOMLDecodeError, and numbers too long to be read
-        raise _mistake(str(error)) from None
+    given = contents(raw, "card")
     if not given:
         raise wrong("card", "name, source and columns", "nothing", "draft a card with dither init, and fill it in")
     return parse(given, place.absolute().parent)
-
-
-def _missing(place: Path) -> InvalidArgument:
-    """The refusal of a card that is not there, with the name of one beside it that is meant, perhaps."""
-    beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
-    near = difflib.get_close_matches(place.stem[:200], beside, n=1)
-    fix = f"write '{near[0]}.toml', the nearest name" if near else "check the path, or draft a card with dither init"
-    return wrong("card", "a file that can be read", f"none of the name {clip(place.name)!r}", fix)
 
 
 def _looks_like_data(place: Path, raw: bytes) -> bool:
@@ -110,15 +88,6 @@ def _looks_like_data(place: Path, raw: bytes) -> bool:
     suffixes = {suffix.lower() for suffix in place.suffixes}
     named = suffixes & {".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".db", ".gz", ".arrow", ".xlsx", ".json"}
     return bool(named) or raw.startswith(b"PAR1") or raw[8:12] == b"DUCK"
-
-
-def _mistake(text: str) -> InvalidArgument:
-    """The refusal of a file that is no TOML, with the place of the first mistake."""
-    line = re.search(r"line ([0-9]+), column ([0-9]+)", text)
-    at = f"a mistake in line {line[1]}, at column {line[2]}" if line else "a mistake"
-    at = "a mistake at its end" if "end of document" in text else at
-    fix = 'write key = value there, with text in "…", lists in […] and sections as [name], each once'
-    return wrong("card", "a file in TOML", at, fix)
 
 
 def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Card:

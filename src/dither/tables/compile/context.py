@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -23,18 +24,21 @@ from dither.tables.compile.queries import (
     DialectSql,
     alias,
     all_of,
+    count_rows,
     dense_rank,
     join,
+    over,
     placeholder,
     relation,
     row_number,
     select,
+    total,
     values,
 )
 from dither.tables.compile.relations import public_join, relation_sql
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
-from dither.tables.query.relations import RelationCard, person_of
+from dither.tables.query.relations import base_of, person_of
 from dither.tables.query.tree import Query, private_tables
 
 _PRIME = (1 << 31) - 1
@@ -62,6 +66,13 @@ class Statement:
         return self.text
 
 
+class RowCodes(Protocol):
+    """The place of each row in a public domain, as whole numbers; rows outside the domain do not count."""
+
+    def clauses(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
+        """Columns, joins and conditions of a SELECT about the rows; their names begin with ``name``."""
+
+
 @dataclass(frozen=True)
 class StatementContext:
     """What every statement of a question shares.
@@ -80,6 +91,8 @@ class StatementContext:
     tables: Mapping[str, exp.Expr]
     every_group: bool = False
     """Whether all groups of a person are kept, for statements of which nothing is shown by key."""
+    codes: tuple[RowCodes, ...] = ()
+    """Public domains that every row must be in, with its place in each as columns that begin with c0, c1, …"""
     _built: dict[str, Statement] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, *key: object, build: Callable[[], exp.Expr]) -> Statement:
@@ -157,7 +170,7 @@ class StatementContext:
             number: exp.Expr = plain_column("i", f"k{i}")
             equal = binary("=", typed.node, plain_column("k", f"k{i}"))
             if keys is not None:
-                listed = relation(_listed(keys, typed.type), f"k{i}")
+                listed = relation(listed_keys(keys, typed.type), f"k{i}")
                 joins.append(join(listed, equal, "LEFT" if None in keys else ""))
                 if None in keys:
                     conditions.append(binary("or", nodes.is_not_null(number), nodes.is_null(typed.node)))
@@ -169,6 +182,9 @@ class StatementContext:
                 parts.append(alias(coalesce(plain_column("h", f"k{i}"), integer(1)), f"h{i}"))
             else:
                 parts.append(alias(typed.node, f"g{i}"))
+        for i, item in enumerate(self.codes):
+            code_columns, code_joins, code_conditions = item.clauses(self.find, f"c{i}")
+            parts, joins, conditions = parts + code_columns, joins + code_joins, conditions + code_conditions
         if self.card.unit is not None or with_person:
             parts.append(alias(self._who, "u"))
         return select(parts or [alias(integer(1), "one")], self._rows, joins=joins, where=conditions)
@@ -187,14 +203,14 @@ class StatementContext:
     @property
     def base_card(self) -> Card:
         """The card of the tables that the question reads."""
-        return self.card.base if isinstance(self.card, RelationCard) and self.card.base is not None else self.card
+        return base_of(self.card)
 
     @property
     def null_people(self) -> bool:
         """Whether there are rows whose ``u`` is NULL: each of them is a person, who has this row only. A relation made
         of tables has none."""
         named = self.card.unit is not None and self.query.source is None
-        return named and self.card.rows_without_unit == "each"
+        return named and self.card.counts_rows_without_unit
 
     def _conditions(self) -> list[exp.Expr]:
         named = self.card.unit is not None and not self.null_people
@@ -203,7 +219,10 @@ class StatementContext:
 
     def _joins(self) -> list[exp.Join]:
         aliases, find = self._aliases, self.find
-        return [public_join(item, self.tables[item.table], aliases[item.table], find) for item in self.query.joins]
+        return [
+            public_join(item, self.tables[item.table], self.card.public[item.table], aliases[item.table], find)
+            for item in self.query.joins
+        ]
 
     def finish(
         self,
@@ -319,6 +338,20 @@ class StatementContext:
         # read once: were the source to change between two readings, more groups of a person might be kept
         return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
+    def weighted(self, lines: exp.Select, limits: Limits) -> tuple[exp.Select, list[tuple[str, exp.Select]], exp.Expr]:
+        """Lines, one for each row, with the weight of their person by the l1 norm; tables to read before; and the sum
+        of weights, in units of ``2^-bits``. Where every row is a person, the sum is the number of rows."""
+        if self.card.unit is None:
+            return lines, [], count_rows()
+
+        def weight(windows: bool) -> exp.Expr:
+            rows = over(count_rows(), [plain_column("u")]) if windows else count_rows()
+            return limits.weight(rows, self.dialect_sql)
+
+        result, tables = self.dialect_sql.with_weights(lines, {"w": weight}, self.null_people)
+        w = coalesce(plain_column("w"), integer(1 << limits.bits())) if self.null_people else plain_column("w")
+        return result, tables, total(w)
+
     def _first(self, pairs: exp.Select) -> exp.Select:
         """Of each person the pairs with the smallest hashes, on DuckDB.
 
@@ -345,20 +378,27 @@ class StatementContext:
         return select([u, *shown], relation(packed, "k"))
 
 
-def _listed(keys: tuple[Value, ...], type: Type) -> exp.Select:
+def listed_keys(keys: tuple[Value, ...], type: Type) -> exp.Select:
     """The public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
     whatever they are."""
+    given = [(key, (number,)) for number, key in enumerate(keys) if key is not None]
+    return each_key_once(key_values(given, type, ("i",)), ("i",))
+
+
+def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers: Sequence[str]) -> exp.Select:
+    """Public keys, as the column ``k``, with whole numbers that belong to them, written as constants."""
     k: exp.Expr = plain_column("k")
-    i = plain_column("i")
-    given = [(key, number) for number, key in enumerate(keys) if key is not None]
-    if type == "text":
-        rows = [(nodes.literal(key), integer(number)) for key, number in given]
-    else:  # as text, cast once
-        rows = [(nodes.literal(str(key)), integer(number)) for key, number in given]
+    if type != "text":  # as text, cast once
         k = cast(k, type)
-    listed = select([alias(k, "k"), i], values(rows, "v", ("k", "i")))
+    lines = [(nodes.literal(str(key)), *map(integer, given)) for key, given in rows]
+    return select([alias(k, "k"), *map(plain_column, numbers)], values(lines, "v", ("k", *numbers)))
+
+
+def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
+    """A table of keys ``k`` with one row for each by the engine's own equality, and the least of each number."""
     key = plain_column("k")
-    return select([key, alias(call("MIN", i), "i")], relation(listed, "d"), group_by=[key])
+    least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
+    return select([key, *least], relation(keys, "d"), group_by=[key])
 
 
-__all__ = ["Statement", "StatementContext"]
+__all__ = ["RowCodes", "Statement", "StatementContext", "each_key_once", "key_values", "listed_keys"]

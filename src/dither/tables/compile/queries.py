@@ -5,7 +5,7 @@ Expressions that engines write differently are in :mod:`dither.tables.query.node
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -102,18 +102,37 @@ def count_rows() -> exp.Expr:
     return exp.Count(this=exp.Star(), big_int=True)
 
 
+def total(x: exp.Expr) -> exp.Expr:
+    """The sum of whole numbers, 0 of none."""
+    return nodes.cast(nodes.coalesce(call("SUM", x), integer(0)), "integer")
+
+
 def placeholder(table: str) -> str:
     """What stands in a statement for a private table, until it is known where its rows are; "" is the card's own."""
     return f"dither_source_{table}" if table else "dither_source"
 
 
-def once(table: exp.Expr, key: str) -> exp.Select:
-    """A public table with one row at most for each value of its key, so that no row of ours has two partners."""
-    column = nodes.column(key)
-    place = alias(row_number([column], [column]), "dither_place")
-    numbered = select([exp.Star(), place], relation(table, "p"))
-    first = binary("=", plain_column("dither_place"), integer(1))
-    return select([exp.Star()], relation(numbered, "q"), where=[first])
+def free_prefix(names: Iterable[str]) -> str:
+    """The beginning of names for what is computed on the way, which none of these columns has: were a column to have
+    such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
+
+    >>> free_prefix(["day", "who"])
+    'dd'
+    """
+    taken, prefix = [name.casefold() for name in names], "d"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "d"
+    return prefix
+
+
+def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
+    """Columns of a public table with one row at most for each value of its key, so that no row of ours has two
+    partners."""
+    place = f"{free_prefix(columns)}place"
+    number = alias(row_number([nodes.column(key)], [nodes.column(key)]), place)
+    numbered = select([*map(nodes.column, columns), number], relation(table, "p"))
+    first = binary("=", plain_column(place), integer(1))
+    return select([*map(nodes.column, columns)], relation(numbered, "q"), where=[first])
 
 
 @dataclass(frozen=True)
@@ -188,6 +207,6 @@ class DialectSql:
 
 
 __all__ = [
-    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "join", "once", "over", "placeholder", "relation",
-    "row_number", "select", "values",
+    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "free_prefix", "join", "once", "over", "placeholder",
+    "relation", "row_number", "select", "total", "values",
 ]  # fmt: skip

@@ -21,20 +21,21 @@ every other row stays the same, bit for bit, on every engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dither.errors import InvalidArgument, message
 from dither.inference import Grid
-from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup, TypedSql
 from dither.tables.compile.queries import (
     DialectSql,
     all_of,
     count_rows,
+    free_prefix,
     join,
     once,
     placeholder,
@@ -150,7 +151,10 @@ class _Compiler:
     def _rows(self, source: Projection | PerPerson, columns: Sequence[exp.Expr]) -> exp.Select:
         """Columns of the rows that the node is about."""
         find = self._find(source.source, source.joins)
-        joins = [public_join(item, self.tables[item.table], f"p{i}", find) for i, item in enumerate(source.joins)]
+        joins = [
+            public_join(item, self.tables[item.table], self.card.public[item.table], f"p{i}", find)
+            for i, item in enumerate(source.joins)
+        ]
         where = [] if source.where is None else [expressions.condition(source.where, find)]
         return select(list(columns), relation(self.query(source.source), "t"), joins=joins, where=where)
 
@@ -171,7 +175,7 @@ class _Compiler:
         columns += [_named(_value(value, find).node, name) for name, value in source.groups.items()]
         grouped: list[exp.Expr] = [nodes.column(name) for name in keys]
         shown: list[exp.Expr] = [nodes.column(name) for name in keys]
-        free = _free_prefix([*keys, *source.aggregates])
+        free = free_prefix([*keys, *source.aggregates])
         for i, (name, aggregate) in enumerate(source.aggregates.items()):
             value, aggregates, result = self._aggregate(aggregate, find, f"{free}v{i}", f"{free}a{i}")
             columns += [] if value is None else [_named(value, f"{free}v{i}")]
@@ -217,7 +221,7 @@ class _Compiler:
         kept = [_named(_value(Column(name), find).node, name) for name in schema.columns]
         every = [_ordered(_value(Column(name), find).node) for name in schema.columns if name != self.person]
         inner, ties = self._inner(source.source), every
-        free = _free_prefix([*schema.columns, *source.windows])
+        free = free_prefix([*schema.columns, *source.windows])
         choosing = {repr((item.partition, item.order)) for item in source.windows.values() if _chooses(item)}
         if len(choosing) > 1:  # several must pick the same one of rows that are alike in all columns
             place = exp.Window(
@@ -328,7 +332,7 @@ class _Compiler:
         return select([exp.Star()], query.subquery("t", copy=False))
 
 
-def public_join(item: Join, table: exp.Expr, name: str, find: Lookup) -> exp.Join:
+def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find: Lookup) -> exp.Join:
     """A join with a public table under a name; no row has two partners. That rules out keys of which several would be
     the same as doubles: large whole numbers that differ."""
     own, public_type = expressions.compile(item.own, find), find(Column(item.other, item.table))[1].type
@@ -336,16 +340,7 @@ def public_join(item: Join, table: exp.Expr, name: str, find: Lookup) -> exp.Joi
         fix = f"state {item.other} as a number in the card"
         raise InvalidArgument(message("JOIN", "keys of one type", f"{own.type} and {public_type}", fix))
     equal = binary("=", own.node, nodes.column(item.other, name))
-    return join(relation(once(table, item.other), name), equal, "LEFT" if item.left else "")
-
-
-def _free_prefix(names: Iterable[str]) -> str:
-    """The beginning of names for what is computed on the way, which no column of the question has: were a column to
-    have such a name, it would stand for what was computed. Engines differ in whether they tell capitals."""
-    taken, prefix = [name.casefold() for name in names], "d"
-    while any(name.startswith(prefix) for name in taken):
-        prefix += "d"
-    return prefix
+    return join(relation(once(table, list(known.columns), item.other), name), equal, "LEFT" if item.left else "")
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:

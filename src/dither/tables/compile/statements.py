@@ -37,7 +37,7 @@ from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.expressions import Lookup, bin_of, whole_steps
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.pairs import PARTS, Pair
-from dither.tables.compile.queries import alias, count_rows, over, relation, select
+from dither.tables.compile.queries import alias, count_rows, over, relation, select, total
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
 from dither.tables.query.relations import private_columns
@@ -194,7 +194,7 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     nodes.check_length(*columns.values())
     if context.card.unit is None:
         numbers = {measure: _of_row(measure, names.get(measure.column, "")) for measure in measures}
-        totals = {f"m{i}": _total(numbers[measure]) for i, measure in enumerate(measures)}
+        totals = {f"m{i}": total(numbers[measure]) for i, measure in enumerate(measures)}
         return context.finish(totals, context.source(columns), context.names, [])
     limits, dialect_sql = context.limits, context.dialect_sql
     people = any(measure.kind == "people" for measure in measures)
@@ -229,16 +229,12 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             number = plain_column("v") if "v" in weights else one
             if context.null_people:
                 number = case([(nodes.is_null(plain_column("u")), binary("*", plain_column("n"), one))], number)
-            totals[f"m{i}"] = _total(number)
+            totals[f"m{i}"] = total(number)
         else:
             name = names.get(measure.column, "")
             number = _of_person(measure, name) if by_person else _of_row(measure, name)
-            totals[f"m{i}"] = _total(_weighted(measure, number, context))
+            totals[f"m{i}"] = total(_weighted(measure, number, context))
     return context.finish(totals, lines, context.names, before)
-
-
-def _total(x: exp.Expr) -> exp.Expr:
-    return cast(coalesce(call("SUM", x), integer(0)), "integer")
 
 
 def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
@@ -265,10 +261,10 @@ def _by_person(
     listed = [alias(count_rows(), "n")] if counted else []
     for name in columns:
         x = plain_column(name)
-        listed += [alias(call("COUNT", x), f"c_{name}"), alias(_total(x), f"s_{name}")]
+        listed += [alias(call("COUNT", x), f"c_{name}"), alias(total(x), f"s_{name}")]
         if name in squared:  # other columns may have steps whose squares are beyond 64 bits
-            listed.append(alias(_total(binary("*", x, x)), f"q_{name}"))
-    listed += [alias(_total(product), name) for name, product in products.items()]
+            listed.append(alias(total(binary("*", x, x)), f"q_{name}"))
+    listed += [alias(total(product), name) for name, product in products.items()]
     return select([*keys, *listed], relation(rows, "r"), group_by=keys)
 
 
@@ -374,14 +370,8 @@ def _bins(
         bin = case(arms, nodes.literal(None))
         nodes.check_length(bin)
     lines, before = context.counted({"b": bin}, [nodes.is_not_null(plain_column("b"))])
-    total = count_rows()
-    if context.card.unit is not None:
-        limits, dialect_sql = bin_limits(context.limits), context.dialect_sql
-        weights = {"w": lambda windows: limits.weight(_person(count_rows(), windows), dialect_sql)}
-        lines, tables = dialect_sql.with_weights(lines, weights, context.null_people)
-        w = coalesce(plain_column("w"), integer(1 << limits.bits())) if context.null_people else plain_column("w")
-        before, total = [*before, *tables], _total(w)
-    return context.finish({"m0": total}, lines, [*context.names, "b"], before)
+    lines, tables, weights = context.weighted(lines, bin_limits(context.limits))
+    return context.finish({"m0": weights}, lines, [*context.names, "b"], [*before, *tables])
 
 
 def bin_limits(limits: Limits) -> Limits:
@@ -403,7 +393,7 @@ def people_by_size(
         pair = [plain_column(name) for name in ["u", *everywhere.names]]
         rows = select([*pair, alias(count_rows(), "n")], relation(rows, "r"), group_by=pair)
         n = plain_column("n")
-        in_all = _total(n)
+        in_all = total(n)
         number = count_rows() if size == "groups" else cast(call("SUM", binary("*", n, n)), "integer")
     people = select([u, alias(number, "s"), alias(in_all, "n")], relation(rows, "p"), group_by=[u])
     power = 2 if size == "squares" else 1
@@ -414,7 +404,7 @@ def people_by_size(
         how_many = case([(nodes.is_null(u), plain_column("n"))], integer(1))
     binned = select([alias(case(arms, integer(len(edges) - 1)), "b"), alias(how_many, "k")], relation(people, "q"))
     b = plain_column("b")
-    counted = alias(_total(plain_column("k")), "m0")
+    counted = alias(total(plain_column("k")), "m0")
     return context.statement(select([b, counted], relation(binned, "h"), group_by=[b]))
 
 

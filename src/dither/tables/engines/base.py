@@ -221,6 +221,11 @@ class Engine(CanonicalColumns):
         """The source's columns that no card's type fits: lists, bytes, times of day."""
         return [name for name, present in self.source_columns().items() if not present.types]
 
+    @property
+    def private_files(self) -> tuple[str, ...]:
+        """The files that hold private rows, where rows are read from files."""
+        return ()
+
     def check(self) -> None:
         """Whether each source has the card's columns with the card's types; refused if not. Reads no rows."""
         for table in self.table_names:

@@ -121,6 +121,11 @@ class DuckDBEngine(Engine):
         for statement in _LOCKED:
             self._connection.execute(statement)
 
+    @property
+    def private_files(self) -> tuple[str, ...]:
+        """The files that hold private rows."""
+        return tuple(path for source in self._sources.values() for path in source.paths)
+
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
         source = self._sources[table]
         if source.csv is not None:

@@ -9,22 +9,18 @@ from typing import Any
 
 from dither.tables.compile import statements
 from dither.tables.compile.statements import StatementContext
-from dither.tables.execute import incidents
 
 
 class Contributors:
     """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
 
-    def __init__(self, engine: Any, frames: Sequence[StatementContext], log: incidents.IncidentLog) -> None:
-        self._engine, self._frames, self._log = engine, frames, log
+    def __init__(self, engine: Any, frames: Sequence[StatementContext]) -> None:
+        self._engine, self._frames = engine, frames
         self._column: Any = None
         self._staged: Any = None
 
-    def __call__(self) -> Any:
+    def read(self) -> Any:
         """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
-        return incidents.shielded(self._read, self._log, f"{self._frames[0].card.name}: whom a question is about")
-
-    def _read(self) -> Any:
         columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self._frames]
         self._column = columns[0]
         if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them

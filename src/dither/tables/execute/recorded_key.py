@@ -16,9 +16,9 @@ The text has sorted keys, no white space, and is encoded in UTF-8. Its parts:
 ``release``
     What was settled for this release, from the options, the question and the card: ``max_groups`` and ``max_rows``,
     ``noise`` (the kinds that are used), ``automatic`` (what is chosen privately; then ``noise_option`` is what was
-    asked for, unless it is "best", since the kinds are settled later), and those of ``consistent``,
-    ``integer``, ``nonnegative`` and ``other`` that are true; ``interval`` unless it is "noise". ``more`` has the first
-    four of each further private aggregation of the question.
+    asked for, unless it is "best", since the kinds are settled later), and those of ``integer``, ``nonnegative``,
+    ``other`` and ``quantile_interval`` that are true; ``interval`` unless it is "noise". ``more`` has the first four of
+    each further private aggregation of the question.
 ``guarantee``
     Its kind (``pure``, ``approximate`` or ``concentrated``) and its numbers as exact fractions: ``"1/2"``.
 ``analyst``
@@ -107,7 +107,7 @@ def canonical_request(
     text: str | None, query: Query, card: Card, plan: Plan, options: ReleaseOptions
 ) -> dict[str, Any]:
     """What the ledger keeps of a question: everything but guarantee and analyst."""
-    flags = ("consistent", "integer", "nonnegative", "other", "quantile_interval")
+    flags = ("integer", "nonnegative", "other", "quantile_interval")
     return {
         "version": VERSION,
         **({} if text is None else {"question": text}),

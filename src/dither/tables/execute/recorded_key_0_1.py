@@ -50,7 +50,7 @@ def request_0_1(text: str | None, query: Query, card: Card, plan: Plan, options:
         "max_rows": plan.limit,
         "chosen": [name.removeprefix(BOUNDS_OF) for name in plan.automatic],
         "noise": sorted({type(noise).__name__ for noise in plan.measures.values()}),
-        "after": [options.nonnegative, options.integer, options.consistent, options.other],
+        "after": [options.nonnegative, options.integer, False, options.other],
         "card": hashlib.sha256(repr_0_1(card).encode("utf-8", "replace")).hexdigest(),
     }
 

@@ -8,22 +8,20 @@ and whoever asks is told one sentence that does not depend on the rows.
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import DataIncident, InvalidArgument, InvalidData, message
-from dither.ledger import Charge, receipts
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.engines import with_public_values
-from dither.tables.execute import incidents, run
-from dither.tables.execute.contributors import Contributors
+from dither.tables.execute import run
+from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
 from dither.tables.execute.recorded_key import canonical_request, recorded_key
 from dither.tables.execute.recorded_key_0_1 import key_0_1, request_0_1
 from dither.tables.execute.shape_answer import Released, rehearse, shape_answer
@@ -41,29 +39,10 @@ if TYPE_CHECKING:
     from dither.tables.question import Question
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked of the ledger: a request in canonical form with its key.
-
-    ``recorded_as`` returns both as version 0.1 wrote them; it is None where 0.1 cannot have recorded an answer.
-    """
-
-    key: str
-    content: dict[str, Any]
-    recorded_as: Callable[[], tuple[str, dict[str, Any]]] | None
-
-    def keys(self) -> set[str]:
-        """The keys under which an answer may be recorded."""
-        return {self.key} if self.recorded_as is None else {self.key, self.recorded_as()[0]}
-
-
 def release(question: Question, options: ReleaseOptions) -> Answer:
     """Charge, run, add noise, record, and answer; an answer that is recorded already is given again, for free."""
     table = question.table
-    if table.read_only:
-        raise InvalidArgument(
-            message("table", "one that was opened to ask", "one opened to read only", "open it without read_only")
-        )
+    refuse_read_only(table)
     card = question.card
     for part in question.query.aggregations:
         card = with_public_values(table.engine, card, part) if public_joins(part) else card
@@ -73,14 +52,18 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
         plan, request = as_recorded_before(question, plan, request, options)
     contexts = statement_contexts(question, plan)
     check(question, plan, contexts, options)
-    first_notes = table.accounts.first_notes()
-    contributors = Contributors(table.engine, contexts, table.incident_log) if table.accounts.of_people else None
-    charge = pay(question, plan, options, request, contributors)
-    if charge.answer is None:
-        stored = compute(question, plan, options, contexts, contributors, charge, first_notes)
-    else:
-        stored = charge.answer
-    return record(question, options, charge, stored)
+
+    def compute(paid: Sequence[StatementContext], first_notes: Sequence[str], people_notes: Sequence[str]) -> bytes:
+        def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
+            result = run_plan(question, plan, options, paid, rows)
+            return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
+
+        return watched(answer, _rows_of(table.engine), lambda: _statement_count(plan, paid))
+
+    released, left = charged_release(table, plan.cost, request, contexts, compute, options.analyst)
+    return Answer.restored(
+        decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
+    )
 
 
 def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request:
@@ -98,7 +81,7 @@ def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request
     key = recorded_key(content, plan.cost, options.analyst) if options.key is None else options.key
     # version 0.1 left rows without a unit out, whatever the card said, and knew one aggregation of one table only
     table, query = question.table, question.query
-    new = table.card.rows_without_unit == "each" or query.source is not None or bool(query.more)
+    new = table.card.counts_rows_without_unit or query.source is not None or bool(query.more)
     return Request(key, content, None if new or table.accounts.never_charged else recorded_as)
 
 
@@ -150,93 +133,18 @@ def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]
 def check(question: Question, plan: Plan, contexts: Sequence[StatementContext], options: ReleaseOptions) -> None:
     """Refuse, before the charge, a receipt that could not be kept, statements that the engine cannot compile, and what
     could not be planned once limits are chosen."""
-    table = question.table
-    if table.card.receipt is not None:
-        receipts.check_writable(table.card.receipt)
+    check_receipt(question.table)
     for part, context in zip(plan.aggregations, contexts, strict=True):
-        run.rehearse(part, context, table.engine)
+        run.rehearse(part, context, question.table.engine)
     rehearse(plan, contexts)
     parts = plan.aggregations
     if any(part.automatic for part in parts):
         _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts], options)
 
 
-def pay(
-    question: Question,
-    plan: Plan,
-    options: ReleaseOptions,
-    request: Request,
-    contributors: Contributors | None,
-) -> Charge:
-    """Charge the question to its accounts, or find its recorded answer."""
-    table = question.table
-    if contributors is not None:
-        table.accounts.check_people(plan.cost, request.content, request.keys)
-    try:
-        return table.accounts.ledger.charge(
-            table.card.name,
-            plan.cost,
-            key=request.key,
-            request=request.content,
-            recorded_as=request.recorded_as,
-            analyst=options.analyst,
-            people=contributors,
-            max_incidents=table.card.max_incidents,
-        )
-    except DataIncident:
-        pass
-    raise DataIncident  # outside of the handler: nothing of what failed goes with it
-
-
-def compute(
-    question: Question,
-    plan: Plan,
-    options: ReleaseOptions,
-    contexts: Sequence[StatementContext],
-    contributors: Contributors | None,
-    charge: Charge,
-    first_notes: list[str],
-) -> bytes:
-    """The answer as it is recorded. If anything fails here, it is an incident, whatever it was."""
-    table = question.table
-
-    def answer() -> bytes:
-        try:
-            paid = contexts if contributors is None else contributors.remaining(charge.kept)
-            with table.engine.snapshot():
-                result = _shown_to_whoever_waits(question, plan, options, paid)
-        finally:
-            if contributors is not None:
-                contributors.drop()
-        people_notes = table.accounts.people_notes(plan.cost, paid=True)
-        return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
-
-    subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
-    return incidents.shielded(
-        answer, table.incident_log, subject, lambda: table.accounts.ledger.record_incident(charge)
-    )
-
-
-def _shown_to_whoever_waits(
-    question: Question, plan: Plan, options: ReleaseOptions, contexts: Sequence[StatementContext]
-) -> Answer:
-    """:func:`run_plan`, with its progress on a terminal or in a notebook."""
-    rows = _rows_of(question.table.engine)
-    if not (sys.stderr is not None and sys.stderr.isatty()) and "ipykernel" not in sys.modules:
-        return run_plan(question, plan, options, contexts, rows)
-    from dither.tables.execute.progress import Progress, is_watched
-
-    if not is_watched():
-        return run_plan(question, plan, options, contexts, rows)
+def _statement_count(plan: Plan, contexts: Sequence[StatementContext]) -> int:
     parts = zip(plan.aggregations, contexts, strict=True)
-    total = sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
-    with Progress(total, sys.stderr) as progress:
-
-        def counted(statement: Statement) -> list[tuple[Any, ...]]:
-            progress.next_statement()
-            return rows(statement)
-
-        return run_plan(question, plan, options, contexts, counted)
+    return sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
 
 
 def run_plan(
@@ -356,19 +264,6 @@ def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
         return list(zip(*(column.to_pylist() for column in result.columns), strict=True)) if result.num_rows else []
 
     return rows
-
-
-def record(question: Question, options: ReleaseOptions, charge: Charge, stored: bytes) -> Answer:
-    """Write the answer down, keep the receipt, and only then give the answer."""
-    table = question.table
-    released = table.accounts.ledger.record(charge, stored)
-    table.accounts.note_answer()
-    if table.card.receipt is not None:
-        receipts.keep(table.card.receipt, released.receipt)
-    left = table.accounts.left(options.analyst)
-    return Answer.restored(
-        decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
-    )
 
 
 __all__ = ["release"]

@@ -39,10 +39,10 @@ def replicates(
     plans: Sequence[Plan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
 ) -> list[Mapping[str, NDArray[np.float64]]] | None:
     """For each private aggregation, with so many groups, and for each of its aggregates whose noise has a known law,
-    its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or groups that
-    were made to add up to a total.
+    its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or a row for
+    all that are not shown.
     """
-    if any(plan.totals for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
+    if any(plan.other for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
         return None
     count = min(MOST_TABLES, MAX_ROWS // sum(groups))
     noises: list[dict[Measure, NDArray[Any]]] = []

@@ -6,7 +6,6 @@ group is there, with noise, whether anybody is in it or not; otherwise groups be
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,7 @@ from dither.tables.compile.statements import Measure, Statement, StatementContex
 from dither.tables.planning import levels
 from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Noise, Plan, statements_of, variance_of
+from dither.tables.planning.plan import Choice, Counts, Plan, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -131,27 +130,23 @@ def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key],
     measures = list(plan.measures)
     if not measures:
         return every or [], {}
-    places = len(plan.keys)
     lines = _lines(plan, frame, run)
+    if plan.selection is None:
+        assert every is not None
+        nothing = (0,) * len(measures)
+        return every, noisy_measures([lines.get(group, nothing) for group in every], plan.measures)
     totals = {
         m: _held(noise.release(sum(line[measures.index(m)] for line in lines.values())))
         for m, noise in plan.totals.items()
     }
-    if plan.selection is not None:
-        keys, noisy = plan.selection.release(lines, plan.measures)
-        if plan.other:
-            keys = [*keys, (OTHER,) * places]
-            noisy = {
-                m: np.array([*values.tolist(), _held(totals.get(m, 0) - sum(values.tolist()))], dtype=np.int64)
-                for m, values in noisy.items()
-            }
-        return keys, noisy
-    assert every is not None
-    nothing = (0,) * len(measures)
-    noisy = noisy_measures([lines.get(group, nothing) for group in every], plan.measures)
-    for measure, total in totals.items():
-        noisy[measure] = _agreeing(noisy[measure], total, plan.measures[measure], plan.totals[measure])
-    return every, noisy
+    keys, noisy = plan.selection.release(lines, plan.measures)
+    if plan.other:
+        keys = [*keys, (OTHER,) * len(plan.keys)]
+        noisy = {
+            m: np.array([*values.tolist(), _held(totals[m] - sum(values.tolist()))], dtype=np.int64)
+            for m, values in noisy.items()
+        }
+    return keys, noisy
 
 
 def _lines(plan: Plan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
@@ -174,14 +169,6 @@ def _lines(plan: Plan, frame: StatementContext, run: Run) -> dict[Key, tuple[int
 def _held(value: int) -> int:
     """Within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
     return min(max(int(value), -_LARGEST - 1), _LARGEST)
-
-
-def _agreeing(values: NDArray[Any], total: int, noise: Noise, of_total: Noise) -> NDArray[Any]:
-    """Groups made to add up to their total, both moved as little as possible: least squares, by their variances."""
-    ratio = math.sqrt(variance_of(noise)) / math.sqrt(variance_of(of_total))
-    share = ratio * ratio / (1 + ratio * ratio * len(values))
-    moved: NDArray[Any] = values + (total - sum(values.tolist())) * share
-    return moved
 
 
 def _binned(

@@ -331,9 +331,10 @@ def _types(plan: Plan, context: StatementContext, integer: bool = False) -> dict
         if aggregate.kind == "mode" and aggregate.value is not None:
             types[name] = expressions.compile(aggregate.value, context.find).type
         elif aggregate.kind in SIMPLE:
-            # least squares moves counts off the whole numbers
-            moved = plan.moves_counts and (not plan.reduced or plan.parts[name][0] in plan.reduced)
-            whole = aggregate.kind == "histogram" or (aggregate.kind != "sum" and not moved)
+            # least squares over levels moves counts off the whole numbers
+            whole = aggregate.kind == "histogram" or (
+                aggregate.kind != "sum" and plan.parts[name][0] not in plan.reduced
+            )
             types[name] = "integer" if whole or integer else "number"
         else:
             types[name] = "number"

@@ -138,7 +138,7 @@ def choose_limits(
     if plan.automatic.get("max_groups"):
         groups_epsilon = plan.automatic["max_groups"]
         lines = run(statements.people_by_size(context, EDGES, "groups"))
-        histogram = _histogram(lines, groups_epsilon)
+        histogram = noisy_histogram(lines, groups_epsilon)
         chosen = best_limit(histogram, groups_epsilon, _noise_of_one(plan), _assumed_groups(plan))
         most = MAX_TOTAL if "max_rows" in plan.automatic else MAX_TOTAL // plan.limit
         groups, memberships = min(chosen.limit, _most_groups(plan), most), chosen.left_out
@@ -202,11 +202,11 @@ def _beyond_stated_limits(
     epsilon = plan.automatic["bias"] / (2 if by_groups and kinds != {"people"} else 1)
     if by_groups:
         lines = run(statements.people_by_size(context, EDGES, "groups"))
-        memberships = estimate_left_out(_histogram(lines, epsilon), epsilon, limits.groups)
+        memberships = estimate_left_out(noisy_histogram(lines, epsilon), epsilon, limits.groups)
     if kinds == {"people"}:
         return None, memberships
     lines = run(statements.people_by_size(context, EDGES, "rows" if limits.norm == 1 else "squares"))
-    rows = estimate_left_out(_histogram(lines, epsilon), epsilon, float(limits.total))
+    rows = estimate_left_out(noisy_histogram(lines, epsilon), epsilon, float(limits.total))
     return _both(rows, memberships, plan), memberships
 
 
@@ -221,7 +221,7 @@ def _rows_limit(
     for norm in norms:
         lines = run(statements.people_by_size(context, EDGES, "rows" if norm == 1 else "squares"))
         noise = _noise_of_one(plan) if norm == plan.limits.norm else _normal_noise_of_one(plan)
-        limit = best_limit(_histogram(lines, epsilon), epsilon, noise, groups)
+        limit = best_limit(noisy_histogram(lines, epsilon), epsilon, noise, groups)
         results.append((limit.error, norm, limit))
     _, norm, limit = min(results, key=lambda item: item[0])
     return norm, limit, whole
@@ -312,7 +312,7 @@ def _span(lines: list[Any], sensitivity: int, epsilon: Fraction) -> tuple[float,
     return MAGNITUDES[low], MAGNITUDES[high + 1]
 
 
-def _histogram(lines: list[Any], epsilon: Fraction) -> NDArray[np.float64]:
+def noisy_histogram(lines: list[Any], epsilon: Fraction) -> NDArray[np.float64]:
     """The noisy number of people in each bin of :data:`EDGES`."""
     return _noisy(lines, len(EDGES), 1, epsilon)[0].astype(np.float64)
 
@@ -327,4 +327,7 @@ def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> 
     return released, mechanism
 
 
-__all__ = ["Choices", "LeftOut", "choose_limits", "total_cost", "unstated_limits", "with_provisional_bounds"]
+__all__ = [
+    "Choices", "LeftOut", "choose_limits", "noisy_histogram", "total_cost", "unstated_limits",
+    "with_provisional_bounds",
+]  # fmt: skip

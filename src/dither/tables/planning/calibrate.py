@@ -39,8 +39,9 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions, *, listed_o
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
-    parts = [_Aggregation(query, None, card, options, listed_only)]
-    if query.more:
+    if not query.more:
+        parts = [_Aggregation(query, None, card, options, listed_only)]
+    else:
         from dither.tables.planning.levels import bounded_together  # which other questions do not need
 
         bounded = bounded_together(query.aggregations, card, options.other or listed_only)
@@ -109,9 +110,6 @@ class _Aggregation:
             private = any(keys is None for keys in self.keys)
             self.unstated = automatic.unstated_limits(query, self._max_groups, self._max_rows, private, bias)
         evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
-        if together is not None and together.level is not None and options.consistent:
-            fix = "leave consistent out: the levels agree without it"
-            raise InvalidArgument(message("consistent", "groups of one level", "levels of ROLLUP or CUBE", fix))
 
     @property
     def rows(self) -> int:
@@ -145,8 +143,7 @@ class _Aggregation:
 
     def with_normal_noise(self, epsilon: Fraction, delta: Fraction, share: Fraction) -> Plan | None:
         """Its plan as a share of one vector of normal noise; None where some of it has other noise."""
-        options = self._options
-        if self.unstated or options.consistent or options.other or any(keys is None for keys in self.keys):
+        if self.unstated or any(keys is None for keys in self.keys):
             return None
         max_groups, max_rows = (1 if limit == "auto" else limit for limit in (self._max_groups, self._max_rows))
         result = self._make(epsilon, delta, max_groups, max_rows, "gaussian", share)
@@ -169,7 +166,6 @@ class _Aggregation:
             max_groups=max_groups,
             max_rows=max_rows,
             noise=noise,
-            consistent=self._options.consistent,
             other=self._options.other,
             intervals=self._options.quantile_interval,
             population=self._options.interval == "population",
@@ -283,7 +279,6 @@ def plan_after_choices(charged: Plan, choices: automatic.Choices, options: Relea
         max_groups=first(choices.max_groups, 1 if max_groups == "auto" else max_groups),
         max_rows=first(choices.max_rows, 1 if max_rows == "auto" else max_rows),
         noise=("gaussian" if choices.norm == 2 else "laplace") if choices.max_rows is not None else options.noise,
-        consistent=options.consistent,
         other=options.other,
         intervals=options.quantile_interval,
         population=options.interval == "population",

@@ -64,11 +64,10 @@ def epsilon_0_1(query: Query, card: Card, options: ReleaseOptions, plan: Plan) -
     if plan.selection is not None and "people" not in shares:
         shares["people"] = sum(shares.values(), Fraction(0)) / 3
     total = sum(shares.values(), Fraction(0))
-    totals = options.consistent or options.other
     delta = next((value for value in (options.delta, query.delta, card.delta) if value is not None), None)
 
     def reaches(epsilon: float) -> bool:
-        spent = arguments.epsilon(epsilon) * (Fraction(4, 5) if totals else 1)
+        spent = arguments.epsilon(epsilon) * (Fraction(4, 5) if options.other else 1)
         for key, (bound, scale) in sums.items():
             mechanism = Laplace(groups * bound, below(spent * shares[key] / total))
             if float(mechanism.error(0.95, integer=True)) / scale > error:
@@ -84,7 +83,7 @@ def epsilon_0_1(query: Query, card: Card, options: ReleaseOptions, plan: Plan) -
         short = float(f"{high:.4g}")
         result = short if short >= least and reaches(short) else high
     if options.noise == "best" and delta is not None and pays_delta(card):
-        spent = float(arguments.epsilon(result)) * (0.8 if totals else 1.0)
+        spent = float(arguments.epsilon(result)) * (0.8 if options.other else 1.0)
         half = arguments.delta(delta) / (2 if plan.selection is not None else 1)
         ratio = float(gaussian_ratio(Fraction(spent), half))
         measured = [float(share / total) for key, share in shares.items() if key in sums]

@@ -38,7 +38,7 @@ from dither.tables.compile.statements import Measure
 from dither.tables.planning.plan import Choice, Plan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
-from dither.tables.query.relations import RelationCard
+from dither.tables.query.relations import RelationCard, base_of
 from dither.tables.query.tree import Aggregate
 
 ADDED = ("count", "count_value", "sum", "histogram")
@@ -247,12 +247,11 @@ def unit_notes(card: Card) -> tuple[str, ...]:
     >>> unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who"))
     ('rows without who, which belong to nobody, are left out',)
     """
-    unit, derived = card.unit, isinstance(card, RelationCard) and card.base is not None
-    if isinstance(card, RelationCard) and card.base is not None:
-        unit = card.base.unit
+    derived = isinstance(card, RelationCard)
+    unit = base_of(card).unit if derived else card.unit
     if unit is None:
         return ()
-    if card.rows_without_unit == "each" and not derived:
+    if card.counts_rows_without_unit and not derived:
         return (f"each row without {unit} counts as a person of its own",)
     return (f"rows without {unit}, which belong to nobody, are left out",)
 

@@ -31,7 +31,7 @@ from dither.tables.planning.estimate import (
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.plan import Noise, Plan, variance_of
 from dither.tables.planning.quantiles import errors
-from dither.tables.query.relations import RelationCard, describe_relation
+from dither.tables.query.relations import base_of, describe_relation
 from dither.tables.query.tree import SIMPLE
 from dither.terminal import printable
 
@@ -127,9 +127,9 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
 
 def _asked_of(plan: Plan) -> str:
     """The private relation that is asked of, where it is not the table itself."""
-    if plan.query.source is None or not isinstance(plan.card, RelationCard) or plan.card.base is None:
+    if plan.query.source is None:
         return ""
-    return f"asked of: {describe_relation(plan.query.source, plan.card.base)}"
+    return f"asked of: {describe_relation(plan.query.source, base_of(plan.card))}"
 
 
 def _by(plan: Plan) -> str:

@@ -67,7 +67,7 @@ class Plan:
     selection: KeySelection | None = None
     parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
     totals: Mapping[Measure, Noise] = field(default_factory=dict)
-    """Grand totals measured as well, to which the groups are made to add up."""
+    """Grand totals measured as well, from which ``other`` follows."""
     population: bool = False
     """Whether the errors are for the population that the rows were drawn from."""
     other: bool = False
@@ -95,11 +95,6 @@ class Plan:
         exact = [plan.guarantee.exact for plan in (self, *self.more)]
         epsilon, delta = (sum((numbers[i] for numbers in exact if len(numbers) > i), Fraction(0)) for i in (0, 1))
         return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-
-    @property
-    def moves_counts(self) -> bool:
-        """Whether counts of rows are moved off the whole numbers, by least squares."""
-        return bool(self.reduced) or (bool(self.totals) and self.selection is None)
 
     def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """What the statements need to know of it."""
@@ -130,7 +125,6 @@ def make(
     max_groups: object = None,
     max_rows: object = None,
     noise: Literal["best", "laplace", "gaussian"] = "best",
-    consistent: bool = False,
     other: bool = False,
     intervals: bool = False,
     population: bool = False,
@@ -145,7 +139,7 @@ def make(
     are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
     """
     whole = arguments.epsilon(epsilon)
-    epsilon_of_groups = whole * (1 - TOTAL_SHARE) if consistent or other else whole
+    epsilon_of_groups = whole * (1 - TOTAL_SHARE) if other else whole
     exact_delta = None if delta is None else arguments.delta(delta)
     limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
     find = _lookup(query, card)
@@ -181,7 +175,7 @@ def make(
     draft = Plan(query, card, keys, limits, PureDP(epsilon_of_groups), {}, together=together, population=population)
     needed = measurements(query, keys, limits, find, population)
     result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals or population, joint)
-    return _with_totals(result, whole, consistent, other) if consistent or other else result
+    return _with_totals(result, whole) if other else result
 
 
 def _lookup(query: Query, card: Card) -> Lookup:
@@ -193,18 +187,10 @@ def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
     return public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only)
 
 
-def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> Plan:
-    """The plan with part of the budget spent on grand totals of counts and sums."""
-    if consistent and (not plan.query.groups or plan.selection is not None):
-        raise InvalidArgument(
-            message(
-                "consistent",
-                "groups with public keys",
-                "keys that are not public",
-                "state the keys, or leave consistent out",
-            )
-        )
-    if other and plan.selection is None:
+def _with_totals(plan: Plan, whole: Fraction) -> Plan:
+    """The plan with part of the budget spent on grand totals of counts and sums, less which the groups that are shown
+    are those that are not."""
+    if plan.selection is None:
         raise InvalidArgument(
             message("other", "groups whose keys are not public", "public keys", "leave other out: every group is shown")
         )
@@ -215,19 +201,18 @@ def _with_totals(plan: Plan, whole: Fraction, consistent: bool, other: bool) -> 
     return replace(
         plan,
         totals=totals,
-        other=other,
+        other=True,
         guarantee=ApproxDP(whole, guarantee.exact[1]) if isinstance(guarantee, ApproxDP) else PureDP(whole),
     )
 
 
 def _sensitivity_of_total(plan: Plan, measure: Measure) -> float:
     """What one person changes in a total over all groups. An l2 norm of R over k groups is an l1 norm of at most
-    ``sqrt(k) R``; of groups that are chosen there are at most ``groups``, and a row that is a person is in one.
+    ``sqrt(k) R``; a person is in at most ``groups`` groups, and a row that is a person is in one.
     """
     sensitivity = measure.sensitivity(plan.limits)
     if plan.limits.norm == 2 and plan.card.unit is not None:
-        possible = plan.groups if plan.selection else math.prod(len(keys) for keys in plan.keys if keys is not None)
-        sensitivity *= root_up(Fraction(possible), _BITS)
+        sensitivity *= root_up(Fraction(plan.groups), _BITS)
     return up(sensitivity)
 
 

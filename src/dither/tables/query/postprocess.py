@@ -34,6 +34,7 @@ from dither.tables.card.model import Type, arrow_type
 from dither.tables.card.values import LARGEST_INTEGER
 from dither.tables.card.wording import clip
 from dither.tables.query.evaluate import representable
+from dither.tables.query.resolve import unique
 from dither.tables.query.tree import PostProcessing
 
 MEMORY = "512MB"
@@ -323,11 +324,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """The names, with a number after one that occurred already."""
     result: list[str] = []
     for name in names:
-        number, unique = 1, name or "value"
-        while unique in result:
-            number += 1
-            unique = f"{name}_{number}"
-        result.append(unique)
+        result.append(unique(name or "value", result, normalize=str))
     return tuple(result)
 
 

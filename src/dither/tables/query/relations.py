@@ -76,11 +76,16 @@ class RelationSchema:
         return column.table is None and column.name in self.numbers and Call(where.op, where.args[1:]) in firsts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RelationCard(Card):
     """What is public about a relation; ``base`` is the card of the tables that it is made of."""
 
-    base: Card | None = None
+    base: Card
+
+
+def base_of(card: Card) -> Card:
+    """The card of the tables that a relation is made of; tables are made of nothing else."""
+    return card.base if isinstance(card, RelationCard) else card
 
 
 def describe_type(
@@ -107,7 +112,7 @@ def relation_card(
     """
     if source is None:
         return card
-    if isinstance(source, PrivateRows) and card.rows_without_unit == "each":
+    if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
         fix = f"ask about {source.table or card.name} in a question of its own"
         got = "a question about several tables, one of them as it is"
         raise InvalidArgument(message("rows_without_unit", "one table where rows without a person count", got, fix))
@@ -326,8 +331,7 @@ def _of_window(window: WindowFunction, value: ColumnCard, most: int | None) -> C
 
 
 __all__ = [
-    "Describe", "RelationCard", "RelationSchema", "describe_relation", "describe_type", "most_rows", "own_name",
-    "person_of",
-    "private_columns", "relation_card", "relation_schema",
-    "shown_expressions", "types_of", "with_null",
+    "Describe", "RelationCard", "RelationSchema", "base_of", "describe_relation", "describe_type", "most_rows",
+    "own_name", "person_of", "private_columns", "relation_card", "relation_schema", "shown_expressions", "types_of",
+    "with_null",
 ]  # fmt: skip

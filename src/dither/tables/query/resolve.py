@@ -8,7 +8,7 @@ Column(name='Region', table=None)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from dither.errors import InvalidArgument, message
@@ -106,6 +106,19 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
         return name
     matches = [item for item in names if item.casefold() == name.casefold()]
     return matches[0] if len(matches) == 1 else None
+
+
+def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = str.casefold) -> str:
+    """The name, with a number after it where it is among ``taken``, which are normalized names.
+
+    >>> unique("N", {"n"}), unique("N", {"n"}, normalize=str)
+    ('N_2', 'N')
+    """
+    number, result = 1, name
+    while normalize(result) in taken:
+        number += 1
+        result = f"{name}_{number}"
+    return result
 
 
 def card_of(card: Card, column: Column) -> ColumnCard:

@@ -31,7 +31,7 @@ from dither import arguments
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.relations import RelationCard
+from dither.tables.query.relations import base_of
 from dither.tables.query.resolve import Rows, card_of, spelling, type_of
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Call, Column, Expression, Kind, Literal
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
@@ -237,7 +237,7 @@ def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Ca
     value, kind = typed(read(distinct.expressions[0], row_leaf(rows, "COUNT")), _types(card))
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(DISTINCT NULL)", "write COUNT(*)")
-    unit = card.base.unit if isinstance(card, RelationCard) and card.base is not None else card.unit
+    unit = base_of(card).unit
     if unit is not None and value == Column(unit):
         if call.condition is not None:
             raise refuse_sql(f"COUNT(DISTINCT {unit}) without FILTER", "FILTER", "put the condition into WHERE")

@@ -12,7 +12,7 @@ from typing import Any
 
 from dither.tables.card.model import Type
 from dither.tables.query.operations.base import refuse_sql
-from dither.tables.query.resolve import Rows
+from dither.tables.query.resolve import Rows, unique
 from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, Query
 
 MOST_AGGREGATIONS = 64
@@ -122,17 +122,4 @@ def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggreg
     return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
 
 
-def unique(name: str, taken: set[str]) -> str:
-    """The name, with a number after it where it is taken.
-
-    >>> unique("n", {"n"})
-    'n_2'
-    """
-    number, result = 1, name
-    while result.casefold() in taken:
-        number += 1
-        result = f"{name}_{number}"
-    return result
-
-
-__all__ = ["Aggregation", "Asked", "aggregations", "unique"]
+__all__ = ["Aggregation", "Asked", "aggregations"]

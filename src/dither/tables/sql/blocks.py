@@ -21,9 +21,9 @@ from dither.tables.card.model import Card, Type
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
-from dither.tables.query.resolve import answer_type, spelling
+from dither.tables.query.resolve import answer_type, spelling, unique
 from dither.tables.query.tree import PostProcessing, Query
-from dither.tables.sql.aggregations import Asked, aggregations, unique
+from dither.tables.sql.aggregations import Asked, aggregations
 from dither.tables.sql.expressions import find_column, is_aggregate, read, row_leaf, ungrouped
 from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.outer import render

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -43,6 +44,9 @@ _REFUSED = {
     "order": ("ORDER BY inside", "leave it out; order the answer outside"),
     "with_": ("WITH inside", "write WITH before the whole question"),
 }
+
+
+_Function = TypeVar("_Function", PersonAggregate, WindowFunction)
 
 
 class _Computed(Column):
@@ -287,21 +291,18 @@ class _SelectRows:
         return value
 
     def _aggregate(self, node: exp.Expr) -> Expression:
-        result = person_aggregate(node, self.source_rows, self.card)
-        for name, known in self.aggregates.items():
-            if known == result:
-                return _Computed(name)
-        name = self._name(_default_name(node, result.kind))
-        self.aggregates[name] = result
-        return _Computed(name)
+        return self._computed(node, person_aggregate(node, self.source_rows, self.card), self.aggregates)
 
     def _window(self, node: exp.Window) -> Expression:
         result = window_function(node, self._value, self._types, Column(person_of(self.card)))
-        for name, known in self.windows.items():
-            if known == result:
-                return _Computed(name)
-        name = self._name(_default_name(node, result.kind))
-        self.windows[name] = result
+        return self._computed(node, result, self.windows)
+
+    def _computed(self, node: exp.Expr, function: _Function, known: dict[str, _Function]) -> _Computed:
+        """What a function computes, under the name that it is known by, or under a new one."""
+        name = next((name for name, other in known.items() if other == function), None)
+        if name is None:
+            name = self._name(_default_name(node, function.kind))
+            known[name] = function
         return _Computed(name)
 
 

@@ -13,7 +13,7 @@ from dither.tables.card.model import Card, Type
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
-from dither.tables.query.resolve import answer_type, spelling, type_of
+from dither.tables.query.resolve import answer_type, spelling, type_of, unique
 from dither.tables.query.tree import (
     Aggregate,
     Call,
@@ -245,12 +245,9 @@ class SelectReader:
         return Order(typed(value, self._type)[0], bool(node.args.get("desc")))
 
     def _unique(self, name: str) -> str:
-        number, unique = 1, name
-        while unique.casefold() in self.taken:
-            number += 1
-            unique = f"{name}_{number}"
-        self.taken.add(unique.casefold())
-        return unique
+        result = unique(name, self.taken)
+        self.taken.add(result.casefold())
+        return result
 
     def release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
         """What OPTIONS and bounds per group say of the release."""

@@ -1,0 +1,300 @@
+"""How precisely each residual is measured, so that the tables wanted are as good as the budget allows.
+
+Residual A is measured with variance ``v_A`` and costs ``1 / v_A``; the budget says how much the costs may add up to.
+The mean variance of a table's cells, and the variance of any one cell, are sums of ``m_A v_A`` with known shares m_A
+(:mod:`dither.publish.residuals`).
+
+* ``objective="sum"``: the weighted sum of the tables' variances, ``sum_A V_A v_A``, is smallest for
+  ``v_A = (sum_B sqrt(V_B)) / (sqrt(V_A) c)`` where the costs add up to c (by the inequality of Cauchy and Schwarz). A
+  table of n cells counts with its weight times ``n^1.2``: a little more than the sum over its cells, so that the finest
+  table stays close to what it would have on its own.
+* ``objective="largest"``: the largest ratio of a cell's variance to its table's goal is smallest where no mixture of
+  the ratios can be made smaller; the weights of that mixture are found by multiplicative updates, in which a cell that
+  is worse than the average gains weight.
+* Tables may have a *target*, a variance that none of their cells may exceed. Targets are met first, at the smallest
+  cost; what the budget has left is spent as the objective says, without taking anything back. A budget too small for
+  them is refused, with what it would reach.
+
+For balanced levels this is the best that any Gaussian measurement of linear functions of the counts can do (Xiao, He,
+Zhang and Kifer 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dither import arguments
+from dither.errors import InvalidArgument, NotPrivate, message
+from dither.publish.contrasts import Floats
+from dither.publish.domain import Domain, Levels
+from dither.publish.residuals import Residuals, margins
+
+Objective = Literal["sum", "largest"]
+_SIZE_POWER = 1.2
+_ROUNDS = 20_000
+_TOLERANCE = 1e-4
+_CUTS = 30
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table that is wanted: its levels, how much it counts, and the largest variance that a cell may have.
+
+    >>> TableSpec((1, 0), weight=2.0)
+    TableSpec(levels=(1, 0), weight=2.0, variance=None)
+    """
+
+    levels: Levels
+    weight: float = 1.0
+    variance: float | None = None
+
+
+def table_spec(
+    domain: Domain,
+    table: Sequence[str],
+    *,
+    weight: float | None = None,
+    error: float | str | None = None,
+    people: float | None = None,
+    confidence: float = 0.95,
+) -> TableSpec:
+    """A table by the names of its levels; ``error`` is the largest half-width of an interval that a cell may have.
+
+    Parameters
+    ----------
+    weight
+        How much the table counts in the objective; 1 where it is not given.
+    error
+        A number of people, or a share such as ``"2%"`` of a cell of average size.
+    people
+        A public number: about how many people there are. Needed for a share.
+
+    Examples
+    --------
+    >>> from dither.publish.domain import Attribute
+    >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
+    >>> table_spec(domain, ["sex"], error="2%", people=1000).variance == table_spec(domain, ["sex"], error=10).variance
+    True
+    """
+    levels = domain.levels(table)
+    domain.check_size(levels)
+    share = 1.0 if weight is None else arguments.positive(weight, "weight")
+    if error is None:
+        return TableSpec(levels, share)
+    half_width = _half_width(error, people, domain.size(levels))
+    return TableSpec(levels, share, (half_width / normal_quantile(confidence)) ** 2)
+
+
+def normal_quantile(confidence: float) -> float:
+    """How many deviations from its mean a normal number is at most, with this probability.
+
+    >>> round(normal_quantile(0.95), 4)
+    1.96
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + arguments.confidence(confidence)) / 2))
+
+
+def _half_width(error: float | str, people: float | None, cells: int) -> float:
+    if not isinstance(error, str):
+        return arguments.positive(error, "error")
+    try:
+        share = float(error.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = math.nan
+    if not error.strip().endswith("%") or not 0 < share < math.inf:
+        raise InvalidArgument(message("error", "a number of people, or a share such as '2%'", error, "pass error='2%'"))
+    if people is None:
+        raise InvalidArgument(
+            message(
+                "people",
+                "about how many people there are, for an error that is a share",
+                "nothing",
+                "pass people=100_000, a public number, or the error as a number of people",
+            )
+        )
+    return share * arguments.positive(people, "people") / cells
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The variance of each residual that is measured; together they cost ``cost``.
+
+    >>> Allocation({(0,): 2.0, (1,): 4.0}).cost
+    0.75
+    """
+
+    variances: Mapping[Levels, float]
+
+    @property
+    def cost(self) -> float:
+        """The sum of ``1 / v_A``."""
+        return math.fsum(1 / variance for variance in self.variances.values())
+
+
+def allocate(
+    residuals: Residuals,
+    tables: Sequence[TableSpec],
+    cost: float,
+    *,
+    objective: Objective = "sum",
+    public: Sequence[Levels] = (),
+    unit: float = 1.0,
+) -> Allocation:
+    """The best variances of the residuals whose costs add up to ``cost``.
+
+    ``public`` names tables whose counts are public: their residuals need not be measured. ``unit`` is what 1 in the
+    counts is worth, for messages.
+
+    >>> from dither.publish.domain import Attribute
+    >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
+    >>> allocate(residuals, [TableSpec((1,))], cost=1.0).variances
+    {(0,): 2.0, (1,): 2.0}
+    """
+    if not tables:
+        raise InvalidArgument(message("tables", "at least one", "none", "name a table"))
+    if objective not in ("sum", "largest"):
+        raise InvalidArgument(message("objective", "'sum' or 'largest'", objective, "leave it out"))
+    known = {*margins(public)} if public else set()
+    measured = [
+        levels
+        for levels in margins([table.levels for table in tables])
+        if levels not in known and residuals.size(levels)
+    ]
+    if not measured:
+        return Allocation({})
+    problem = _Problem(residuals, tuple(measured), cost)
+    tables = [table for table in tables if residuals.mean_variances(table.levels, measured).any()]  # others are public
+    goals = {table.levels: table.variance for table in tables if table.variance is not None}
+    rates = problem.smallest_largest(goals) if goals else None
+    if rates is not None:
+        _check_goals(problem, rates, goals, unit)
+    if objective == "largest":
+        weights = {table.levels: problem.alone(table.levels) / table.weight for table in tables}
+        chosen = problem.smallest_largest(weights)
+    else:
+        shares = np.zeros(len(measured))
+        for table in tables:
+            shares += importance(residuals.domain, table) * residuals.mean_variances(table.levels, measured)
+        chosen = problem.closed_form(shares)
+    if rates is not None:
+        chosen = problem.meeting(chosen, rates, goals)
+    return Allocation(dict(zip(measured, (1 / chosen).tolist(), strict=True)))
+
+
+def importance(domain: Domain, table: TableSpec) -> float:
+    """How much the mean variance of a table's cells counts in the sum that is made small.
+
+    >>> from dither.publish.domain import Attribute
+    >>> importance(Domain([Attribute.flat("sex", ["f", "m"])]), TableSpec((0,), weight=2.0))
+    2.0
+    """
+    return table.weight * float(domain.size(table.levels) ** _SIZE_POWER)
+
+
+def _check_goals(problem: _Problem, rates: Floats, goals: Mapping[Levels, float], unit: float) -> None:
+    """Refuse goals that the budget cannot meet, and say what it would reach."""
+    ratio = max(problem.largest(levels, rates) / goal for levels, goal in goals.items())
+    if ratio <= 1:
+        return
+    domain, z = problem.residuals.domain, normal_quantile(0.95) * unit
+    reached = "; ".join(
+        f"{' × '.join(domain.names(levels)) or 'total'} ± {z * math.sqrt(problem.largest(levels, rates)):.4g}"
+        f" instead of ± {z * math.sqrt(goal):.4g}"
+        for levels, goal in goals.items()
+    )
+    raise NotPrivate(
+        message(
+            "error",
+            "targets that the budget can meet",
+            f"more; at 95 % this budget would reach {reached}",
+            f"allow errors {math.sqrt(ratio):.3g} times as large, or raise rho {ratio:.3g} times (epsilon about "
+            f"{math.sqrt(ratio):.3g} times)",
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The residuals to measure and what they may cost; rates are the costs of the single ones."""
+
+    residuals: Residuals
+    measured: tuple[Levels, ...]
+    cost: float
+
+    def closed_form(self, shares: Floats) -> Floats:
+        """The rates for which the sum of shares over rates is smallest."""
+        roots = np.sqrt(np.maximum(shares, 1e-18 * shares.max()))
+        return np.asarray(self.cost * roots / roots.sum())
+
+    def largest(self, levels: Levels, rates: Floats) -> float:
+        """The largest variance of a cell of a table."""
+        return self.residuals.largest_variance(levels, self._variances(rates))[0]
+
+    def _variances(self, rates: Floats) -> dict[Levels, float]:
+        return dict(zip(self.measured, (1 / rates).tolist(), strict=True))
+
+    def alone(self, levels: Levels) -> float:
+        """The mean variance of a table's cells if everything were spent on it."""
+        shares = self.residuals.mean_variances(levels, self.measured)
+        return float(np.sqrt(shares).sum() ** 2 / self.cost)
+
+    def smallest_largest(self, goals: Mapping[Levels, float]) -> Floats:
+        """The rates for which the largest ratio of a cell's variance to its table's goal is smallest.
+
+        Only some cells of each table are looked at; those that turn out to be worse are added, and it is done again.
+        """
+        variances = self._variances(np.full(len(self.measured), self.cost / len(self.measured)))
+        rows = [self.residuals.largest_variance(levels, variances)[1] / goal for levels, goal in goals.items()]
+        rates = variances
+        for _ in range(_CUTS):
+            result, worst = self._minimax(np.array(rows))
+            rates = self._variances(result)
+            added = 0
+            for levels, goal in goals.items():
+                variance, row = self.residuals.largest_variance(levels, rates)
+                if variance / goal > worst * (1 + 10 * _TOLERANCE):
+                    rows.append(row / goal)
+                    added += 1
+            if not added:
+                break
+        return result
+
+    def _minimax(self, rows: Floats) -> tuple[Floats, float]:
+        """The rates for which the largest of the sums of a row over the rates is smallest, and that sum."""
+        weights = np.full(len(rows), 1 / len(rows))
+        best, least = np.ones(0), math.inf
+        for _ in range(_ROUNDS):
+            rates = self.closed_form(weights @ rows)
+            ratios = rows @ (1 / rates)
+            worst, average = float(ratios.max()), float(weights @ ratios)
+            if worst < least:
+                best, least = rates, worst
+            if worst <= average * (1 + _TOLERANCE):
+                break
+            weights = np.maximum(weights * ratios / average, 1e-15)
+            weights /= weights.sum()
+        return best, least
+
+    def meeting(self, chosen: Floats, meets: Floats, goals: Mapping[Levels, float]) -> Floats:
+        """Rates in proportion to the chosen ones, but nowhere below the least that meet the goals.
+
+        With ``meets`` scaled down until a goal is met exactly, ``max(least, factor * chosen)`` with the factor that
+        spends the budget: for the sum of variances, that is the best of all rates that are at least the least ones.
+        """
+        ratio = max(self.largest(levels, meets) / goal for levels, goal in goals.items())
+        least = meets * min(ratio, 1.0)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            factor = (low + high) / 2
+            low, high = (factor, high) if np.maximum(least, factor * chosen).sum() <= self.cost else (low, factor)
+        return np.maximum(least, low * chosen)
+
+
+__all__ = ["Allocation", "Objective", "TableSpec", "allocate", "importance", "normal_quantile", "table_spec"]

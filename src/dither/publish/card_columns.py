@@ -1,0 +1,338 @@
+"""Attributes from the columns of a card: where each value of a row comes from, and its public domain.
+
+A column of a plan is said by one of
+
+* nothing: the column of the card that has its name, with the keys that the card lists or that follow from it (truth
+  values, whole numbers and days within narrow bounds);
+* a list of its public keys;
+* an expression over the card's columns, in SQL or in Python, whose values are public
+  (:mod:`dither.tables.planning.derived_keys`): ``"MONTH(visited_at)"``;
+* a mapping with ``column`` or ``expression``, and ``keys``, ``edges``, ``width`` (with the card's bounds), ``part`` (of
+  a date: the number of its month, say) or ``period`` (the day on which its month begins), and ``null`` and ``other``.
+
+Nothing is read from the private rows. A row whose value is none of the keys counts in no table, unless the column has a
+key for it: ``null=True`` for NULL, ``other="other"`` for values that are not listed.
+
+>>> import dither as dp, pyarrow as pa
+>>> rows = pa.table({"sex": ["f", "m"] * 50, "age": [30, 40] * 50})
+>>> with dp.open(rows, keys={"sex": ["f", "m"]}, bounds={"age": (0, 99)}, budget=dp.ZCDP(1)) as people:
+...     domain, expressions = columns_from_card(people, {"sex": {}, "age": {"width": 20, "null": True}})
+>>> [attribute.keys[0].to_pylist() for attribute in domain.attributes]
+[['f', 'm'], ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100)', None]]
+>>> expressions
+(Column(name='sex', table=None), Column(name='age', table=None))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from dither import arguments
+from dither.errors import InvalidArgument, WrongType, message
+from dither.publish.domain import Attribute, Domain
+from dither.publish.lookups import read_lookup
+from dither.tables.builder.expressions import Term, condition
+from dither.tables.card.columns import check_names, kind_of
+from dither.tables.card.model import Card, Type, arrow_type
+from dither.tables.card.values import Value, literal_type, plain_keys
+from dither.tables.card.wording import clip, closest
+from dither.tables.compile import expressions as compiled
+from dither.tables.planning.derived_keys import PublicFacts
+from dither.tables.query.resolve import Rows, private_relation, resolve_columns, type_of
+from dither.tables.query.tree import Call, Column, Expression, Literal, show
+from dither.tables.query.typecheck import require_boolean, typed
+from dither.tables.table import Table
+
+PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
+"""Parts of a date, as numbers; Monday is weekday 1, and weeks are those of ISO 8601."""
+PERIODS = ("year", "quarter", "month", "week", "day", "hour")
+"""Periods, each known by its first day or moment."""
+_SOURCES = ("column", "expression")
+_DOMAINS = ("keys", "edges", "width", "part", "period")
+_KEYS = (*_SOURCES, *_DOMAINS, "null", "other")
+_NESTED = ("levels", "lookup", "column", "expression", "null", "other")
+_MOST_BINS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class CardColumn:
+    """An attribute, its value in a row, and what becomes of rows whose value is none of its keys, in a sentence."""
+
+    attribute: Attribute
+    expression: Expression
+    left_out: str
+
+
+def columns_from_card(
+    table: Table, columns: Mapping[str, Any] | Sequence[str], *, about: str | None = None
+) -> tuple[Domain, tuple[Expression, ...]]:
+    """The domain of these columns of a table, and the value of each attribute in a row.
+
+    :mod:`dither.publish.card_columns` says what can be said about a column. ``about`` names one of several private
+    tables.
+
+    >>> import dither as dp
+    >>> with dp.open(pa.table({"vip": [True, False]}), budget=dp.ZCDP(1)) as people:
+    ...     columns_from_card(people, ["vip"])[0].size((1,))
+    2
+    """
+    reader = ColumnReader(table, about=about)
+    named = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    result = [reader.column(name, spec) for name, spec in named.items()]
+    return Domain(item.attribute for item in result), tuple(item.expression for item in result)
+
+
+class ColumnReader:
+    """Reads what a plan says about columns, for one private table and the rows that meet a condition."""
+
+    def __init__(self, table: Table, *, about: str | None = None, where: Any = None, folder: str = ".") -> None:
+        self.table, self.folder = table, folder
+        self.card = card_about(table.card, about)
+        self._rows = Rows((private_relation(self.card),))
+        self.where = None if where is None else require_boolean(self._resolved(where, "where"), self._type, "where")
+        self._facts = PublicFacts.of(compiled.lookup(self.card, {}), self.where)
+
+    def column(self, name: str, spec: Any) -> CardColumn:
+        """A column by its name and what the plan says about it."""
+        spec = _as_mapping(name, spec)
+        null, other = _null(name, spec), spec.get("other")
+        expression = self._expression(name, spec)
+        if "edges" in spec or "width" in spec:
+            return self._binned(name, expression, spec, null, other)
+        kind = self._kind(expression)
+        values = self._values(name, expression, kind, spec)
+        null = null or None in values
+        keys = pa.array([value for value in values if value is not None], type=arrow_type(kind))
+        attribute = Attribute.flat(name, keys, null=null, other=other)
+        return CardColumn(attribute, expression, _left_out(name, null, other, f"none of its {len(keys):,} keys"))
+
+    def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
+        """Levels inside one another; ``lookup`` says which place lies in which."""
+        levels = nested_levels(name, spec)
+        spec = spec if isinstance(spec, Mapping) else {}
+        if lookup is not None and "lookup" in spec:
+            raise _wrong(f"lookups.{name}", "one lookup", "two", f"leave out lookup under nested.{name}")
+        null, other = _null(name, spec), spec.get("other")
+        expression = self._expression(levels[-1], spec)
+        kind = self._kind(expression)
+        places = read_lookup(
+            self.table, name, levels, spec.get("lookup") if lookup is None else lookup, self._level_types(levels, kind),
+            self.folder,
+        )  # fmt: skip
+        known = {level: self.card.columns[level].keys for level in levels if level in self.card.columns}
+        required = {level: keys for level, keys in known.items() if keys is not None}
+        attribute = Attribute.nested(name, levels, places, keys=required, null=null, other=other)
+        size = len(places[levels[-1]])
+        return CardColumn(
+            attribute, expression, _left_out(levels[-1], null, other, f"none of the {size:,} in the lookup")
+        )
+
+    # -- where the value of a row comes from ---------------------------------------------------------------------------
+
+    def _expression(self, name: str, spec: Mapping[str, Any]) -> Expression:
+        if all(key in spec for key in _SOURCES):
+            raise _wrong(f"columns.{name}", "column or expression", "both", "leave one of them out")
+        if "expression" in spec:
+            expression = self._resolved(spec["expression"], f"columns.{name}.expression")
+        else:
+            expression = Column(self._spelled(name, spec))
+        for key, names, operation in (("part", PARTS, "date_part"), ("period", PERIODS, "date_trunc")):
+            if key in spec:
+                expression = self._of_date(name, expression, key, spec[key], names, operation)
+        checked, kind = typed(expression, self._type)
+        if kind is None:
+            raise _wrong(f"columns.{name}", "values", "NULL always", "name a column of the card")
+        return checked
+
+    def _spelled(self, name: str, spec: Mapping[str, Any]) -> str:
+        """The column of the card that is meant, in its spelling."""
+        given = spec.get("column", name)
+        where = f"columns.{name}.column" if "column" in spec else f"columns.{name}"
+        if not isinstance(given, str):
+            raise _wrong(where, "the name of a column", kind_of(given), 'write column = "state"')
+        matches = [item for item in self.card.columns if item.casefold() == given.casefold()]
+        if given in self.card.columns:
+            return given
+        if len(matches) == 1:
+            return matches[0]
+        fix = closest(given, self.card.columns)
+        if "column" not in spec:
+            fix += f'; a column of another name is said by column = "…" or expression = "…" under columns.{name}'
+        raise _wrong(where, f"a column of {self.card.name}", repr(clip(given)), fix)
+
+    def _of_date(
+        self, name: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
+    ) -> Expression:
+        if given not in names:
+            got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
+            raise _wrong(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
+        kind = self._kind(expression)
+        if kind not in ("date", "timestamp"):
+            raise _wrong(
+                f"columns.{name}.{key}", "a column of dates or timestamps", f"one of type {kind}",
+                f'name it by column = "…", or leave out {key}',
+            )  # fmt: skip
+        return Call(operation, (Literal("isodow" if given == "weekday" else given), expression))
+
+    def _resolved(self, given: Any, where: str) -> Expression:
+        if not isinstance(given, (str, Term, Column, Literal, Call)):
+            raise WrongType(message(where, "SQL over a row", kind_of(given), 'write "MONTH(visited_at)", for example'))
+        return resolve_columns(condition(given, where), self._rows)
+
+    def _type(self, column: Column) -> Type:
+        return type_of(self.card, column)
+
+    def _kind(self, expression: Expression) -> Type:
+        return compiled.compile(expression, compiled.lookup(self.card, {})).type
+
+    # -- domains -------------------------------------------------------------------------------------------------------
+
+    def _values(self, name: str, expression: Expression, kind: Type, spec: Mapping[str, Any]) -> tuple[Value, ...]:
+        """The public keys of a column that has no bins."""
+        if "keys" in spec:
+            given = spec["keys"]
+            listed = plain_keys(given.to_pylist() if isinstance(given, (pa.Array, pa.ChunkedArray)) else _listed(given))
+            kinds = {literal_type(key) for key in listed or ()} - {None}
+            fits = kinds <= ({"integer", "number"} if kind == "number" else {kind})
+            if not listed or not kinds or not fits:
+                got = "none" if not kinds else f"keys of type {', '.join(sorted(str(item) for item in kinds))}"
+                fix = f"list values of {show(expression)}, each once"
+                raise _wrong(f"columns.{name}.keys", f"a list of keys of type {kind}", got, fix)
+            return listed
+        values = self._facts.values(expression)
+        if values is None and isinstance(expression, Column):
+            values = self.card.columns[expression.name].keys  # too many to be derived, but listed
+        if values is None or values == (None,):
+            raise _wrong(f"columns.{name}", "public keys or bins", "neither", self._fix(name, kind))
+        return values
+
+    def _fix(self, name: str, kind: Type) -> str:
+        if kind in ("integer", "number"):
+            return f"write edges = [0, 10, 100] under columns.{name}, or width = 10 where the card states bounds"
+        if kind in ("date", "timestamp"):
+            return f'write part = "month" or period = "month" under columns.{name}; the card must state bounds'
+        return f"list keys of {name} in the card, or keys = […] under columns.{name}"
+
+    def _binned(self, name: str, expression: Expression, spec: Mapping[str, Any], null: bool, other: Any) -> CardColumn:
+        kind = self._kind(expression)
+        if kind not in ("integer", "number"):
+            raise _wrong(
+                f"columns.{name}", "a column of numbers for bins", f"one of type {kind}", self._fix(name, kind)
+            )
+        edges = self._edges(name, expression, spec["width"]) if "width" in spec else _listed(spec["edges"])
+        if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
+            raise _wrong(f"columns.{name}.edges", "numbers", "others", "write edges = [0, 18, 65, 120]")
+        attribute = Attribute.binned(name, edges, null=null, other=other)
+        outside = f"below {float(edges[0]):.15g} or not below {float(edges[-1]):.15g}"
+        return CardColumn(attribute, expression, _left_out(name, null, other, outside))
+
+    def _edges(self, name: str, expression: Expression, width: Any) -> list[float]:
+        """Bins of one width from the lower bound on, until the upper bound lies inside the last."""
+        step = Fraction(arguments.positive(width, f"width of {name}"))
+        known = compiled.compile(expression, compiled.lookup(self.card, {})).range
+        bounds = self.card.columns[expression.name].bounds if isinstance(expression, Column) else None
+        if bounds is None and known is not None:
+            bounds = known.low, known.high
+        if bounds is None or not all(map(math.isfinite, bounds)):
+            raise _wrong(
+                f"columns.{name}.width",
+                "bounds in the card",
+                "none",
+                "state bounds of the column, or write edges = […]",
+            )
+        low, high = map(Fraction, bounds)
+        count = (high - low) // step + 1
+        if count > _MOST_BINS:
+            raise _wrong(f"columns.{name}.width", f"at most {_MOST_BINS:,} bins", f"{count:,}", "write a larger width")
+        return [float(low + i * step) for i in range(count + 1)]
+
+    def _level_types(self, levels: Sequence[str], finest: Type) -> dict[str, Type]:
+        """The type of each level: the finest is compared with the rows, others are as the card says, or text."""
+        columns = self.card.columns
+        types: dict[str, Type] = {level: columns[level].type for level in levels if level in columns}
+        return {**types, levels[-1]: finest}
+
+
+def card_about(card: Card, about: str | None) -> Card:
+    """The card as a plan about one of its private tables sees it.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> card_about(Card("visits", "visits.csv", {"age": ColumnCard("integer")}), None).name
+    'visits'
+    """
+    names = [*card.private_tables]
+    if about is None and card.columns:
+        return card
+    if about is None or about not in names:
+        got = "none" if about is None else repr(clip(about))
+        raise _wrong("about", f"one of {', '.join(names)}", got, f"write {names[0]!r}, for example")
+    return card.for_table(about)
+
+
+def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
+    """What is said about a column, by the names of its parts."""
+    where = f"columns.{name}"
+    if spec is None:
+        return {}
+    if isinstance(spec, (str, Term, Column, Literal, Call)):
+        return {"expression": spec}
+    if not isinstance(spec, Mapping):
+        return {"keys": spec}
+    check_names(spec, _KEYS, where)
+    said = [key for key in _DOMAINS if key in spec and not (key == "keys" and ("part" in spec or "period" in spec))]
+    if len(said) > 1:
+        raise _wrong(where, f"one of {', '.join(_DOMAINS)}", " and ".join(said), "leave out all but one")
+    return spec
+
+
+def _null(name: str, spec: Mapping[str, Any]) -> bool:
+    null = spec.get("null", False)
+    if not isinstance(null, bool):
+        raise _wrong(f"null of {name}", "true or false", kind_of(null), "write null = true")
+    return null
+
+
+def _listed(given: Any) -> list[Any]:
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+        raise WrongType(message("keys or edges", "a list", kind_of(given), 'write keys = ["f", "m"], for example'))
+    return [item.item() if hasattr(item, "item") else item for item in given]
+
+
+def nested_levels(name: str, spec: Any) -> list[str]:
+    """The levels of a nested attribute, from the list of them or from its section.
+
+    >>> nested_levels("geo", {"levels": ["state", "county"], "lookup": "places.csv"})
+    ['state', 'county']
+    """
+    where, levels = f"nested.{name}", spec
+    if isinstance(spec, Mapping):
+        check_names(spec, _NESTED, where)
+        levels = spec.get("levels")
+    texts = isinstance(levels, Sequence) and not isinstance(levels, str) and all(isinstance(i, str) for i in levels)
+    if not texts or not levels:
+        got = "none" if not levels else kind_of(levels)
+        raise _wrong(where, "a list of levels, the coarsest first", got, 'write levels = ["state", "county"]')
+    return [*levels]
+
+
+def _left_out(name: str, null: bool, other: Any, outside: str) -> str:
+    """What becomes of rows whose value is not among the keys."""
+    kept = [*([] if other is None else [f"all others as {other!r}"]), *(["NULL as NULL"] if null else [])]
+    dropped = [*([] if null else ["NULL"]), *([] if other is not None else [outside])]
+    if not dropped:
+        return f"{name}: every row counts, {' and '.join(kept)}"
+    beside = f"; {' and '.join(kept)}" if kept else ""
+    return f"{name}: rows where it is {' or '.join(dropped)} count in no table{beside}"
+
+
+def _wrong(where: str, expected: str, got: str, fix: str) -> InvalidArgument:
+    return InvalidArgument(message(where, expected, got, fix))
+
+
+__all__ = ["PARTS", "PERIODS", "CardColumn", "ColumnReader", "card_about", "columns_from_card", "nested_levels"]

@@ -1,0 +1,300 @@
+"""Public rules that every synthetic record obeys, such as ``NOT (marital = 'married' AND age < 15)``.
+
+A rule is a condition in SQL over the columns of the records. As in CHECK of SQL, a record violates it only where it is
+false; where it is NULL, because a value is, the record is allowed. Rules are public: nothing here reads private data.
+
+A condition over few columns becomes a table of their cells with true where some record is possible; the model
+(:mod:`dither.publish.graphical`) has no records elsewhere. A bin may lie across a limit of a rule. Then it is divided
+into *parts*, between neighboring constants that its column is compared with, and the numbers of a record are drawn from
+the parts in which all rules hold.
+
+*No record violates a rule.* Columns in bins may only be compared with constants (or asked for NULL), so a condition
+has one truth value in each product of parts, that of any point in it. Rules that share a column with a divided bin are
+joined into one, over all their columns: so the parts of a record's bins are chosen for all these rules at once. A
+column that several joined rules share otherwise has no divided bin, and whatever number is drawn in its bins, no rule
+changes its truth value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, message
+from dither.publish.contrasts import Floats
+from dither.publish.domain import Integers
+from dither.publish.junction import Clique
+from dither.publish.record_values import RecordColumn, inside, on_scale
+from dither.tables.builder.expressions import condition
+from dither.tables.query.evaluate import evaluate
+from dither.tables.query.resolve import Relation, Rows, resolve_columns
+from dither.tables.query.tree import Call, Column, Expression, Literal, columns, show, walk
+from dither.tables.query.typecheck import require_boolean
+
+MAX_COMBINATIONS = 200_000
+"""The most combinations of values that the columns of one rule may have."""
+_AT_BOTH = frozenset(["between", "=", "<>", "in", "is_distinct"])
+_BEFORE, _AFTER = _AT_BOTH | {"<", ">="}, _AT_BOTH | {"<=", ">"}
+"""Comparisons that change at a constant, and those that change just above it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The values of one column in a rule: those of each code, in one part or several."""
+
+    codes: Integers
+    """The code of each part; the parts of a code stand together."""
+    low: NDArray[Any]
+    """The smallest value of each part, on the scale of the column's bins; 0 where the code has one value."""
+    high: NDArray[Any]
+    weights: Floats
+    """How many values a part has, or how long it is."""
+
+    @property
+    def starts(self) -> Integers:
+        """The place of the first part of each code."""
+        return np.flatnonzero(np.diff(self.codes, prepend=-1))
+
+    @property
+    def divided(self) -> bool:
+        """Whether some code has several parts."""
+        return len(self.codes) > len(self.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One condition, or several that share a column with a divided bin: use :func:`rules_of`.
+
+    >>> from dither.publish import Attribute, Domain
+    >>> from dither.publish.record_values import record_columns
+    >>> domain = Domain([Attribute.flat("marital", ["single", "married"]), Attribute.binned("age", [0, 10, 20])])
+    >>> rule, = rules_of(["NOT (marital = 'married' AND age < 15)"], record_columns(domain))
+    >>> rule.allowed
+    array([[ True,  True],
+           [False,  True]])
+    """
+
+    table: Clique
+    """The attributes of the columns in it, by their places."""
+    parts: tuple[Parts, ...] = field(repr=False)
+    """The parts of each of these columns."""
+    holds: NDArray[np.bool_] = field(repr=False)
+    """Whether all conditions hold, for each combination of parts."""
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Whether some record is possible, for each combination of codes."""
+        result = self.holds
+        for axis, parts in enumerate(self.parts):
+            result = np.logical_or.reduceat(result, parts.starts, axis=axis)
+        return result
+
+    @property
+    def _everywhere(self) -> NDArray[np.bool_]:
+        """Whether every number in the bins is possible, for each combination of codes."""
+        result = self.holds
+        for axis, parts in enumerate(self.parts):
+            result = np.logical_and.reduceat(result, parts.starts, axis=axis)
+        return result
+
+    def move_inside(
+        self, codes: Sequence[Integers], numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
+    ) -> None:
+        """Draw again the numbers of records in cells where not every number is possible.
+
+        Parts in which the rule holds are drawn in proportion to how much they hold, and numbers evenly inside them.
+        ``uniform`` has numbers from 0 to 1 for each record: a list of them for the part, and one for each column.
+        """
+        if not any(parts.divided for parts in self.parts):
+            return
+        places = tuple(codes[attribute] for attribute in self.table)
+        concerned = np.flatnonzero((self.allowed & ~self._everywhere)[places])
+        if not len(concerned):
+            return
+        cells = np.ravel_multi_index([place[concerned] for place in places], self.allowed.shape)
+        order = np.argsort(cells, kind="stable")
+        present, firsts = np.unique(cells[order], return_index=True)
+        for cell, rows in zip(present.tolist(), np.split(concerned[order], firsts[1:]), strict=True):
+            self._draw(np.unravel_index(cell, self.allowed.shape), rows, numbers, uniform)
+
+    def _draw(
+        self, cell: Sequence[Any], rows: Integers, numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
+    ) -> None:
+        ranges = [np.flatnonzero(parts.codes == code) for parts, code in zip(self.parts, cell, strict=True)]
+        block = np.ix_(*ranges)
+        sizes = np.ones(())
+        for parts, places in zip(self.parts, ranges, strict=True):
+            sizes = np.multiply.outer(sizes, parts.weights[places])
+        weights = np.where(self.holds[block], sizes, 0.0).ravel()
+        if not weights.any():  # only single points of an interval are possible
+            weights = self.holds[block].ravel().astype(np.float64)
+        cumulative = np.cumsum(weights)
+        drawn = np.searchsorted(cumulative / cumulative[-1], np.minimum(uniform[-1][rows], 1 - 1e-9), side="right")
+        chosen = np.unravel_index(drawn, [len(places) for places in ranges])
+        for attribute, parts, places, choice in zip(self.table, self.parts, ranges, chosen, strict=True):
+            values = numbers[attribute]
+            if values is not None and len(places) > 1:
+                part = places[choice]
+                values[rows] = inside(parts.low[part], parts.high[part], uniform[attribute][rows])
+
+
+def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColumn]) -> tuple[Rule, ...]:
+    """The rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records."""
+    names = {name: place for place, item in enumerate(record_columns) for name in item.attribute.level_names}
+    types = {name: type for item in record_columns for name, type in item.types.items()}
+    rows = Rows((Relation("records", {name: Column(name) for name in names}),))
+    conditions = []
+    for given in [constraints] if isinstance(constraints, str) else constraints:
+        resolved = resolve_columns(condition(given, "constraints"), rows)
+        checked = require_boolean(resolved, lambda column: types[column.name], "constraints")
+        if not columns(checked):
+            fix = "name columns of the records, as in NOT (marital = 'married' AND age < 15)"
+            raise InvalidArgument(message("constraints", "a condition on columns", show(checked), fix))
+        conditions.append(checked)
+    cuts = _cuts(conditions, record_columns, names)
+    parts = {place: _parts(record_columns[place], cuts.get(place, set())) for place in {*names.values()}}
+    return tuple(_rule(group, record_columns, names, parts) for group in _joined(conditions, names, parts))
+
+
+def _cuts(
+    conditions: Sequence[Expression], record_columns: Sequence[RecordColumn], names: Mapping[str, int]
+) -> dict[int, set[tuple[Fraction, bool]]]:
+    """For each column in bins, the constants that it is compared with, and whether conditions change just above."""
+    cuts: dict[int, set[tuple[Fraction, bool]]] = {}
+    for expression in conditions:
+        for node in walk(expression):
+            if not isinstance(node, Call):
+                continue
+            for argument in node.args:
+                if not isinstance(argument, Column) or record_columns[names[argument.name]].low is None:
+                    continue
+                place = names[argument.name]
+                constants = [_constant(item) for item in node.args if item is not argument]
+                if node.op != "is_null" and (node.op not in _BEFORE | _AFTER or None in constants):
+                    raise _not_compared(argument.name, show(node))
+                factor = 86_400_000_000 if record_columns[place].type == "timestamp" else 1
+                for literal in constants:
+                    assert literal is not None
+                    if literal.value is None:  # IS DISTINCT FROM NULL
+                        continue
+                    number = on_scale(literal.value) * factor
+                    cuts.setdefault(place, set()).update(
+                        (number, above) for above, ops in ((False, _BEFORE), (True, _AFTER)) if node.op in ops
+                    )
+    return cuts
+
+
+def _constant(expression: Expression) -> Literal | None:
+    return None if columns(expression) else Literal(evaluate(expression, {}))
+
+
+def _not_compared(name: str, got: str) -> InvalidArgument:
+    return InvalidArgument(
+        message(
+            "constraints",
+            f"{name}, which is in bins, compared with constants",
+            got,
+            f"write for example {name} < 15, or give {name} keys instead of bins",
+        )
+    )
+
+
+def _parts(column: RecordColumn, cuts: set[tuple[Fraction, bool]]) -> Parts:
+    """The values of a column, its bins divided where conditions change."""
+    size = column.attribute.sizes[-1]
+    if column.low is None or column.high is None:
+        return Parts(np.arange(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), np.ones(size))
+    starts = sorted({_first_from(number, above, column.whole) for number, above in cuts})
+    codes, low, high = [], [], []
+    for code, (first, last) in enumerate(zip(column.low.tolist(), column.high.tolist(), strict=True)):
+        begins = [first, *(start for start in starts if first < start <= last)]
+        for begin, following in itertools.zip_longest(begins, begins[1:]):
+            codes.append(code)
+            low.append(begin)
+            high.append(last if following is None else _before(following, column.whole))
+    for code in range(len(column.low), size):  # other numbers and NULL
+        codes.append(code)
+        low.append(0)
+        high.append(0)
+    kind = column.low.dtype
+    lows, highs = np.array(low, dtype=kind), np.array(high, dtype=kind)
+    weights = (highs - lows + column.whole).astype(np.float64)
+    weights[len(codes) - (size - len(column.low)) :] = 1.0
+    return Parts(np.array(codes), lows, highs, weights)
+
+
+def _first_from(number: Fraction, above: bool, whole: bool) -> float:
+    """The first value of a type that is not below a number, or that is above it."""
+    if whole:
+        return math.floor(number) + 1 if above else math.ceil(number)
+    nearest = float(number)
+    if Fraction(nearest) < number or (above and Fraction(nearest) == number):
+        return math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def _before(value: float, whole: bool) -> float:
+    return value - 1 if whole else math.nextafter(value, -math.inf)
+
+
+def _joined(
+    conditions: Sequence[Expression], names: Mapping[str, int], parts: Mapping[int, Parts]
+) -> list[list[Expression]]:
+    """The conditions in groups: those of different groups share no column with a divided bin."""
+    groups: list[tuple[set[int], list[Expression]]] = []
+    for expression in conditions:
+        divided = {place for place in _places(expression, names) if parts[place].divided}
+        together = [group for group in groups if group[0] & divided]
+        groups = [group for group in groups if not group[0] & divided]
+        shared = divided.union(*(places for places, _ in together))
+        groups.append((shared, [*itertools.chain.from_iterable(members for _, members in together), expression]))
+    return [members for _, members in groups]
+
+
+def _places(expression: Expression, names: Mapping[str, int]) -> set[int]:
+    return {names[column.name] for column in columns(expression)}
+
+
+def _rule(
+    conditions: Sequence[Expression],
+    record_columns: Sequence[RecordColumn],
+    names: Mapping[str, int],
+    parts: Mapping[int, Parts],
+) -> Rule:
+    table = tuple(sorted(set().union(*(_places(expression, names) for expression in conditions))))
+    shape = [len(parts[place].codes) for place in table]
+    shown = " × ".join(record_columns[place].attribute.name for place in table)
+    if math.prod(shape) > MAX_COMBINATIONS:
+        raise InvalidArgument(
+            message(
+                f"constraints on {shown}",
+                f"at most {MAX_COMBINATIONS:,} combinations of values",
+                f"{math.prod(shape):,}",
+                "use coarser bins, whose edges are the limits in the constraints, or fewer columns in one of them",
+            )
+        )
+    values = [
+        [
+            record_columns[place].values_at(code, number)
+            for code, number in zip(parts[place].codes.tolist(), parts[place].low.tolist(), strict=True)
+        ]
+        for place in table
+    ]
+    holds = np.zeros(shape, dtype=np.bool_)
+    for i, combination in enumerate(itertools.product(*values)):
+        row = {name: value for levels in combination for name, value in levels.items()}
+        holds.flat[i] = all(evaluate(expression, row) is not False for expression in conditions)
+    if not holds.any():
+        fix = "leave out one of the conditions that contradict one another, or the domain"
+        raise InvalidArgument(message(f"constraints on {shown}", "at least one possible record", "none", fix))
+    return Rule(table, tuple(parts[place] for place in table), holds)
+
+
+__all__ = ["MAX_COMBINATIONS", "Parts", "Rule", "rules_of"]

@@ -1,0 +1,390 @@
+"""Counts of a domain's tables from the rows of a table: bounded for each person, in one scan, with one charge.
+
+>>> import pyarrow as pa, numpy as np
+>>> import dither as dp
+>>> from dither.publish import Attribute, Domain
+>>> from dither.tables.query.tree import Column
+>>> rows = pa.table({"who": [1, 1, 2, 3], "sex": ["f", "f", "m", "x"]})
+>>> with dp.open(rows, unit="who", max_rows=2, budget=dp.PureDP(1)) as visits:
+...     counting = Counting(visits, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
+...     released = counting.release([(1,)], dp.PureDP(1), {}, lambda counts: str(sorted(counts)).encode())
+>>> released.stored, float(counting.contribution * counting.unit)
+(b'[(1,)]', 2.0)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dither import arguments
+from dither.budget_hooks import charging_to
+from dither.errors import InvalidArgument, WrongType, message
+from dither.guarantees import ZCDP, Guarantee
+from dither.ledger.recorded import canonical, decode, encode
+from dither.publish.domain import Domain, Integers, Levels
+from dither.publish.domain_codes import attribute_codes, code_columns, domain_digest, table_counts
+from dither.publish.person_limit import (
+    SHARE_OF_BIAS,
+    SHARE_OF_CHOICE,
+    MaxRows,
+    PersonLimit,
+    Split,
+    TypicalCell,
+    histogram_statement,
+    learn_limit,
+    limit_notes,
+    split,
+)
+from dither.tables.card.model import Card
+from dither.tables.card.wording import clip
+from dither.tables.compile import expressions
+from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.limits import MAX_TOTAL, Limits
+from dither.tables.compile.marginals import KeyCodes, marginal_limits, marginals
+from dither.tables.compile.queries import DialectSql
+from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
+from dither.tables.execute.recorded_key import plain, recorded_key
+from dither.tables.query.tree import Expression, Query, check_size
+from dither.tables.table import Table
+
+VERSION = 1
+"""Of the canonical form of a request; it is part of the key that a publication is recorded under."""
+_DERIVED_KEY = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was recorded, and what whoever asked should know of it.
+
+    >>> Recorded(b"[]", "receipt", "ε = 1", False, ()).replayed
+    False
+    """
+
+    stored: bytes
+    receipt: str
+    left: str
+    replayed: bool
+    notes: tuple[str, ...]
+    limit: PersonLimit | None = None
+    """How many rows of a person count, and what that leaves out, where it was learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """How a domain's tables are counted from the rows of a table, bounded for each person, in one scan.
+
+    Parameters
+    ----------
+    table
+        The table, open.
+    expressions
+        One for each attribute: its value in a row, which is compared with the keys of the finest level, or put into
+        bins where the attribute has edges.
+    where
+        Which rows count at all.
+    max_rows
+        At most so many rows of a person count in full; of somebody with more, all count at a smaller weight. None: what
+        the card says. ``"auto"``: chosen privately, with a tenth of what a release costs.
+    about
+        Which private table of a card with several.
+    bias
+        Whether a release learns how much a stated limit leaves out, with a twentieth of what it costs.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import dither as dp
+    >>> from dither.publish import Attribute
+    >>> from dither.tables.query.tree import Column
+    >>> with dp.open(pa.table({"sex": ["f", "m"]}), budget=dp.PureDP(1)) as people:
+    ...     counting = Counting(people, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
+    ...     counting.check([(1,)])
+    >>> counting.contribution, counting.unit
+    (Fraction(1, 1), 1.0)
+    """
+
+    table: Table
+    domain: Domain
+    expressions: tuple[Expression, ...]
+    where: Expression | None = None
+    max_rows: MaxRows | None = None
+    about: str | None = None
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bias, bool):
+            raise WrongType(message("bias", "true or false", type(self.bias).__name__, "leave it out, or pass True"))
+        if len(self.expressions) != len(self.domain.attributes):
+            expected = f"one for each of {len(self.domain.attributes)} attributes"
+            raise InvalidArgument(
+                message("expressions", expected, len(self.expressions), "give the value of every attribute")
+            )
+
+    @cached_property
+    def card(self) -> Card:
+        """What is public about the table that is counted."""
+        card = self.table.card
+        name = card.name if self.about is None else self.about
+        if name not in card.private_tables:
+            names = [*card.private_tables]
+            got = "none" if self.about is None else repr(clip(self.about))
+            raise InvalidArgument(message("about", f"one of {', '.join(names)}", got, f"pass about={names[0]!r}"))
+        return card.for_table(name)
+
+    @cached_property
+    def row_limit(self) -> MaxRows:
+        """How many rows of a person count in full; ``"auto"`` where that is chosen later."""
+        rows = self.card.max_rows if self.max_rows is None else self.max_rows
+        if rows == "auto":
+            return "auto"
+        whole = arguments.whole(rows, "max_rows")
+        if whole > MAX_TOTAL:
+            raise InvalidArgument(
+                message("max_rows", f"at most {MAX_TOTAL:,}", f"{whole:,}", "count fewer rows of a person")
+            )
+        return whole
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the limit is chosen privately; where every row is a person there is nothing to choose."""
+        return self.card.unit is not None and self.row_limit == "auto"
+
+    @property
+    def histogram_share(self) -> Fraction:
+        """The part of the budget that the histogram of people takes: 0 where there is none."""
+        if self.is_automatic:
+            return SHARE_OF_CHOICE
+        return SHARE_OF_BIAS if self.bias and self.card.unit is not None else Fraction(0)
+
+    def split(self, guarantee: Guarantee) -> Split:
+        """What the histogram of people costs, and what is left for the tables."""
+        return split(guarantee, self.histogram_share)
+
+    def notes(self, learned: PersonLimit | None = None) -> tuple[str, ...]:
+        """What is said of the limit beside every ±, before the release or after it."""
+        return limit_notes(self.card, self.row_limit, self.histogram_share, learned)
+
+    def limited_to(self, max_rows: int) -> Counting:
+        """The same with a stated limit, of which nothing more is to be learned."""
+        return replace(self, max_rows=max_rows, bias=False)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The most that one person counts for; where the limit is chosen later, for one row of it."""
+        rows = self.row_limit
+        return marginal_limits(1 if rows == "auto" else rows, self.card.unit is not None)
+
+    @property
+    def contribution(self) -> Fraction:
+        """The largest l1 norm of what one person adds to a table, in units of the counts."""
+        return self.limits.sensitivity()
+
+    @property
+    def unit(self) -> float:
+        """What 1 in the counts is worth in rows."""
+        return float(2.0 ** -self.limits.bits())
+
+    def check(self, tables: Sequence[Levels]) -> None:
+        """Refuse, without any charge, whatever can be refused: the statement is compiled and tried on no rows."""
+        with self._context(tables) as context:
+            self._check(context, tables)
+
+    def release(
+        self,
+        tables: Sequence[Levels],
+        guarantee: Guarantee,
+        content: Mapping[str, Any],
+        compute: Callable[[Mapping[Levels, Integers]], bytes],
+        *,
+        analyst: str | None = None,
+        key: str | None = None,
+        again: bool = False,
+    ) -> Recorded:
+        """Charge once, count every table, and record what ``compute`` makes of the counts; the same request again is
+        given what is recorded, for free.
+
+        Parameters
+        ----------
+        guarantee
+            What is charged: what ``compute`` releases must not cost more than what :meth:`split` leaves for the tables.
+        content
+            What is asked, as JSON: together with the guarantee, the card, the domain and the rows it makes the key.
+        compute
+            Adds the noise to whole counts, one array for each table, and returns the bytes to be recorded. If it fails
+            the charge stays.
+        """
+        return self.release_limited(
+            tables, guarantee, content, lambda _, counts: compute(counts), analyst=analyst, key=key, again=again
+        )
+
+    def release_limited(
+        self,
+        tables: Sequence[Levels],
+        guarantee: Guarantee,
+        content: Mapping[str, Any],
+        compute: Callable[[Counting, Mapping[Levels, Integers]], bytes],
+        *,
+        cell: TypicalCell | None = None,
+        analyst: str | None = None,
+        key: str | None = None,
+        again: bool = False,
+    ) -> Recorded:
+        """The same where the limit may be chosen privately: for a typical ``cell``. ``compute`` is also given how rows
+        were counted, with the limit as a number; :mod:`dither.publish.person_limit` has the proof."""
+        refuse_read_only(self.table)
+        self._check_cost(guarantee)
+        if self.is_automatic and cell is None:
+            fix = "state max_rows, or publish a plan, which knows its noise"
+            raise InvalidArgument(message("max_rows", "a whole number, where the noise is unknown", "'auto'", fix))
+        request = self._request(tables, guarantee, content, analyst, key, again)
+        epsilon = self.split(guarantee).histogram
+
+        def recorded(
+            contexts: Sequence[StatementContext], first_notes: Sequence[str], people_notes: Sequence[str]
+        ) -> bytes:
+            def counted(run: Callable[[Statement], Any]) -> bytes:
+                context, counting, learned = contexts[0], self, {}
+                with charging_to(None):  # it is paid for
+                    if epsilon:
+                        limit = learn_limit(run(histogram_statement(context)), epsilon, self.row_limit, cell)
+                        counting = self.limited_to(limit.max_rows)
+                        context = replace(context, limits=counting.limits)
+                        learned = {"limit": limit.as_recorded()}
+                    stored = compute(
+                        counting,
+                        table_counts(self.domain, tables, run(marginals(context, code_columns(self.domain, tables)))),
+                    )
+                return encode({"publication": stored, "notes": [*first_notes, *people_notes], **learned})
+
+            return watched(counted, self.table.engine.run, lambda: 2 if epsilon else 1)
+
+        with self._context(tables) as context:
+            self._check(context, tables)
+            released, left = charged_release(self.table, guarantee, request, [context], recorded, analyst)
+        answer = decode(released.stored)
+        limit = PersonLimit.from_recorded(answer["limit"]) if "limit" in answer else None
+        notes = tuple(answer["notes"])
+        return Recorded(answer["publication"], str(released.receipt), left, released.replayed, notes, limit)
+
+    # -- what is refused before the charge ----------------------------------------------------------------------------
+
+    def _check(self, context: StatementContext, tables: Sequence[Levels]) -> None:
+        check_receipt(self.table)
+        statements = [marginals(context, code_columns(self.domain, tables))]
+        statements += [histogram_statement(context)] if self.histogram_share else []
+        for statement in statements:
+            self.table.engine.rehearse(statement.on({"": self.table.engine.empty_of(self.card.name)}))
+
+    def _check_cost(self, guarantee: Guarantee) -> None:
+        """Refuse what costs less than the card's least epsilon; of rho, what that epsilon implies."""
+        if not isinstance(guarantee, Guarantee):
+            fix = "pass dither.ApproxDP(1, 1e-9)"
+            raise WrongType(message("guarantee", "a guarantee", type(guarantee).__name__, fix))
+        least = arguments.epsilon(self.table.card.min_epsilon, "min_epsilon")
+        if guarantee.exact[0] < (least**2 / 2 if isinstance(guarantee, ZCDP) else least):
+            name = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
+            bound = float(least**2 / 2 if isinstance(guarantee, ZCDP) else least)
+            expected = f"at least {bound:g}, the least that a release may cost here"
+            raise InvalidArgument(message(name, expected, f"{float(guarantee.exact[0]):g}", f"spend {bound:g} or more"))
+
+    # -- the request --------------------------------------------------------------------------------------------------
+
+    def _request(
+        self,
+        tables: Sequence[Levels],
+        guarantee: Guarantee,
+        content: Mapping[str, Any],
+        analyst: str | None,
+        key: str | None,
+        again: bool,
+    ) -> Request:
+        """What is recorded: a versioned canonical form of everything that the counts and the noise depend on.
+
+        ``query`` says whom it is about, for accounts of people. No question has the field ``publication``.
+        """
+        about: dict[str, Any] = {"is": "publication", "domain": self.domain_digest}
+        if self.where is not None:
+            about["where"] = plain(self.where)
+        whole = {
+            "version": VERSION,
+            "publication": plain(content),
+            "query": about,
+            "card": hashlib.sha256(canonical(plain(self.card)).encode("utf-8", "surrogatepass")).hexdigest(),
+            "tables": [list(levels) for levels in tables],
+            "max_rows": "auto" if self.is_automatic else self.limits.rows,
+        }
+        if self.histogram_share and not self.is_automatic:
+            whole["bias"] = True
+        if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
+            fix = "choose another, or leave it out"
+            raise InvalidArgument(message("key", "a name of your choice", "another value", fix))
+        if key is None:
+            key = secrets.token_hex(16) if again else recorded_key(whole, guarantee, analyst)
+        return Request(key, whole)
+
+    @cached_property
+    def domain_digest(self) -> str:
+        """A digest of the attributes' keys, levels and expressions."""
+        return domain_digest(self.domain, self.expressions)
+
+    # -- the counts ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _context(self, tables: Sequence[Levels]) -> Iterator[StatementContext]:
+        """What the statement knows; keys that are many are staged beside the source as long as it lasts."""
+        for expression in [*self.expressions, *([] if self.where is None else [self.where])]:
+            check_size(expression)
+        self._check_tables(tables)
+        engine = self.table.engine
+        engine.check()
+        context = StatementContext(
+            Query({}, where=self.where),
+            self.card,
+            (),
+            self.limits,
+            0,
+            DialectSql(engine.dialect),
+            {"": engine.private(self.card.name)},
+        )
+        codes = [
+            attribute_codes(attribute, value, tuple(sorted({table[i] for table in tables} - {0})))
+            for i, (attribute, value) in enumerate(zip(self.domain.attributes, self.expressions, strict=True))
+        ]
+        for item in codes:
+            item.check(context.find)
+        if self.where is not None:
+            expressions.condition(self.where, context.find)
+        staged: list[Any] = []
+        try:
+            for i, item in enumerate(codes):
+                if isinstance(item, KeyCodes) and item.is_large:
+                    name = f"dither_keys_{secrets.token_hex(8)}"
+                    staged.append(engine.stage(name, item.table(context.find)))
+                    codes[i] = replace(item, staged=staged[-1])
+            yield replace(context, codes=tuple(codes))
+        finally:
+            for node in staged:
+                engine.drop(node)
+
+    def _check_tables(self, tables: Sequence[Levels]) -> None:
+        if not tables:
+            raise InvalidArgument(message("tables", "at least one table", "none", "name the tables to be counted"))
+        for levels in tables:
+            sizes = [len(attribute.level_names) for attribute in self.domain.attributes]
+            if len(levels) != len(sizes) or not all(
+                0 <= level <= most for level, most in zip(levels, sizes, strict=True)
+            ):
+                fix = "use Domain.levels(names)"
+                raise InvalidArgument(message("tables", "a level of each attribute of the domain", "another", fix))
+            self.domain.check_size(levels)
+
+
+__all__ = ["Counting", "Recorded"]

@@ -1,0 +1,369 @@
+"""Attributes with public domains, and the tables (marginals) that are made from them.
+
+An attribute is a tree of *levels*. Level 0 is everybody; a plain attribute has one more level, its keys; a nested one,
+such as state, county and tract, has several, and a public lookup says which place lies in which. A table names one
+level of each of its attributes. Nothing here is read from private data: keys, bins and lookups are given.
+
+A row counts in every table or in none. A value that is not among the keys makes it count in none, unless the attribute
+has a key for such values: ``other="other"`` for values that are not listed, ``null=True`` for NULL.
+
+>>> geography = Attribute.nested(
+...     "geography", ["state", "county"], {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
+... )
+>>> domain = Domain([geography, Attribute.flat("sex", ["f", "m"]), Attribute.binned("age", [0, 18, 65, 120])])
+>>> domain.levels(["county", "sex"]), domain.shape(domain.levels(["county", "sex"]))
+((2, 1, 0), (3, 2, 1))
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, WrongType, message
+
+Integers = NDArray[np.int64]
+Levels = tuple[int, ...]
+"""A table: the level of each attribute, in the order of the domain; 0 where the table does not have the attribute."""
+
+MAX_CELLS = 100_000_000
+"""The most cells of one table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One attribute with a public domain: use :meth:`flat`, :meth:`binned` or :meth:`nested`.
+
+    >>> Attribute.flat("sex", ["f", "m"]).sizes
+    (1, 2)
+    """
+
+    name: str
+    level_names: tuple[str, ...]
+    """The levels below everybody, from the coarsest to the finest."""
+    keys: tuple[Any, ...] = field(repr=False)
+    """The keys of each of these levels as an Arrow array; children stand together, in the order of their parents."""
+    parents: tuple[Integers, ...] = field(repr=False)
+    """For each of these levels, the place of every key's parent in the level above."""
+    edges: tuple[float, ...] | None = None
+    """The edges of bins, where the keys are bins of numbers."""
+    null: bool = False
+    """Whether the last key of every level is None, for NULL."""
+    other: Any | None = None
+    """The last key of every level but None, for every value that is not listed; None: there is no such key."""
+
+    @classmethod
+    def flat(cls, name: str, keys: Sequence[Any], *, null: bool = False, other: Any | None = None) -> Attribute:
+        """An attribute with these keys, and one for NULL or for all other values where they are asked for.
+
+        >>> Attribute.flat("sex", ["f", "m"]).keys[0].to_pylist()
+        ['f', 'm']
+        >>> Attribute.flat("sex", ["f", "m"], null=True, other="other").keys[0].to_pylist()
+        ['f', 'm', 'other', None]
+        """
+        return cls.nested(_name(name, "name"), [name], {name: keys}, null=null, other=other)
+
+    @classmethod
+    def binned(cls, name: str, edges: Sequence[float], *, null: bool = False, other: str | None = None) -> Attribute:
+        """An attribute of numbers in bins: each holds its lower edge and not its upper one.
+
+        ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL.
+
+        >>> Attribute.binned("age", [0, 18, 120], null=True).keys[0].to_pylist()
+        ['[0, 18)', '[18, 120)', None]
+        """
+        numbers = [float(edge) for edge in edges]
+        if len(numbers) < 2 or not all(map(math.isfinite, numbers)) or np.any(np.diff(numbers) <= 0):
+            raise InvalidArgument(
+                message(f"edges of {name}", "at least two increasing finite numbers", "others", "pass [0, 18, 65, 120]")
+            )
+        labels = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]
+        return replace(cls.flat(name, labels, null=null, other=other), edges=tuple(numbers))
+
+    @classmethod
+    def nested(
+        cls,
+        name: str,
+        levels: Sequence[str],
+        lookup: Mapping[str, Sequence[Any]],
+        *,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        null: bool = False,
+        other: Any | None = None,
+    ) -> Attribute:
+        """Levels inside one another, from the coarsest to the finest.
+
+        Parameters
+        ----------
+        lookup
+            One sequence for each level, all of one length: each finest place with the places that it lies in.
+        keys
+            The places that a level must have: one that the lookup misses is refused.
+        null, other
+            Whether every level has a last key None, for rows whose finest place is NULL, and a key before it for places
+            that the lookup does not have. They have the kind of the other keys of their level.
+
+        Examples
+        --------
+        >>> places = {"state": ["B", "A", "B"], "county": ["B1", "A1", "B2"]}
+        >>> geography = Attribute.nested("geography", ["state", "county"], places)
+        >>> [level.to_pylist() for level in geography.keys], geography.parents[1]
+        ([['B', 'A'], ['B1', 'B2', 'A1']], array([0, 0, 1]))
+        """
+        if not levels or len({*levels}) != len(levels):
+            raise InvalidArgument(
+                message(
+                    f"levels of {name}", "different names, the coarsest first", "others", "pass ['state', 'county']"
+                )
+            )
+        codes, dictionaries = _encode(name, levels, lookup)
+        order = np.lexsort(codes[::-1])
+        level_keys, parents = [], []
+        above = np.zeros(len(order), dtype=np.int64)  # the place of each row's node in the level above
+        for level, code, dictionary in zip(levels, codes, dictionaries, strict=True):
+            changes = np.diff(code[order]) != 0
+            starts = np.concatenate([[True], changes | (np.diff(above) != 0)])
+            first_rows = order[starts]
+            if len(first_rows) != len(dictionary):
+                raise InvalidArgument(
+                    message(
+                        f"lookup of {name}",
+                        f"every {level} in one place of the level above",
+                        f"a {level} in several",
+                        "use keys that tell them apart, such as the names of state and county in one",
+                    )
+                )
+            level_keys.append(dictionary.take(pa.array(code[first_rows])))
+            parents.append(above[starts])
+            above = np.cumsum(starts) - 1
+            _check_places(name, level, dictionary, (keys or {}).get(level))
+        if len(level_keys[-1]) != len(order):
+            raise InvalidArgument(
+                message(
+                    f"lookup of {name}", f"every {levels[-1]} once", "one of them twice", "leave out the repetition"
+                )
+            )
+        for level, listed in zip(levels, level_keys, strict=True):
+            _check_other(name, level, listed, other)
+        extra = [*([] if other is None else [other]), *([None] if null else [])]
+        above_size = 0
+        for i, (listed, parent) in enumerate(zip(level_keys, parents, strict=True)):
+            above_places = above_size + np.arange(len(extra)) if i else np.zeros(len(extra), dtype=np.int64)
+            level_keys[i] = pa.concat_arrays([listed, pa.array(extra, type=listed.type)])
+            parents[i] = np.concatenate([parent, above_places])
+            above_size = len(listed)
+        return cls(_name(name, "name"), tuple(levels), tuple(level_keys), tuple(parents), null=bool(null), other=other)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of places in each level, level 0 included."""
+        return (1, *(len(keys) for keys in self.keys))
+
+    @cached_property
+    def children(self) -> tuple[Integers, ...]:
+        """For each level but the finest, the number of children of each place."""
+        return tuple(
+            np.bincount(parent, minlength=size) for parent, size in zip(self.parents, self.sizes, strict=False)
+        )
+
+    def codes(self, values: Sequence[Any], depth: int = -1) -> Integers:
+        """The place of each value among the keys of a level (by default the finest); -1 where it is none of them.
+
+        >>> Attribute.flat("sex", ["f", "m"]).codes(["m", "x", None])
+        array([ 1, -1, -1])
+        >>> Attribute.flat("sex", ["f", "m"], null=True, other="other").codes(["m", "x", None])
+        array([1, 2, 3])
+        """
+        import pyarrow.compute as pc
+
+        keys = self.keys[depth if depth < 0 else depth - 1]
+        array = pa.array(values, type=keys.type)
+        places = np.asarray(pc.fill_null(pc.index_in(array, value_set=keys), -1)).astype(np.int64)
+        if self.other is not None:
+            places[(places < 0) & np.asarray(array.is_valid())] = len(keys) - 1 - self.null
+        return places
+
+    def ancestors(self, depth: int, above: int) -> Integers:
+        """For each place of a level, its place in a level above.
+
+        >>> places = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
+        >>> Attribute.nested("geography", ["state", "county"], places).ancestors(2, 1)
+        array([0, 0, 1])
+        """
+        places = np.arange(self.sizes[depth])
+        for step in range(depth, above, -1):
+            places = self.parents[step - 1][places]
+        return places
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Attributes that tables are made from.
+
+    >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s", "w"])])
+    >>> domain.size((1, 1)), domain.names((1, 0))
+    (6, ('sex',))
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Iterable[Attribute]) -> None:
+        object.__setattr__(self, "attributes", tuple(attributes))
+        if not self.attributes or not all(isinstance(attribute, Attribute) for attribute in self.attributes):
+            raise WrongType(message("attributes", "attributes", "others", "pass [Attribute.flat('sex', ['f', 'm'])]"))
+        names = [level for attribute in self.attributes for level in attribute.level_names]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise InvalidArgument(
+                message("attributes", "different names of all levels", repeated[0], "rename one of them")
+            )
+
+    def levels(self, table: Sequence[str]) -> Levels:
+        """The level of each attribute in a table that is given by the names of its levels.
+
+        >>> Domain([Attribute.flat("sex", ["f", "m"])]).levels(["sex"])
+        (1,)
+        """
+        if isinstance(table, str) or not isinstance(table, Sequence):
+            raise WrongType(message("table", "a list of names", type(table).__name__, "pass ('state', 'sex')"))
+        result = [0] * len(self.attributes)
+        for name in table:
+            for i, attribute in enumerate(self.attributes):
+                if name in attribute.level_names:
+                    result[i] = max(result[i], 1 + attribute.level_names.index(name))
+                    break
+            else:
+                known = ", ".join(level for attribute in self.attributes for level in attribute.level_names)
+                raise InvalidArgument(message("table", f"names among {known}", name, "name attributes of the domain"))
+        return tuple(result)
+
+    def names(self, levels: Levels) -> tuple[str, ...]:
+        """The names of a table's levels."""
+        pairs = zip(self.attributes, levels, strict=True)
+        return tuple(attribute.level_names[level - 1] for attribute, level in pairs if level)
+
+    def shape(self, levels: Levels) -> tuple[int, ...]:
+        """The number of places of each attribute in a table; 1 where the table does not have the attribute."""
+        return tuple(attribute.sizes[level] for attribute, level in zip(self.attributes, levels, strict=True))
+
+    def size(self, levels: Levels) -> int:
+        """The number of cells of a table."""
+        return math.prod(self.shape(levels))
+
+    def check_size(self, levels: Levels, at_most: int = MAX_CELLS) -> None:
+        """Refuse a table that has too many cells.
+
+        >>> Domain([Attribute.flat("i", range(2000)), Attribute.flat("j", range(2000))]).check_size((1, 1), 10**6)
+        Traceback (most recent call last):
+        ...
+        dither.InvalidArgument: table i × j: expected at most 1,000,000 cells, got 4,000,000. Fix: ask for tables over
+        fewer attributes or coarser levels, or for synthetic records.
+        """
+        if self.size(levels) > at_most:
+            raise InvalidArgument(
+                message(
+                    f"table {' × '.join(self.names(levels))}",
+                    f"at most {at_most:,} cells",
+                    f"{self.size(levels):,}",
+                    "ask for tables over fewer attributes or coarser levels, or for synthetic records",
+                )
+            )
+
+
+def finest(tables: Iterable[Levels]) -> Levels:
+    """The coarsest table that all of these are margins of.
+
+    >>> finest([(1, 0), (0, 2)])
+    (1, 2)
+    """
+    return tuple(max(levels) for levels in zip(*tables, strict=True))
+
+
+def contains(table: Levels, margin: Levels) -> bool:
+    """Whether one table is a margin of the other.
+
+    >>> contains((2, 1), (1, 0)), contains((2, 0), (1, 1))
+    (True, False)
+    """
+    return all(coarse <= fine for fine, coarse in zip(table, margin, strict=True))
+
+
+def _name(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise WrongType(message(what, "a name", type(value).__name__, "pass a text such as 'state'"))
+    return value
+
+
+def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]]) -> tuple[list[Integers], list[Any]]:
+    """The places of each level as codes in order of appearance, and what they stand for."""
+    codes, dictionaries = [], []
+    missing = [level for level in levels if level not in lookup]
+    if missing:
+        raise InvalidArgument(
+            message(f"lookup of {name}", f"a column {missing[0]}", "none", "give one column for each level")
+        )
+    for level in levels:
+        encoded = pa.array(lookup[level]).dictionary_encode()
+        if encoded.null_count:
+            raise InvalidArgument(
+                message(
+                    f"lookup of {name}",
+                    f"a {level} for every place",
+                    f"{encoded.null_count} place(s) without one",
+                    f"complete the column {level}, or leave these places out of the domain",
+                )
+            )
+        codes.append(np.asarray(encoded.indices).astype(np.int64))
+        dictionaries.append(encoded.dictionary)
+    if len({len(code) for code in codes}) != 1 or not len(codes[0]):
+        raise InvalidArgument(
+            message(f"lookup of {name}", "columns of one length, at least 1", "others", "give one row for each place")
+        )
+    return codes, dictionaries
+
+
+def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
+    """Refuse a key of other values that is listed itself, or is of another kind than the keys."""
+    if other is None:
+        return
+    try:
+        of_one_kind = pa.array([other]).type == listed.type or pa.array([other], type=listed.type)[0].as_py() == other
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        of_one_kind = False
+    if not of_one_kind or other in listed.to_pylist():
+        raise InvalidArgument(
+            message(
+                f"other of {name}",
+                f"a key of the kind of the keys of {level} ({listed.type}) that is none of them",
+                repr(other),
+                "pass another one, such as 'other' among texts or -1 among numbers",
+            )
+        )
+
+
+def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any] | None) -> None:
+    """Refuse a lookup that misses a place which the level must have."""
+    if required is None:
+        return
+    present = {*dictionary.to_pylist()}
+    missing = [key for key in required if key not in present]
+    if missing:
+        raise InvalidArgument(
+            message(
+                f"lookup of {name}",
+                f"every {level} of the domain",
+                f"{len(missing)} missing, such as {missing[0]!r}",
+                f"add a row for each of them, or leave them out of the keys of {level}",
+            )
+        )
+
+
+__all__ = ["MAX_CELLS", "Attribute", "Domain", "Integers", "Levels", "contains", "finest"]

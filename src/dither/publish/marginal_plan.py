@@ -1,0 +1,152 @@
+"""A plan of tables over a domain: expected errors before anything is charged, and one release of all of them.
+
+This is publishing for arrays of counts that someone has computed and bounded; nothing here reads tables of rows.
+
+>>> import numpy as np
+>>> import dither as dp
+>>> from dither.publish import Attribute, table_spec
+>>> domain = Domain([Attribute.flat("region", ["n", "s", "w"]), Attribute.flat("sex", ["f", "m"])])
+>>> plan = MarginalPlan(domain, [table_spec(domain, ["region", "sex"]), table_spec(domain, ["region"])])
+>>> {names: round(error, 1) for names, error in plan.expected_errors(dp.ApproxDP(1, 1e-9)).items()}
+{('region', 'sex'): 11.1, ('region',): 13.6}
+>>> publication = plan.release({(1, 1): np.array([[900, 800], [10, 7], [300, 310]])}, dp.ApproxDP(1, 1e-9))
+>>> publication.table("region").column_names
+['region', 'value', 'lower', 'upper', 'integer']
+>>> publication.records().num_rows == publication.table().column("integer")[0].as_py()
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.publish.allocate import Objective, TableSpec, allocate, normal_quantile
+from dither.publish.contrasts import Floats, Numbers
+from dither.publish.domain import MAX_CELLS, Domain, Levels, finest
+from dither.publish.mechanism import MarginalMechanism, cost_of, tables_needed
+from dither.publish.publication import Publication
+from dither.publish.reconstruct import Estimates
+from dither.publish.residuals import Residuals
+from dither.publish.totals import PublicTotals
+from dither.randomness import Source
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalPlan:
+    """Tables that are wanted, what a person may add to them, and public totals that they must meet.
+
+    Parameters
+    ----------
+    contribution
+        The largest l1 norm of what one person adds to the counts of a table, in the units of the counts.
+    unit
+        What 1 in the counts is worth, where rows are weighted in whole units: 2^-20, for example.
+    whole
+        Whether whole counts and records are wanted, too.
+
+    Examples
+    --------
+    >>> import dither as dp
+    >>> from dither.publish import Attribute, table_spec
+    >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
+    >>> plan = MarginalPlan(domain, [table_spec(domain, ["sex"])])
+    >>> {names: round(error, 1) for names, error in plan.expected_errors(dp.ApproxDP(1, 1e-9)).items()}
+    {('sex',): 10.8}
+    """
+
+    domain: Domain
+    tables: Sequence[TableSpec]
+    totals: PublicTotals = field(default_factory=lambda: PublicTotals({}))
+    objective: Objective = "sum"
+    contribution: int | Fraction = 1
+    unit: float = 1.0
+    whole: bool = True
+
+    def __post_init__(self) -> None:
+        for table in self.tables:
+            self.domain.check_size(table.levels)
+
+    @cached_property
+    def residuals(self) -> Residuals:
+        """The residuals of the domain."""
+        return Residuals(self.domain)
+
+    @property
+    def has_whole_counts(self) -> bool:
+        """Whether they are wanted, and all tables are margins of one that is small enough to hold: otherwise there are
+        estimates only."""
+        return self.whole and self.combinations <= MAX_CELLS
+
+    @property
+    def combinations(self) -> int:
+        """The number of cells of the coarsest table that all tables are margins of."""
+        return self.domain.size(finest([table.levels for table in self.tables]))
+
+    @property
+    def needed(self) -> list[Levels]:
+        """The tables whose counts the release needs; all others are margins of these."""
+        return tables_needed([table.levels for table in self.tables])
+
+    def mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
+        """The measurement that this guarantee pays for."""
+        cost = float(cost_of(guarantee, self.contribution))
+        in_units = [
+            TableSpec(table.levels, table.weight, table.variance and table.variance / self.unit**2)
+            for table in self.tables
+        ]
+        known = [*self.totals.tables]
+        allocation = allocate(self.residuals, in_units, cost, objective=self.objective, public=known, unit=self.unit)
+        if not allocation.variances:
+            raise InvalidArgument(
+                message(
+                    "tables",
+                    "a table that the public totals do not determine",
+                    "none",
+                    "ask for more than the public totals, which need no release",
+                )
+            )
+        return MarginalMechanism(self.residuals, allocation, guarantee, self.contribution, math.ceil(1 / self.unit))
+
+    def expected_errors(self, guarantee: Guarantee, confidence: float = 0.95) -> dict[tuple[str, ...], float]:
+        """The mean half-width of the intervals of every table; nothing is read and nothing is charged."""
+        variances = self.mechanism(guarantee).variances
+        z = normal_quantile(confidence)
+        result = {}
+        for table in self.tables:
+            shares = self.residuals.mean_variances(table.levels, variances)
+            variance = float(shares @ np.array([*variances.values()]))
+            result[self.domain.names(table.levels)] = z * self.unit * float(np.sqrt(variance))
+        return result
+
+    def release(
+        self, counts: Mapping[Levels, Numbers], guarantee: Guarantee, *, source: Source | None = None
+    ) -> Publication:
+        """Measure once; everything else is computed from that. ``counts`` holds the tables of :attr:`needed`."""
+        mechanism = self.mechanism(guarantee)
+        noisy = mechanism.release(counts, source=source)
+        return self.publication(noisy, mechanism.variances, mechanism.guarantee, source=source)
+
+    def publication(
+        self,
+        noisy: Mapping[Levels, Floats],
+        variances: Mapping[Levels, float],
+        guarantee: Guarantee,
+        *,
+        source: Source | None = None,
+    ) -> Publication:
+        """Everything that follows from noisy contrasts with these variances, which were released for this guarantee."""
+        public = {levels: part / self.unit for levels, part in self.totals.parts(self.residuals).items()}
+        tables = [table.levels for table in self.tables]
+        estimates = Estimates(self.residuals, tables, {**noisy, **public}, variances, self.unit)
+        return Publication(estimates, self.totals, guarantee, self.has_whole_counts, source=source)
+
+
+__all__ = ["MarginalPlan"]

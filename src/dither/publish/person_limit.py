@@ -1,0 +1,218 @@
+"""How many rows of a person count in a publication: stated, or chosen privately; and what that leaves out.
+
+Where ``max_rows`` is ``"auto"``, a tenth of the budget pays for a noisy histogram of people by how many of their rows
+are in the domain, and the limit is chosen from it; with ``bias``, a twentieth pays for the same histogram, which says
+how much a stated limit leaves out. The rest of the budget pays for the tables.
+
+*Sensitivity.* The histogram counts people, not rows. A row is in the domain or not whatever other rows there are, so
+the number of a person's rows in the domain depends on this person's rows alone, and puts the person into exactly one
+bin of :data:`~dither.tables.planning.best_limit.EDGES`, or, without any such row, into none. A row without a unit that
+counts as a person of its own is one person in the first bin. Removing a person, with all rows, therefore lowers one bin
+by 1, or none, and changes no other: the sensitivity is 1 in the l1 norm, bit for bit, since all of it is counting.
+
+*Cost.* The bins are released with Laplace noise on the integers of scale ``1 / epsilon_h``: ``epsilon_h``-DP, so also
+``epsilon_h^2 / 2``-zCDP (Bun and Steinke 2016, Proposition 1.4). The limit, and what is left out, are computed from the
+noisy bins and from public numbers alone. Whatever the limit is, the tables are then counted with it and released at the
+rest of the budget, so that both compose adaptively:
+
+* ``epsilon_h = share * epsilon`` and ``(epsilon - epsilon_h, delta)`` add up to (epsilon, delta);
+* ``epsilon_h^2 / 2 <= share * rho`` and ``rho - epsilon_h^2 / 2`` add up to rho.
+
+Everything is computed in fractions and ``epsilon_h`` is rounded down to a float, which is what the noise is drawn for:
+the sum is exactly the budget, never more.
+
+>>> both = split(ApproxDP(1, 1e-9), Fraction(1, 10))
+>>> both.histogram + both.tables.exact[0] == 1, round(float(both.histogram), 9)
+(True, 0.1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from dither.exact.functions import square_root
+from dither.exact.rational import down
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.tables.card.model import Card
+from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.limits import MAX_TOTAL
+from dither.tables.compile.statements import people_by_size
+from dither.tables.planning.automatic import SHARES, noisy_histogram
+from dither.tables.planning.best_limit import EDGES, LeftOut, best_limit, estimate_left_out, unseen_people
+from dither.tables.planning.estimate import unit_notes
+
+MaxRows = int | Literal["auto"]
+SHARE_OF_CHOICE = SHARES["max_rows"]
+"""The part of the budget that choosing a limit takes."""
+SHARE_OF_BIAS = SHARES["bias"]
+"""The part that learning what a stated limit leaves out takes."""
+TRIED_LIMITS = (1, (1 << 16) - 1, MAX_TOTAL)
+"""Limits that a mechanism is tried with before the charge: the least, the largest with weights of all binary places,
+and the largest of all. The numbers that it computes with are largest at one of them."""
+_BITS = 128
+
+
+class Split(NamedTuple):
+    """What the histogram of people costs, as an epsilon (0 where there is none), and what is left for the tables."""
+
+    histogram: Fraction
+    tables: Guarantee
+
+
+def split(guarantee: Guarantee, share: Fraction) -> Split:
+    """A budget divided between the histogram of people and the tables; see the module for the proof.
+
+    >>> both = split(ZCDP(0.5), Fraction(1, 10))
+    >>> both.histogram**2 / 2 + both.tables.exact[0] == ZCDP(0.5).exact[0], round(float(both.tables.rho), 6)
+    (True, 0.45)
+    """
+    if not share:
+        return Split(Fraction(0), guarantee)
+    if isinstance(guarantee, ZCDP):
+        rho = guarantee.exact[0]
+        histogram = Fraction(down(Fraction(square_root(2 * rho * share, _BITS)[0], 1 << _BITS)))
+        return Split(histogram, ZCDP(rho - histogram**2 / 2))
+    epsilon = guarantee.exact[0]
+    histogram = Fraction(down(epsilon * share))
+    if isinstance(guarantee, ApproxDP):
+        return Split(histogram, ApproxDP(epsilon - histogram, guarantee.exact[1]))
+    return Split(histogram, PureDP(epsilon - histogram))
+
+
+class TypicalCell(NamedTuple):
+    """The standard deviation of a cell, in rows, if a person counts for one row; and how many cells a row is spread
+    over: what a limit is chosen by. Both are public.
+    """
+
+    noise_of_one: float
+    groups: int
+
+
+def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> TypicalCell:
+    """The cell whose error is that of several tables together.
+
+    Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be left out. The mean
+    squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the tables has the same form
+    with the weighted means of v and of ``1 / n^2``.
+
+    >>> typical_cell([1, 1], [4, 4], [10, 10])
+    TypicalCell(noise_of_one=2.0, groups=10)
+    """
+    total = math.fsum(weights)
+    variance = math.fsum(weight * item for weight, item in zip(weights, variances, strict=True)) / total
+    inverse = math.fsum(weight / size**2 for weight, size in zip(weights, sizes, strict=True)) / total
+    return TypicalCell(math.sqrt(variance), max(1, round(1 / math.sqrt(inverse))))
+
+
+@dataclass(frozen=True)
+class PersonLimit:
+    """How many rows of a person count, and what that leaves out: released data, recorded with a publication.
+
+    >>> limit = PersonLimit(4, LeftOut(0.12, 0.1, 0.15), 0.1)
+    >>> PersonLimit.from_recorded(limit.as_recorded()) == limit
+    True
+    """
+
+    max_rows: int
+    left_out: LeftOut
+    epsilon: float
+    """What the histogram cost."""
+
+    def as_recorded(self) -> dict[str, Any]:
+        """For the ledger."""
+        shares = [self.left_out.share, self.left_out.low, self.left_out.high]
+        return {"max_rows": self.max_rows, "left_out": shares, "epsilon": self.epsilon}
+
+    @classmethod
+    def from_recorded(cls, recorded: Mapping[str, Any]) -> PersonLimit:
+        """What :meth:`as_recorded` returned."""
+        return cls(recorded["max_rows"], LeftOut(*recorded["left_out"]), recorded["epsilon"])
+
+
+def histogram_statement(context: StatementContext) -> Statement:
+    """The statement that counts people by the bin of their number of rows in the domain of the context."""
+    return people_by_size(context, EDGES, "rows")
+
+
+def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalCell | None) -> PersonLimit:
+    """The limit, chosen by what is best for a typical cell where it is ``"auto"``, and what it leaves out.
+
+    ``lines`` is what the statement returned, as Arrow. This is where the noise of the histogram is drawn.
+    """
+    people = noisy_histogram(list(zip(*(column.to_pylist() for column in lines.columns), strict=True)), epsilon)
+    if max_rows != "auto" or cell is None:
+        stated = 1 if max_rows == "auto" else max_rows
+        return PersonLimit(stated, estimate_left_out(people, epsilon, stated), float(epsilon))
+    best = best_limit(people, epsilon, cell.noise_of_one, cell.groups)
+    return PersonLimit(min(best.limit, MAX_TOTAL), best.left_out, float(epsilon))
+
+
+def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[str, ...]:
+    """What is said of the limit on a person's rows beside every ±, before a release and after it.
+
+    Parameters
+    ----------
+    share
+        The part of the budget that is spent on the histogram of people.
+    learned
+        What it said; None before the release, or where there is none.
+
+    Examples
+    --------
+    >>> from dither.tables.card.model import ColumnCard
+    >>> card = Card("visits", "", {"who": ColumnCard("integer")}, unit="who")
+    >>> limit_notes(card, 4, Fraction(1, 20), PersonLimit(4, LeftOut(0.12, 0.1, 0.15), 0.05))[1][:65]
+    'about 12 % of the rows are left out (10 % to 15 %), which no ± in'
+    """
+    if card.unit is None:
+        return ("each row is a person of their own",)
+    if max_rows == "auto" and learned is None:
+        return (
+            "max_rows is chosen privately, with a tenth of the cost, after the charge and before the tables are "
+            "counted: every ± here is for one row of it, and is to be multiplied by the limit that will be chosen",
+            "what the limit leaves out will be stated beside the ±, which do not include it",
+            *unit_notes(card),
+        )
+    most = learned.max_rows if learned is not None else max_rows
+    rows = "one row" if most == 1 else f"{most:,} rows"
+    chosen = " (max_rows, chosen privately)" if max_rows == "auto" else ""
+    first = (
+        f"each person counts for at most {rows}{chosen}: of one with more all count, each for less, so that counts "
+        "are low; every ± and interval is of the counts of these bounded rows"
+    )
+    if learned is not None:
+        second = (
+            f"{learned.left_out}, which no ± includes; {unseen_people(Fraction(learned.epsilon))}; "
+            f"learned with ε = {learned.epsilon:.3g}"
+        )
+    elif share:
+        second = (
+            "how much that leaves out will be learned with a twentieth of the cost and stated beside the ±, which do "
+            "not include it"
+        )
+    else:
+        second = (
+            'how much that leaves out is in no ± and is not known: bias = true, or max_rows = "auto", would say it for '
+            "a small part of the cost"
+        )
+    return (first, second, *unit_notes(card))
+
+
+__all__ = [
+    "SHARE_OF_BIAS",
+    "SHARE_OF_CHOICE",
+    "TRIED_LIMITS",
+    "MaxRows",
+    "PersonLimit",
+    "Split",
+    "TypicalCell",
+    "histogram_statement",
+    "learn_limit",
+    "limit_notes",
+    "split",
+    "typical_cell",
+]

@@ -1,0 +1,280 @@
+"""Counts as residuals: what each combination of levels adds to the coarser ones.
+
+The residual of a combination of levels A holds, for every place of A, the contrasts among its siblings along every
+attribute that A has (:mod:`dither.publish.contrasts`), summed over the attributes that A does not have. A table T is
+determined by the residuals of all A that are margins of T, and no residual repeats what another one says. This is the
+decomposition of Xiao, He, Zhang and Kifer (2023), extended to levels inside one another: there, the contrasts are among
+the children of each place.
+
+*What one record adds.* Let a record lie, along attribute i of A, among the k_i children of a place. The contrasts h of
+one family of siblings are orthogonal to one another and to the sum, so that the sum of ``h(record)^2 / |h|^2`` over
+them is ``1 - 1/k_i``. Divide every square by ``|h|^2 (1 - 1/k_i)`` and it becomes 1 for every family (0 for an only
+child). For several attributes contrasts are products, and so is the sum of their squares: 1 again, or 0.
+
+*Noise.* The contrast ``h_1 x h_2 x ...`` of residual A is measured with noise of variance ``v_A * prod |h_i|^2 (1 -
+1/k_i)``. By the above, one record's squared distance in units of the noise is ``1 / v_A`` for residual A, and the sum
+of ``1 / v_A`` over all of them.
+
+*Variance.* From exact contrasts with this noise, a count is ``parent / k`` plus its own part of the contrasts, which
+has variance ``v_A (1 - 1/k)^2``; the parts of all levels and attributes are independent. The variance of a cell of T is
+therefore the sum over A of ``v_A`` times, for every attribute, ``(1 - 1/k_l)^2 / (k_{l+1} ... k_t)^2`` where A has
+level l of it and T has level t, and ``1 / (k_1 ... k_t)^2`` where A does not have it; k_l is the number of siblings of
+the cell's ancestor in level l, itself included. Estimates made like this are those of generalized least squares: there
+are as many contrasts as unknown numbers, so that the system has one solution.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dither.publish.contrasts import Contrasts, Floats, Numbers
+from dither.publish.domain import Attribute, Domain, Integers, Levels
+
+
+def margins(tables: Iterable[Levels]) -> list[Levels]:
+    """All combinations of levels that are margins of one of the tables, the coarsest first.
+
+    >>> margins([(1, 0), (0, 2)])
+    [(0, 0), (0, 1), (0, 2), (1, 0)]
+    """
+    return sorted({below for table in tables for below in itertools.product(*(range(top + 1) for top in table))})
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeResiduals:
+    """The contrasts of all levels of one attribute, and what a record or a cell has to do with them."""
+
+    attribute: Attribute
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrasts, ...]:
+        """Those of level 1, 2, and so on."""
+        return tuple(Contrasts(children) for children in self.attribute.children)
+
+    def variance_classes(self, level: int) -> tuple[Floats, Integers]:
+        """For the places of a level, the share of the variance of each level from 0 up to it (columns): the different
+        rows, and which of them each place has.
+
+        >>> AttributeResiduals(Attribute.flat("sex", ["f", "m"])).variance_classes(1)
+        (array([[0.25, 0.25]]), array([0, 0]))
+        """
+        if level not in self._classes:
+            self._classes[level] = self._find_classes(level)
+        return self._classes[level]
+
+    @cached_property
+    def _classes(self) -> dict[int, tuple[Floats, Integers]]:
+        return {0: (np.ones((1, 1)), np.zeros(1, dtype=np.int64))}
+
+    def _find_classes(self, level: int) -> tuple[Floats, Integers]:
+        """Siblings are alike; so are the children of places that are alike and have as many."""
+        above, which = self.variance_classes(level - 1)
+        children, parents = self.attribute.children[level - 1], self.attribute.parents[level - 1]
+        kinds, kind_of = np.unique(which * (int(children.max()) + 1) + children, return_inverse=True)
+        previous, size = kinds // (int(children.max()) + 1), (kinds % (int(children.max()) + 1)).astype(np.float64)
+        rows = np.concatenate([above[previous] / size[:, np.newaxis] ** 2, (1 - 1 / size[:, np.newaxis]) ** 2], axis=1)
+        return rows, kind_of[parents]
+
+    def mean_shares(self, level: int) -> Floats:
+        """The means of the shares over the places of a level."""
+        rows, which = self.variance_classes(level)
+        return np.asarray(np.bincount(which, minlength=len(rows)) @ rows / len(which))
+
+    def squared_weights(self, weights: Floats, level: int) -> Iterator[Floats]:
+        """For a weighted sum of the places of a level (the first axis): for each level from 0 up to it, weights whose
+        squares, summed, give that level's share of the variance."""
+        by_level = []
+        for depth in range(level, 0, -1):
+            children, parents = self.attribute.children[depth - 1], self.attribute.parents[depth - 1]
+            size = children.reshape(-1, *[1] * (weights.ndim - 1)).astype(np.float64)
+            sums = _segment_sums(weights, children)
+            centered = weights - (sums / size)[parents]
+            by_level.append(centered * np.sqrt(1 - 1 / size)[parents])
+            weights = sums / size
+        by_level.append(weights)
+        return reversed(by_level)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """The residuals of a domain.
+
+    >>> from dither.publish.domain import Attribute
+    >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s", "w"])]))
+    >>> counts = np.array([[3, 1, 2], [0, 5, 4]])
+    >>> parts = {levels: residuals.of(levels, counts, (1, 1)).astype(float) for levels in margins([(1, 1)])}
+    >>> residuals.table((1, 1), parts.get)
+    array([[3., 1., 2.],
+           [0., 5., 4.]])
+    >>> residuals.table((0, 1), parts.get)
+    array([[3., 6., 6.]])
+    """
+
+    domain: Domain
+
+    @cached_property
+    def attributes(self) -> tuple[AttributeResiduals, ...]:
+        """One for each attribute of the domain."""
+        return tuple(AttributeResiduals(attribute) for attribute in self.domain.attributes)
+
+    def shape(self, levels: Levels) -> tuple[int, ...]:
+        """The shape of a residual: the number of contrasts along each attribute, 1 where it has none of it."""
+        pairs = zip(self.attributes, levels, strict=True)
+        return tuple(item.contrasts[level - 1].size if level else 1 for item, level in pairs)
+
+    def size(self, levels: Levels) -> int:
+        """The number of contrasts of a residual; 0 where every place is an only child."""
+        return math.prod(self.shape(levels))
+
+    def of(self, levels: Levels, counts: Numbers, table: Levels) -> Numbers:
+        """The contrasts of a residual, from the counts of a table that it is a margin of."""
+        result = margin(self.domain, counts, table, levels)
+        for axis, level in enumerate(levels):
+            if level:
+                contrasts = self.attributes[axis].contrasts[level - 1]
+                result = _along(axis, result, contrasts.of)
+        return result
+
+    def table(
+        self, table: Levels, parts: Callable[[Levels], Floats | None], keep: Mapping[int, int] | None = None
+    ) -> Floats:
+        """The counts of a table from its residuals; None instead of a residual means that it is zero.
+
+        Along the attributes in ``keep`` the result stays the contrasts of the level given there.
+        """
+        kept = keep or {}
+        choices = [[kept[i]] if i in kept else range(top + 1) for i, top in enumerate(table)]
+        state: dict[Levels, Floats | None] = {levels: parts(levels) for levels in itertools.product(*choices)}
+        for axis, top in enumerate(table):
+            if axis in kept:
+                state = {levels[1:]: value for levels, value in state.items()}
+                continue
+            following: dict[Levels, Floats | None] = {}
+            for rest in {levels[1:] for levels in state}:
+                following[rest] = self._expand(axis, [state[level, *rest] for level in range(top + 1)])
+            state = following
+        result = state[()]
+        if result is None:
+            shape = [
+                self.attributes[i].contrasts[kept[i] - 1].size if kept.get(i) else self.domain.shape(table)[i]
+                for i in range(len(table))
+            ]
+            return np.zeros(shape)
+        return result
+
+    def _expand(self, axis: int, by_level: list[Floats | None]) -> Floats | None:
+        """Combine the contrasts of all levels of one attribute into the counts of the finest."""
+        attribute = self.attributes[axis]
+        result = by_level[0]
+        for contrasts, part in zip(attribute.contrasts, by_level[1:], strict=False):
+            if result is None and part is None:
+                continue
+            if result is None:
+                assert part is not None
+                shape = list(part.shape)
+                shape[axis] = len(contrasts.children)
+                result = np.zeros(shape)
+            moved = None if part is None else np.moveaxis(part, axis, 0)
+            result = np.moveaxis(contrasts.expand(np.moveaxis(result, axis, 0), moved), 0, axis)
+        if result is not None and result.shape[axis] != attribute.attribute.sizes[len(by_level) - 1]:
+            raise AssertionError("every level was expanded")
+        return result
+
+    def groups(self, levels: Levels) -> Iterator[tuple[tuple[slice, ...], Fraction]]:
+        """Blocks of a residual whose noise has one scale, with the square of the scale where ``v_A`` is 1."""
+        options = [
+            self.attributes[axis].contrasts[level - 1].groups if level else ((0, 1, Fraction(1)),)
+            for axis, level in enumerate(levels)
+        ]
+        for choice in itertools.product(*options):
+            square = Fraction(1)
+            for _, _, factor in choice:
+                square *= factor
+            yield tuple(slice(start, stop) for start, stop, _ in choice), square
+
+    def mean_variances(self, table: Levels, parts: Iterable[Levels]) -> Floats:
+        """For each residual, the mean over a table's cells of its share of the variance; 0 where it has none."""
+        means = [item.mean_shares(top) for item, top in zip(self.attributes, table, strict=True)]
+        return np.array([_product(means, table, levels) for levels in parts])
+
+    def variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
+        """The variance of every cell of a table, from ``v_A`` of each residual."""
+        classes = [item.variance_classes(top) for item, top in zip(self.attributes, table, strict=True)]
+        result = self._class_variances(table, parts)
+        return np.asarray(result[np.ix_(*(which for _, which in classes))])
+
+    def largest_variance(self, table: Levels, parts: Mapping[Levels, float]) -> tuple[float, Floats]:
+        """The largest variance of a cell of a table, and that cell's share of each residual."""
+        variances = self._class_variances(table, parts)
+        place = np.unravel_index(int(np.argmax(variances)), variances.shape)
+        rows = [
+            item.variance_classes(top)[0][int(i)] for item, top, i in zip(self.attributes, table, place, strict=True)
+        ]
+        return float(variances[place]), np.array([_product(rows, table, levels) for levels in parts])
+
+    def _class_variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
+        rates = np.zeros([top + 1 for top in table])
+        for levels in itertools.product(*(range(top + 1) for top in table)):
+            rates[levels] = parts.get(levels, 0.0)
+        result: Floats = rates
+        for item, top in zip(self.attributes, table, strict=True):
+            different, _ = item.variance_classes(top)
+            result = np.tensordot(result, different, axes=([0], [1]))
+        return result
+
+    def variance_of_sum(self, table: Levels, weights: Floats, parts: Mapping[Levels, float]) -> float:
+        """The variance of a weighted sum of the cells of a table."""
+        state: dict[Levels, Floats] = {(): weights}
+        for axis, top in enumerate(table):
+            state = {
+                (*levels, level): np.moveaxis(part, 0, axis)
+                for levels, value in state.items()
+                for level, part in enumerate(self.attributes[axis].squared_weights(np.moveaxis(value, axis, 0), top))
+            }
+        return float(sum(parts.get(levels, 0.0) * float(np.sum(value * value)) for levels, value in state.items()))
+
+
+def margin(domain: Domain, counts: Numbers, table: Levels, levels: Levels) -> Numbers:
+    """Sum the counts of a table to those of a margin of it; whole numbers are added modulo 2^64.
+
+    >>> from dither.publish.domain import Attribute
+    >>> margin(Domain([Attribute.flat("sex", ["f", "m"])]), np.array([3, 4]), (1,), (0,))
+    array([7])
+    """
+    result = counts
+    for axis in np.argsort([-size for size in counts.shape]).tolist():
+        fine, coarse = table[axis], levels[axis]
+        if coarse == 0 and fine:
+            result = result.sum(axis=axis, keepdims=True)
+        for level in range(fine, max(coarse, 0), -1):
+            if coarse:
+                children = domain.attributes[axis].children[level - 1]
+                result = _along(axis, result, lambda part, sizes=children: _segment_sums(part, sizes))  # type: ignore[misc]
+    return result
+
+
+def _segment_sums(values: Numbers, sizes: Integers) -> Numbers:
+    """Sums over segments of the first axis; every segment has at least one entry."""
+    return np.asarray(np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=0))
+
+
+def _along(axis: int, values: Numbers, function: Callable[[Numbers], Numbers]) -> Numbers:
+    """Apply a function to the first axis of an array whose given axis was moved there."""
+    return np.moveaxis(function(np.ascontiguousarray(np.moveaxis(values, axis, 0))), 0, axis)
+
+
+def _product(rows: list[Floats], table: Levels, levels: Levels) -> float:
+    """The product of one entry of each row; 0 where the levels are no margin of the table."""
+    if any(level > top for level, top in zip(levels, table, strict=True)):
+        return 0.0
+    return float(np.prod([row[level] for row, level in zip(rows, levels, strict=True)]))
+
+
+__all__ = ["AttributeResiduals", "Residuals", "margin", "margins"]

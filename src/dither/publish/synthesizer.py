@@ -1,0 +1,347 @@
+"""Synthetic records where the domain is too large to hold: select tables, measure them, generate.
+
+*Algorithm* (AIM of McKenna, Mullins, Sheldon and Miklau 2022, with another schedule). The tables of single attributes
+are measured with a quarter of the budget, or, where there is a target, those of each with the target with half. Then,
+in rounds: the table of two attributes, or of three where it is small, that the model describes worst is selected by the
+exponential mechanism, measured with discrete Gaussian noise, and the model (:mod:`dither.publish.graphical`) is fitted
+again. A table's score is the l1 distance between its counts and the model's, less what the noise alone would leave,
+``sqrt(2/pi) sigma`` for each cell of keys that occur. When a round changes the model by less than its noise, the noise
+is made smaller, but never so small that fewer than twelve rounds are left. Records are drawn from the last model.
+
+*Guarantee.* One person is added or removed; all rows of a person change the counts of a table by at most
+``contribution`` in the l1 norm, hence in the l2 norm. A score is a sum of distances in whole units of 1/256 of a count,
+computed exactly (:func:`dither.publish.selection.distance`), and moves by at most ``contribution``: selecting with
+epsilon is ``epsilon^2 / 8``-zCDP. Measuring with noise ``sigma`` is ``contribution^2 / (2 sigma^2)``-zCDP. What a round
+costs may depend on earlier releases: it is subtracted from what is left of rho before anything is drawn, and nothing
+is drawn that is not covered by it; zCDP composes so for costs that are chosen along the way (Feldman and Zrnic 2021).
+Rho is chosen such that rho-zCDP is (epsilon, delta)-DP. All else is post-processing: the model, its impossible cells,
+which come from public rules alone, how many records there are, and the records, which are a function of the released
+bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dither import arguments
+from dither.accounting import Concentrated, Event
+from dither.budget_hooks import spends
+from dither.errors import InvalidArgument, WrongType, message
+from dither.exact.search import bisect_floats
+from dither.guarantees import ZCDP, ApproxDP, Guarantee
+from dither.publish.clique_laws import CliqueLaws, Flags, possible_cells, uniform
+from dither.publish.constraints import Rule, rules_of
+from dither.publish.contrasts import Numbers
+from dither.publish.domain import Domain, Integers, Levels
+from dither.publish.junction import Clique, cells, junction_tree
+from dither.publish.person_limit import TypicalCell, typical_cell
+from dither.publish.record_values import RecordColumn, record_columns
+from dither.publish.selection import Round, Selection, SelectionPlan
+from dither.publish.synthesis_encoding import decode, encode
+from dither.randomness import SeededSource, Source, resolve
+from dither.tables.card.model import Type
+
+MAX_RECORDS = 100_000_000
+_FIRST_SHARE, _TARGET_SHARE = Fraction(1, 4), Fraction(1, 2)
+"""The part of the budget that is spent on the first tables: of single attributes, or of each with a target."""
+_MODEL_CELLS = 1 << 17
+_TABLE_CELLS = 1 << 17
+_TRIPLE_CELLS = 1 << 12
+_TRIPLES = 200
+"""The most tables of three attributes that may be selected: the smallest, of at most so many cells."""
+
+
+def rho_of(guarantee: Guarantee) -> Fraction:
+    """The largest rho for which rho-zCDP gives a guarantee, rounded down.
+
+    >>> float(rho_of(ZCDP(0.5))), round(float(rho_of(ApproxDP(1, 1e-9))), 4)
+    (0.5, 0.015)
+    """
+    if isinstance(guarantee, ZCDP):
+        return guarantee.exact[0]
+    if not isinstance(guarantee, ApproxDP):
+        raise WrongType(message("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9)"))
+    epsilon, delta = guarantee.exact
+    if not delta or not epsilon:
+        raise InvalidArgument(message("delta", "epsilon and delta above 0", "none", "pass ApproxDP(1, 1e-9)"))
+
+    def suffices(rho: float) -> bool:
+        return ZCDP(Fraction(rho)).epsilon_at(delta) <= epsilon
+
+    # at a small delta, rho-zCDP has an epsilon above rho
+    search = bisect_floats(suffices, float(epsilon), 1e-12 * float(epsilon), geometric=True, tolerance=1e-6)
+    return Fraction(search.holds)
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesizer:
+    """Synthetic records of a domain's attributes, at their finest levels; see the module for algorithm and guarantee.
+
+    Parameters
+    ----------
+    guarantee
+        What the whole release costs.
+    contribution
+        The largest l1 norm of what one person adds to the counts of a table: 1 for one row.
+    model_cells
+        How large the model may become: more cells hold more tables at once, and take longer.
+    target
+        An attribute that models trained on the records will predict: all others are first measured together with it,
+        instead of on their own.
+    constraints
+        Public rules that every record obeys, as conditions in SQL: ``NOT (marital = 'married' AND age < 15)``.
+    types
+        The types of attributes in bins: by default whole numbers where all edges are, and numbers elsewhere.
+    periods, bounds
+        Attributes whose keys are the first days or moments of periods, such as ``{"visited_at": "month"}``: records
+        have dates inside them, and between the ``bounds`` of an attribute, where these are stated.
+    unit
+        What 1 in the counts is worth in rows.
+
+    Examples
+    --------
+    >>> from dither.publish import Attribute
+    >>> domain = Domain([Attribute.flat("marital", ["single", "married"]), Attribute.binned("age", [0, 18, 65, 120])])
+    >>> rule = "NOT (marital = 'married' AND age < 15)"
+    >>> synthesizer = Synthesizer(domain, ApproxDP(1, 1e-9), constraints=[rule])
+    >>> synthesizer.tables
+    [(1, 0), (0, 1), (1, 1)]
+    >>> counts = {(1, 0): [900, 1100], (0, 1): [500, 1200, 300], (1, 1): [[400, 400, 100], [100, 800, 200]]}
+    >>> records = synthesizer.release(counts).records
+    >>> records.column_names, 1900 < records.num_rows < 2100
+    (['marital', 'age'], True)
+    """
+
+    domain: Domain
+    guarantee: Guarantee
+    contribution: int | Fraction = 1
+    model_cells: int = _MODEL_CELLS
+    target: str | None = None
+    constraints: Sequence[object] = ()
+    types: Mapping[str, Type] | None = None
+    periods: Mapping[str, str] | None = None
+    bounds: Mapping[str, tuple[date, date]] | None = None
+    unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        rho_of(self.guarantee)
+        names = [attribute.name for attribute in self.domain.attributes]
+        if self.target is not None and self.target not in names:
+            raise InvalidArgument(
+                message("target", f"one of {', '.join(names)}", self.target, "name an attribute, or leave it out")
+            )
+        arguments.sensitivity(self.contribution, "contribution")
+        for attribute, size in zip(self.domain.attributes, self.sizes, strict=True):
+            if size > _TABLE_CELLS:
+                raise InvalidArgument(
+                    message(
+                        f"attribute {attribute.name}",
+                        f"at most {_TABLE_CELLS:,} keys",
+                        f"{size:,}",
+                        "use coarser bins or levels",
+                    )
+                )
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Refuse rules that no record obeys, and those that need too large a model."""
+        tree = junction_tree(self.sizes, [*self.allowed])
+        if self.allowed and tree.size(self.sizes) > self.model_cells:
+            fix = "use fewer constraints on the same columns, coarser bins, or edges that are the limits in them"
+            raise InvalidArgument(
+                message(
+                    "constraints", f"a model of at most {self.model_cells:,} cells", f"{tree.size(self.sizes):,}", fix
+                )
+            )
+        if not all(flags.any() for flags in possible_cells(self.sizes, tree, self.allowed)):
+            fix = "leave out one of those that contradict one another"
+            raise InvalidArgument(message("constraints", "at least one possible record", "none", fix))
+
+    @property
+    def event(self) -> Event:
+        """For accountants: zCDP."""
+        return Concentrated(rho_of(self.guarantee))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of keys of each attribute."""
+        return tuple(attribute.sizes[-1] for attribute in self.domain.attributes)
+
+    @cached_property
+    def record_columns(self) -> list[RecordColumn]:
+        """How the codes of each attribute become values."""
+        return record_columns(self.domain, self.types, self.periods, self.bounds)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The constraints as tables of possible cells."""
+        return rules_of(self.constraints, self.record_columns)
+
+    @cached_property
+    def allowed(self) -> dict[Clique, Flags]:
+        """The possible cells of the columns of each rule; of one table, those that all its rules leave."""
+        result: dict[Clique, Flags] = {}
+        for rule in self.rules:
+            result[rule.table] = result[rule.table] & rule.allowed if rule.table in result else rule.allowed
+        return result
+
+    @cached_property
+    def candidates(self) -> list[Clique]:
+        """The tables that may be selected: of two attributes, and the smallest of three."""
+        places, most = range(len(self.sizes)), min(_TABLE_CELLS, self.model_cells)
+        pairs = [pair for pair in itertools.combinations(places, 2) if cells(pair, self.sizes) <= most]
+        listed = [
+            size - attribute.null - (attribute.other is not None)
+            for attribute, size in zip(self.domain.attributes, self.sizes, strict=True)
+        ]
+        triples = [
+            triple
+            for triple in itertools.combinations(places, 3)
+            if cells(triple, listed) <= _TRIPLE_CELLS and cells(triple, self.sizes) <= most
+        ]
+        return [*pairs, *sorted(triples, key=lambda triple: (cells(triple, listed), triple))[:_TRIPLES]]
+
+    @property
+    def tables(self) -> list[Levels]:
+        """The tables whose counts the release needs: of one attribute, and the candidates."""
+        return [self._levels(table) for table in [*self._singles(), *self.candidates]]
+
+    @cached_property
+    def first_tables(self) -> list[Clique]:
+        """The tables that are measured first: of each attribute alone, or together with the target."""
+        names = [attribute.name for attribute in self.domain.attributes]
+        if self.target is None:
+            return self._singles()
+        place = names.index(self.target)
+        pairs = [tuple(sorted((i, place))) for i in range(len(names)) if i != place]
+        return [pair if pair in self.candidates else (sum(pair) - place,) for pair in pairs] or self._singles()
+
+    @property
+    def typical_cell(self) -> TypicalCell:
+        """What a limit on a person's rows is chosen by: the cells of the first tables, which say how many people there
+        are, with tables compared by the sum of the absolute errors of their cells."""
+        sizes = [cells(table, self.sizes) for table in self.first_tables]
+        share = (_FIRST_SHARE if self.target is None else _TARGET_SHARE) if self.candidates else Fraction(1)
+        costs = np.array([float(size) ** (2 / 3) for size in sizes])
+        rho = float(rho_of(self.guarantee) * share)
+        variances = 1 / (2 * rho * costs / costs.sum())
+        return typical_cell([float(size) ** 2 for size in sizes], variances.tolist(), sizes)
+
+    @cached_property
+    def _plan(self) -> SelectionPlan:
+        optional = {}
+        for place, attribute in enumerate(self.domain.attributes):
+            extra = (attribute.other is not None) + attribute.null
+            if extra:
+                optional[place] = tuple(range(self.sizes[place] - extra, self.sizes[place]))
+        return SelectionPlan(
+            self.sizes,
+            self.first_tables,
+            self.candidates,
+            rho_of(self.guarantee),
+            arguments.sensitivity(self.contribution, "contribution"),
+            self.model_cells,
+            self.allowed,
+            _FIRST_SHARE if self.target is None else _TARGET_SHARE,
+            optional,
+        )
+
+    def _levels(self, table: Clique) -> Levels:
+        depths = [len(attribute.level_names) for attribute in self.domain.attributes]
+        return tuple(depth if i in table else 0 for i, depth in enumerate(depths))
+
+    def _singles(self) -> list[Clique]:
+        return [(i,) for i in range(len(self.sizes))]
+
+    def release(
+        self, counts: Mapping[Levels, Numbers], *, rows: int | None = None, source: Source | None = None
+    ) -> Synthesis:
+        """Records, as many as there seem to be rows, or ``rows``; ``counts`` holds the :attr:`tables`."""
+        number = check_rows(rows)
+        return self.read(self.measure(counts, source=source), rows=number)
+
+    @spends
+    def measure(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> bytes:
+        """The private part: what :meth:`read` makes records from, as often and as many as wanted."""
+        exact = {table: self._checked(table, counts) for table in [*self._singles(), *self.candidates]}
+        selection = Selection(self._plan, exact, resolve(source))
+        selection.run()
+        return encode(selection.rounds, selection.model.laws())
+
+    def read(self, stored: bytes, *, rows: int | None = None) -> Synthesis:
+        """The records of what :meth:`measure` released: a function of it, and free."""
+        number = check_rows(rows)
+        rounds, laws = decode(stored, self.sizes, self._plan.possible)
+        total = min(max(round(laws.total * self.unit), 0), MAX_RECORDS) if number is None else number
+        # public random numbers: whoever has the bytes may draw the same records
+        source = SeededSource(int.from_bytes(hashlib.sha256(stored).digest(), "big"))
+        codes = laws.sample(total, source)
+        spread = [uniform(total, source) for _ in codes]
+        columns_drawn = zip(self.record_columns, codes, spread, strict=True)
+        numbers = [item.numbers(code, places) for item, code, places in columns_drawn]
+        for rule in self.rules:
+            rule.move_inside(codes, numbers, [*spread, uniform(total, source)])
+        columns: dict[str, Any] = {}
+        for item, code, values in zip(self.record_columns, codes, numbers, strict=True):
+            columns |= item.arrays(code, values)
+        described = tuple(self.record_columns)
+        return Synthesis(pa.table(columns), self.guarantee, rounds, described, self.unit, tuple(codes), laws)
+
+    def _checked(self, table: Clique, counts: Mapping[Levels, Numbers]) -> Integers:
+        levels = self._levels(table)
+        names = " × ".join(self.domain.names(levels))
+        if levels not in counts:
+            raise InvalidArgument(message("counts", f"a table of {names}", "none", "pass the counts of all .tables"))
+        array = np.asarray(counts[levels])
+        if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
+            raise InvalidArgument(
+                message(
+                    f"counts of {names}", f"{self.domain.size(levels):,} whole numbers", "others", "pass whole numbers"
+                )
+            )
+        return array.astype(np.int64, copy=False).reshape([self.sizes[i] for i in table])
+
+
+def check_rows(rows: int | None) -> int | None:
+    """How many records are wanted, refused unless it is a number that can be made; None: as many as there seem to be.
+
+    >>> check_rows(1000)
+    1000
+    """
+    return None if rows is None else arguments.whole(rows, "rows", at_most=MAX_RECORDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesis:
+    """Synthetic records, what was measured for them, and the law that they were drawn from.
+
+    >>> from dither.publish import Attribute
+    >>> synthesizer = Synthesizer(Domain([Attribute.flat("sex", ["f", "m"])]), ZCDP(1))
+    >>> synthesizer.release({(1,): [300, 200]}).rounds[0].table
+    (0,)
+    """
+
+    records: Any
+    """An Arrow table."""
+    guarantee: Guarantee
+    rounds: tuple[Round, ...]
+    columns: tuple[RecordColumn, ...] = field(repr=False)
+    """What the codes of each attribute stand for."""
+    unit: float = field(repr=False)
+    """What 1 in the counts of a round is worth in rows."""
+    codes: tuple[Integers, ...] = field(repr=False)
+    """The code of every record, for each attribute."""
+    laws: CliqueLaws = field(repr=False)
+
+
+__all__ = ["MAX_RECORDS", "Synthesis", "Synthesizer", "check_rows", "rho_of"]

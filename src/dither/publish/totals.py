@@ -1,0 +1,155 @@
+"""Totals that are public anyway, imposed on what is published as numbers of the plan.
+
+They are never read from the data. A total that is published exactly because a law or a custom says so, computed from
+the private rows, tells something about every person in it that no noise hides: it is outside of every guarantee of
+differential privacy.
+
+Any tables may be public. Two of them *agree* if their common margins are equal; then all of them together determine
+every residual that is a margin of one of them, without contradiction. Whether there are whole, non-negative counts that
+have them all as margins is another question. Where the tables can be *joined one by one*, so that what a table has in
+common with all tables before it is a margin of one of these (a join tree), agreement is enough: joining two tables is
+to fill, for every cell of their common margin, a table with given sums of rows and columns, which is always possible
+(:mod:`dither.publish.rounding`). Places inside places make no difference: a table of counties has states, too. Where
+tables cannot be joined so, such as all three pairs of three attributes, integer programming looks for one
+(:mod:`dither.publish.joint_totals`), and what has none is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dither.errors import InvalidArgument, message
+from dither.publish.contrasts import Floats
+from dither.publish.domain import Domain, Integers, Levels, contains, finest
+from dither.publish.joint_totals import common_table, joining_order
+from dither.publish.residuals import Residuals, margin, margins
+
+_MOST = 1 << 52
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTotals:
+    """Tables of public numbers; use :func:`public_totals`.
+
+    >>> PublicTotals({(1,): np.array([4, 6])}).tables[1,]
+    array([4, 6])
+    """
+
+    tables: Mapping[Levels, Integers]
+    example: Integers | None = None
+    """Whole counts that have all these tables as margins, where the tables cannot be joined one by one: of the smallest
+    table that they are margins of."""
+
+    def parts(self, residuals: Residuals) -> dict[Levels, Floats]:
+        """The residuals that these numbers determine."""
+        result: dict[Levels, Floats] = {}
+        for table, counts in self.tables.items():
+            exact = counts.astype(np.float64)
+            result |= {
+                levels: residuals.of(levels, exact, table) for levels in margins([table]) if levels not in result
+            }
+        return result
+
+    def within(self, domain: Domain, levels: Levels) -> PublicTotals:
+        """What these totals say about a table: their margins that are margins of it, without repetitions.
+
+        >>> from dither.publish.domain import Attribute
+        >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s"])])
+        >>> public_totals(domain, {"sex": [4, 6], "region": [3, 7]}).within(domain, (1, 0)).tables
+        {(1, 0): array([[4],
+               [6]])}
+        """
+        reduced: dict[Levels, Integers] = {}
+        for table, counts in self.tables.items():
+            common = _common(table, levels)
+            reduced[common] = margin(domain, counts, table, common)
+        kept = {
+            table: counts
+            for table, counts in reduced.items()
+            if not any(contains(other, table) for other in reduced if other != table)
+        }
+        example = self.example
+        if example is not None:
+            example = margin(domain, example, finest(self.tables), finest(kept))
+        return PublicTotals(kept, example)
+
+
+def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | None) -> PublicTotals:
+    """Check totals that are to be imposed: by the names of a table's levels, one number for each cell.
+
+    A total of everybody has the name ``()``. Numbers of several attributes stand in the order of the domain's
+    attributes, the last one running fastest, or in an array of that shape.
+
+    >>> from dither.publish.domain import Attribute
+    >>> domain = Domain([Attribute.flat("region", ["n", "s", "w"]), Attribute.flat("sex", ["f", "m"])])
+    >>> sorted(public_totals(domain, {"region": [1, 2, 7], "sex": [4, 6]}).tables)
+    [(0, 1), (1, 0)]
+    >>> public_totals(domain, {"region": [1, 2, 8], ("sex",): [4, 6]})
+    Traceback (most recent call last):
+    ...
+    dither.InvalidArgument: totals: expected public totals that agree, got region and sex, which differ in the total.
+    Fix: correct one of them, or leave it out.
+    """
+    tables: dict[Levels, Integers] = {}
+    for names, numbers in (totals or {}).items():
+        levels = domain.levels([names] if isinstance(names, str) else names)
+        counts = _numbers(domain, levels, numbers)
+        if levels in tables and np.any(tables[levels] != counts):
+            raise _disagreement(domain, levels, levels, levels)
+        tables[levels] = counts
+    for first, second in itertools.combinations(tables, 2):
+        common = _common(first, second)
+        if np.any(margin(domain, tables[first], first, common) != margin(domain, tables[second], second, common)):
+            raise _disagreement(domain, first, second, common)
+    if not tables or joining_order([*tables]) is not None:
+        return PublicTotals(tables)
+    return PublicTotals(tables, common_table(domain, tables))
+
+
+def _common(first: Levels, second: Levels) -> Levels:
+    """The finest table that both are refinements of."""
+    return tuple(min(pair) for pair in zip(first, second, strict=True))
+
+
+def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels) -> InvalidArgument:
+    return InvalidArgument(
+        message(
+            "totals",
+            "public totals that agree",
+            f"{_shown(domain, first)} and {_shown(domain, second)}, which differ in {_shown(domain, common)}",
+            "correct one of them, or leave it out",
+        )
+    )
+
+
+def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
+    try:
+        array = np.atleast_1d(np.asarray(numbers))
+    except ValueError:  # rows of different lengths
+        array = np.zeros(0)
+    whole = array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool(np.all(array == np.floor(array))))
+    right_size = array.size == domain.size(levels)
+    if right_size and array.ndim > 1:
+        right_size = [n for n in array.shape if n > 1] == [n for n in domain.shape(levels) if n > 1]
+    if not right_size or not whole or np.any(array < 0) or np.any(array > _MOST):
+        raise InvalidArgument(
+            message(
+                f"totals of {_shown(domain, levels)}",
+                f"{domain.size(levels):,} whole number(s) from 0 on",
+                "others",
+                "give one public number for each place, in the order of its keys",
+            )
+        )
+    return array.astype(np.int64).reshape(domain.shape(levels))
+
+
+def _shown(domain: Domain, levels: Levels) -> str:
+    return " × ".join(domain.names(levels)) or "the total"
+
+
+__all__ = ["PublicTotals", "public_totals"]

@@ -1,0 +1,317 @@
+"""The statement that counts the tables of a publication: every row in all tables or in none, in one scan.
+
+``rows``   the rows asked about whose value of every attribute is in its public domain, with one whole number for each
+           attribute and level that a table has: the *code*, the place of the value among the public keys of the level
+``lines``  these rows with the weight of their person (:mod:`dither.tables.compile.limits`)
+sums       the weights added up for each combination of codes, for every table (GROUPING SETS)
+
+*Sensitivity.* Rows outside any of the domains are gone before weights are computed, so that the same rows have the same
+weights in every table. A person's rows have weights whose sum is at most ``Limits.sensitivity()``, by the l1 norm with
+one group, and each row adds its weight to one cell of each table. So removing the person changes the counts of every
+table by at most that in the l1 norm, and no other row's weight. All of it is sums of whole numbers, which do not depend
+on the order of rows.
+
+A code is found in a table of public keys that has every key once, by the engine's own equality: no row has two codes
+of a level, whatever the keys are. Codes of coarser levels stand beside that of the finest, from the public lookup; the
+parent of a later key is never before that of an earlier one, so that the least codes of equal keys belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from dither.errors import InvalidArgument, message
+from dither.tables.card.model import Type, arrow_type
+from dither.tables.compile import expressions
+from dither.tables.compile.context import Statement, StatementContext, each_key_once, key_values
+from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.limits import Limits
+from dither.tables.compile.queries import alias, join, relation, select
+from dither.tables.query import nodes
+from dither.tables.query.nodes import binary, case, coalesce, integer, plain_column
+from dither.tables.query.operations.base import NUMBERS
+from dither.tables.query.tree import Column, Expression
+
+MOST_CONSTANTS = 1_000
+"""So many keys are written into a statement; more are a table beside the source."""
+MOST_COMPARISONS = 24
+"""With so many keys a value is compared one by one; more are joined."""
+MOST_BINS = 4_000
+WEIGHT_BITS = 14
+"""The binary places of weights. Counts are multiplied by further whole numbers where contrasts are made of them."""
+
+Codes = NDArray[np.int64]
+Clauses = tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]
+
+
+def marginal_limits(max_rows: int, has_unit: bool) -> Limits:
+    """How much one person counts for in each table.
+
+    >>> float(marginal_limits(3, True).sensitivity() / (1 << marginal_limits(3, True).bits()))
+    3.0
+    >>> int(marginal_limits(3, False).sensitivity())
+    1
+    """
+    if not has_unit:
+        return Limits(groups=1, rows=1, weighted=False)
+    return Limits(groups=1, rows=max_rows, max_bits=WEIGHT_BITS)
+
+
+def column_name(attribute: int, level: int) -> str:
+    """The column of an attribute's code at a level."""
+    return f"c{attribute}_{level}"
+
+
+@dataclass(frozen=True, eq=False)
+class BinCodes:
+    """The codes of numbers in bins between ``edges``; ``other`` is that of numbers outside, ``null`` that of NULL."""
+
+    title: str
+    value: Expression
+    edges: tuple[float, ...]
+    other: int | None
+    null: int | None
+    levels: tuple[int, ...]
+    """The levels that tables have: 1, or none."""
+
+    def check(self, find: Lookup) -> None:
+        """Refuse a value that is no number, and more bins than a statement can hold."""
+        kind = expressions.compile(self.value, find).type
+        if kind not in NUMBERS:
+            fix = f"list the keys of {self.title} instead of edges, or name an expression that is a number"
+            raise InvalidArgument(message(self.title, "a number, which is put into bins", kind, fix))
+        if len(self.edges) - 1 > MOST_BINS:
+            got = f"{len(self.edges) - 1:,}"
+            raise InvalidArgument(
+                message(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
+            )
+
+    def clauses(self, find: Lookup, name: str) -> Clauses:
+        """The code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
+        rounded across an edge, and values on edges are common. NaN is NULL, as everywhere."""
+        value = self.value
+        node = find(value)[0] if isinstance(value, Column) else expressions.number(value, find).node
+        x = nodes.cast(node, "number")
+        low, high = nodes.double(self.edges[0]), nodes.double(self.edges[-1])
+        inside = binary("and", binary(">=", x, low), binary("<", x, high))
+        missing = binary("or", nodes.is_null(x), expressions.is_nan(x))
+        listed = Listed(inside, missing, {1: _place(x, self.edges, 0, len(self.edges) - 2)})
+        every = {1: len(self.edges) + 1}
+        columns, conditions = listed.with_others(self.levels, _at(self.other), _at(self.null), every)
+        return [alias(code, f"{name}_{level}") for level, code in columns.items()], [], conditions
+
+
+def _at(code: int | None) -> dict[int, int] | None:
+    return None if code is None else {1: code}
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """What is known of a row's value: whether it is among the keys, whether it is NULL, and its codes if it is a key.
+
+    A code is never NULL, whatever the value is, and cannot fail: rows outside the domain are left out by a condition,
+    but an engine may compute a code before it looks at the condition.
+    """
+
+    inside: exp.Expr
+    missing: exp.Expr
+    codes: Mapping[int, exp.Expr]
+
+    def with_others(
+        self,
+        levels: Iterable[int],
+        other: Mapping[int, int] | None,
+        null: Mapping[int, int] | None,
+        sizes: Mapping[int, int],
+    ) -> tuple[dict[int, exp.Expr], list[exp.Expr]]:
+        """The codes at these levels, those of NULL and of values that are not listed included, and the condition that
+        rows in the domain meet."""
+        result: dict[int, exp.Expr] = {}
+        for level in levels:
+            code = self.codes[level]
+            if other is not None:
+                code = case([(self.inside, code)], integer(other[level]))
+            if null is not None:
+                code = case([(self.missing, integer(null[level]))], code)
+            narrow = "SMALLINT" if sizes[level] < 1 << 15 else "INT"
+            result[level] = exp.Cast(this=code, to=exp.DataType.build(narrow))
+        if other is not None:
+            return result, [] if null is not None else [nodes.not_(self.missing)]
+        return result, [self.inside if null is None else binary("or", self.inside, self.missing)]
+
+
+def _place(x: exp.Expr, edges: Sequence[float], first: int, last: int) -> exp.Expr:
+    """Which of the bins from ``first`` to ``last`` a number is in, which is in one of them: by halves."""
+    if first == last:
+        return integer(first)
+    middle = (first + last + 1) // 2
+    below = binary("<", x, nodes.double(edges[middle]))
+    return case([(below, _place(x, edges, first, middle - 1))], _place(x, edges, middle, last))
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCodes:
+    """The codes of listed keys, at each of several levels; ``other`` are those of values that are not listed, ``null``
+    those of NULL.
+
+    ``staged`` is a table beside the source with the keys and their codes, where they are too many for constants.
+    """
+
+    title: str
+    value: Expression
+    keys: Any
+    """The listed keys of the finest level, as an Arrow array."""
+    codes: Mapping[int, Codes]
+    """For each level that tables have, the code of each key."""
+    sizes: Mapping[int, int]
+    """The number of codes at each level."""
+    other: Mapping[int, int] | None = None
+    null: Mapping[int, int] | None = None
+    staged: exp.Expr | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the keys have to be staged."""
+        return len(self.keys) > MOST_CONSTANTS
+
+    def check(self, find: Lookup) -> None:
+        """Refuse keys that are not of the kind of the value, or of which an engine could not tell two apart."""
+        self._typed_keys(expressions.compile(self.value, find).type)
+
+    def table(self, find: Lookup) -> Any:
+        """The keys with their codes, as an Arrow table to be staged."""
+        keys = self._typed_keys(expressions.compile(self.value, find).type)
+        return pa.table({"k": keys, **{name: pa.array(codes) for name, codes in self._numbers.items()}})
+
+    @property
+    def _numbers(self) -> dict[str, Codes]:
+        """The columns of codes beside the keys; their places where no table has the attribute."""
+        return {f"i{level}": codes for level, codes in self.codes.items()} or {"i": np.arange(len(self.keys))}
+
+    def clauses(self, find: Lookup, name: str) -> Clauses:
+        """The codes, by whatever is fastest: the difference to the first of consecutive whole numbers, comparisons with
+        a few keys, or a join with a table that has each of them once."""
+        typed = expressions.compile(self.value, find)
+        x, missing = typed.node, nodes.is_null(typed.node)
+        joins: list[exp.Join] = []
+        if self.staged is None and len(self.keys) <= MOST_COMPARISONS:
+            keys = self._typed_keys(typed.type).to_pylist()
+            if typed.type == "integer" and keys == [*range(keys[0], keys[0] + len(keys))] and self._is_flat:
+                low, high = nodes.literal(keys[0]), nodes.literal(keys[-1])
+                held = nodes.call("LEAST", nodes.call("GREATEST", x, low), high)
+                places = dict.fromkeys(self.codes, binary("-", held, low))
+                listed = Listed(nodes.between(x, low, high), missing, places)
+            else:
+                constants = [nodes.literal(key) for key in keys]
+                codes = {level: _compared(x, constants, codes) for level, codes in self.codes.items()}
+                listed = Listed(nodes.in_list(x, constants), missing, codes)
+        else:
+            listed, joins = self._joined(typed, f"k{name}")
+        columns, conditions = listed.with_others(self.codes, self.other, self.null, self.sizes)
+        if joins and self.other is None and self.null is None:
+            conditions = []  # the join leaves them out
+        return [alias(code, f"{name}_{level}") for level, code in columns.items()], joins, conditions
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the code of every key is its place."""
+        return all(np.array_equal(codes, np.arange(len(codes))) for codes in self.codes.values())
+
+    def _joined(self, typed: TypedSql, table: str) -> tuple[Listed, list[exp.Join]]:
+        numbers, source = self._numbers, self.staged
+        if source is None:
+            keys = self._typed_keys(typed.type).to_pylist()
+            given = zip(keys, zip(*numbers.values(), strict=True), strict=True)
+            source = key_values([(key, [int(code) for code in codes]) for key, codes in given], typed.type, [*numbers])
+        kind: Literal["", "LEFT"] = "" if self.other is None and self.null is None else "LEFT"
+        equal = binary("=", typed.node, plain_column("k", table))
+        inside = nodes.is_not_null(plain_column(next(iter(numbers)), table))
+        codes = {level: coalesce(plain_column(f"i{level}", table), integer(0)) for level in self.codes}
+        joins = [join(relation(each_key_once(source, [*numbers]), table), equal, kind)]
+        return Listed(inside, nodes.is_null(typed.node), codes), joins
+
+    def _typed_keys(self, kind: Type) -> Any:
+        """The keys as values of the kind of the expression."""
+        of_keys = _kind(self.keys.type)
+        if of_keys != kind and (of_keys, kind) != ("integer", "number"):
+            fix = (
+                f"write the keys of {self.title} as values of type {kind}, or cast the expression to {of_keys or 'it'}"
+            )
+            raise InvalidArgument(message(f"keys of {self.title}", f"values of type {kind}", str(self.keys.type), fix))
+        keys = self.keys
+        if kind == "number":
+            keys = pa.array(np.asarray(keys).astype(np.float64) + 0.0)  # no key is -0.0
+            if not np.all(np.isfinite(keys)):
+                fix = "leave NaN and infinity out"
+                raise InvalidArgument(message(f"keys of {self.title}", "finite numbers", "others", fix))
+        try:
+            keys = keys.cast(arrow_type(kind))
+        except pa.ArrowInvalid:
+            keys = None
+        if keys is None:
+            expected = f"values that {kind} can hold: 64 bits, microseconds"
+            raise InvalidArgument(message(f"keys of {self.title}", expected, "others", "round them, or leave them out"))
+        if kind == "text" and pc.any(pc.match_substring(keys, "\0")).as_py():
+            fix = "take it out"
+            raise InvalidArgument(message(f"keys of {self.title}", "text without NUL", "a text with one", fix))
+        if keys.null_count or pc.count_distinct(keys).as_py() != len(keys):
+            fix = "leave out the repetition, and say null=True for NULL"
+            raise InvalidArgument(
+                message(f"keys of {self.title}", f"different values of type {kind}", "equal ones", fix)
+            )
+        return keys
+
+
+def _kind(type: Any) -> Type | None:
+    """The type of a card that values of an Arrow type have."""
+    tests: list[tuple[Any, Type]] = [
+        (pa.types.is_integer, "integer"),
+        (pa.types.is_floating, "number"),
+        (pa.types.is_string, "text"),
+        (pa.types.is_large_string, "text"),
+        (pa.types.is_boolean, "boolean"),
+        (pa.types.is_date, "date"),
+        (lambda item: pa.types.is_timestamp(item) and item.tz is None, "timestamp"),
+    ]
+    return next((kind for test, kind in tests if test(type)), None)
+
+
+def _compared(x: exp.Expr, constants: Sequence[exp.Expr], codes: Codes) -> exp.Expr:
+    """The code of the first constant that a value equals; that of the last one where it equals none before."""
+    arms = [exp.If(this=key, true=integer(int(code))) for key, code in zip(constants[:-1], codes[:-1], strict=True)]
+    last = integer(int(codes[-1]))
+    return exp.Case(this=nodes.operand(x), ifs=arms, default=last) if arms else last
+
+
+RowCode = BinCodes | KeyCodes
+
+
+def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> Statement:
+    """The statement for tables, each given by the columns of its codes: a line for each cell that holds anything, with
+    its codes (those of other tables are NULL) and the sum of weights ``m0``.
+    """
+    return context.once("marginals", *map(tuple, tables), build=lambda: _marginals(context, tables))
+
+
+def _marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp.Select:
+    lines, before = context.counted({})
+    lines, weights_of, weights = context.weighted(lines, context.limits)
+    names = [*dict.fromkeys(name for table in tables for name in table)]
+    sets = [exp.Tuple(expressions=[plain_column(name) for name in table]) for table in tables]
+    columns = [plain_column(name) for name in names]
+    result = select([*columns, alias(weights, "m0")], relation(lines, "kept"))
+    result.set("group", exp.Group(expressions=[exp.GroupingSets(expressions=sets)]))
+    for name, query in [*before, *weights_of]:
+        result = result.with_(name, as_=query, materialized=True, copy=False)
+    return result
+
+
+__all__ = ["BinCodes", "KeyCodes", "RowCode", "column_name", "marginal_limits", "marginals"]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 import dither as dp
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
-from suite import Row, main, number
-from tables import CACHE, REGIONS, Meter, visits
+from suite import Row, main
+from tables import CACHE, REGIONS, Meter, compared, local_spark, visits
 
 TITLE = "Joins and tables per person"
 NOTES = (
@@ -36,7 +33,6 @@ SQL = {
     "Q6": "SELECT region, AVG(total) AS m FROM (SELECT person, region, SUM(amount) AS total FROM visits "
     "GROUP BY person, region) AS t GROUP BY region",
 }
-MOST = 1.3
 _KEYS = ", ".join(f"('{region}', {i})" for i, region in enumerate(REGIONS))
 _AGE_KEYS = ", ".join(f"('{ages}', {i})" for i, ages in enumerate(AGES))
 _ROWS = (
@@ -109,25 +105,6 @@ def fastest(connection: Any, size: int) -> dict[str, str]:
     return chosen
 
 
-def compared(name: str, tasks: Mapping[str, Any], rounds: int, meter: Meter, reference: str) -> Row:
-    """Ours against the limit, both in turns."""
-    best = {who: [np.inf, np.inf] for who in tasks}
-    for turn in range(rounds + 1):
-        for who, task in tasks.items():
-            taken = meter.of(task)
-            if turn:  # the first one warms up
-                best[who] = [min(pair) for pair in zip(best[who], taken, strict=True)]
-    (mine, wall), (theirs, other) = best["ours"], best["limit"]
-    return Row(
-        name,
-        f"{number(mine)} ({number(wall)})",
-        f"{number(theirs)} ({number(other)}) ({reference})",
-        mine / theirs,
-        f"≤ {MOST:.1f}×",
-        mine / theirs <= MOST,
-    )
-
-
 def speed(size: int, rounds: int) -> list[Row]:
     """Both questions on DuckDB."""
     result = []
@@ -143,18 +120,7 @@ def speed(size: int, rounds: int) -> list[Row]:
 
 def on_spark(size: int, rounds: int) -> list[Row]:
     """Both questions on local Spark, and how many rows of an answer of ours leave it."""
-    from dither.tables.engines.spark import _java, _local
-
-    _java()
-    from pyspark.sql import SparkSession
-
-    session = _local(SparkSession)
-    process = session.sparkContext._gateway.proc.pid
-
-    def cpu() -> float:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + time.process_time()
-
+    session, meter = local_spark()
     for name, path in (("visits", visits(size)), ("people", people(size))):
         session.read.parquet(str(path)).createOrReplaceTempView(name)
     result = []
@@ -174,7 +140,7 @@ def on_spark(size: int, rounds: int) -> list[Row]:
                 "ours": lambda name=name: ours.sql(SQL[name]).release(epsilon=1, again=True),
             }
             result.append(
-                compared(f"{name} on Spark, {size:,} rows, CPU s (wall s)", tasks, rounds, Meter(cpu), "Spark SQL")
+                compared(f"{name} on Spark, {size:,} rows, CPU s (wall s)", tasks, rounds, meter, "Spark SQL")
             )
         most = max(collected)
         groups = len(REGIONS) * len(AGES)

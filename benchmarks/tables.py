@@ -308,8 +308,27 @@ def _quantile(lines: Any, bin_edges: Any, q: float) -> float:
     return float(np.interp(q * up_to[-1], up_to[np.r_[True, counts > 0]], edges[np.r_[True, counts > 0]]))
 
 
-def spark(path: Path, rounds: int) -> list[Row]:
-    """Q2 on local Spark."""
+def compared(name: str, tasks: Mapping[str, Any], rounds: int, meter: Meter, reference: str) -> Row:
+    """Ours against the limit, both in turns, which it may exceed by 30 %."""
+    best = {who: [np.inf, np.inf] for who in tasks}
+    for turn in range(rounds + 1):
+        for who, task in tasks.items():
+            taken = meter.of(task)
+            if turn:  # the first one warms up
+                best[who] = [min(pair) for pair in zip(best[who], taken, strict=True)]
+    (mine, wall), (theirs, other) = best["ours"], best["limit"]
+    return Row(
+        name,
+        f"{number(mine)} ({number(wall)})",
+        f"{number(theirs)} ({number(other)}) ({reference})",
+        mine / theirs,
+        "≤ 1.3×",
+        mine / theirs <= 1.3,
+    )
+
+
+def local_spark() -> tuple[Any, Meter]:
+    """A session of local Spark, and a meter of the CPU seconds of its process and of this one."""
     from dither.tables.engines.spark import _java, _local
 
     _java()
@@ -322,30 +341,18 @@ def spark(path: Path, rounds: int) -> list[Row]:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
+    return session, Meter(cpu)
+
+
+def spark(path: Path, rounds: int) -> list[Row]:
+    """Q2 on local Spark."""
+    session, meter = local_spark()
     session.read.parquet(str(path)).createOrReplaceTempView("visits")
-    meter = Meter(cpu)
     with tempfile.TemporaryDirectory() as folder, dp.open(card(f"spark::{path}", folder)) as ours:
         tasks = {"limit": lambda: session.sql(SPARK).collect(), "ours": lambda: ask(ours, "Q2")}
-        for task in tasks.values():
-            task()
-        taken = {who: [meter.of(task) for _ in range(1)] for who, task in tasks.items()}
-        for _ in range(rounds - 1):
-            for who, task in tasks.items():
-                taken[who].append(meter.of(task))
+        result = compared("Q2 on Spark, CPU s (wall s)", tasks, rounds, meter, "Spark SQL")
     session.stop()
-    (mine, wall), (theirs, other) = (
-        (min(pair[0] for pair in taken[who]), min(pair[1] for pair in taken[who])) for who in ("ours", "limit")
-    )
-    return [
-        Row(
-            "Q2 on Spark, CPU s (wall s)",
-            f"{number(mine)} ({number(wall)})",
-            f"{number(theirs)} ({number(other)}) (Spark SQL)",
-            mine / theirs,
-            "≤ 1.3×",
-            mine / theirs <= 1.3,
-        )
-    ]
+    return [result]
 
 
 def first_answer(repeats: int) -> list[Row]:

@@ -6,6 +6,7 @@ Programs get full numbers; these functions are for tables on a terminal, on a pa
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal
 
 _LARGEST = 1e15
 _SMALLEST = 1e-6
@@ -60,6 +61,17 @@ def significant(value: float, digits: int = 6) -> str:
     decimals = digits - 1 - int(f"{value:.{digits - 1}e}".partition("e")[2])
     text = f"{value:,.{max(decimals, 0)}f}" if size >= 1e4 else f"{value:.{max(decimals, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """A positive number rounded up to so many significant digits, without powers of ten and without separators.
+
+    >>> rounded_up(10.3001), rounded_up(0.0123), rounded_up(123456.0)
+    ('10.4', '0.0123', '124000')
+    """
+    exact = Decimal(repr(float(value)))
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{(exact / step).to_integral_value(ROUND_CEILING) * step:f}"
 
 
 def two_digits(size: float) -> str:

@@ -40,9 +40,9 @@ def test_a_table_takes_the_finer_of_two_levels_of_one_attribute():
 
 
 def test_a_lookup_that_misses_a_place_is_refused():
-    with refuses(dp.InvalidArgument, "lookup of geography", "every state of the domain", "1 missing, such as 'C'"):
+    with refuses(dp.InvalidArgument, "lookup of geography", "every state of the domain", "none for 'C'"):
         Attribute.nested("geography", ["state", "county"], PLACES, keys={"state": ["A", "B", "C"]})
-    with refuses(dp.InvalidArgument, "a state for every place", "1 place(s) without one"):
+    with refuses(dp.InvalidArgument, "a state for every place", "none for 'A1'"):
         Attribute.nested("geography", ["state", "county"], {**PLACES, "state": ["B", None, "B", "A"]})
     with refuses(dp.InvalidArgument, "a column county", "none"):
         Attribute.nested("geography", ["state", "county"], {"state": ["A"]})

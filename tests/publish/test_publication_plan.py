@@ -101,7 +101,7 @@ def test_a_dry_run_says_the_errors_of_the_release_and_charges_nothing(people):
     assert people.left == before
     released = plan(people).release(rho=0.5)
     assert [table.error for table in explanation.tables] == pytest.approx([*released.errors.values()])
-    assert [table.name for table in explanation.tables] == ["state", "county × sex", "sex × age", "everybody"]
+    assert [table.name for table in explanation.tables] == ["state", "county × sex", "age × sex", "everybody"]
     text = str(explanation)
     assert "cost: ρ = 0.5 (zCDP); left: ρ = " in text
     assert "age: rows where it is NULL or below 0 or not below 100 count in no table" in text
@@ -131,7 +131,7 @@ def test_files_hold_the_tables_the_records_and_what_is_promised(people, tmp_path
     released = plan(people).release(rho=1)
     files = released.write(tmp_path / "out")
     assert files == [
-        "state.csv", "county_sex.csv", "sex_age.csv", "everybody.csv", "records.parquet", "publication.json",
+        "state.csv", "county_sex.csv", "age_sex.csv", "everybody.csv", "records.parquet", "publication.json",
     ]  # fmt: skip
     by_county = pc.read_csv(tmp_path / "out" / "county_sex.csv")
     assert by_county.column_names == ["state", "county", "sex", "value", "lower", "upper", "integer"]
@@ -224,9 +224,9 @@ def test_what_the_accounts_cannot_pay_is_said_by_the_dry_run_and_refused(people)
         ({"tables": [("sex", "sex")]}, ["tables[0].by", "'sex' twice"]),
         ({"tables": [{"bye": ["sex"]}]}, ["tables[0].bye", "write 'by'"]),
         ({"tables": [("sexx",)]}, ["tables", "'sexx'", "write 'sex'"]),
-        ({"tables": [("who",)]}, ["columns.who", "public keys or bins"]),
+        ({"tables": [("who",)]}, ["columns.who", "the unit of the card", "leave it out"]),
         ({"tables": [()]}, ["a table with a column"]),
-        ({"tables": [{"by": ["sex"], "error": "2"}], "rows": 10}, ["error", "'2%'"]),
+        ({"tables": [{"by": ["sex"], "error": "2"}], "rows": 10}, ["error", 'Fix: write "2%"']),
         ({"tables": [{"by": ["sex"], "weight": -1}]}, ["tables[0].weight"]),
         ({"lookups": {"geo": {"A1": "A"}, "gio": {}}}, ["lookups", "'gio'", "'geo'"]),
         ({"lookups": {"geo": {"state": ["A", None], "county": ["A1", "B1"]}}}, ["lookup of geo", "a state for every"]),

@@ -148,6 +148,9 @@ def publish(
         None, metavar="FOLDER", help="Write every table, the records and publication.json to this folder."
     ),
     format: str = typer.Option("csv", metavar="NAME", help="The tables as csv or parquet."),
+    report: str | None = typer.Option(
+        None, metavar="FILE", help="Write a page with the tables, their errors and what is promised to this .html file."
+    ),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
     key: str | None = typer.Option(
@@ -168,7 +171,9 @@ def publish(
         publish_command.draft(plan, output, about, force)
         return
     cost = publish_command.Cost(epsilon, delta, rho)
-    options = publish_command.PublishOptions(output, format, force, json, analyst, key, again, receipt, max_rows, bias)
+    options = publish_command.PublishOptions(
+        output, format, force, json, analyst, key, again, receipt, max_rows, bias, report
+    )
     if dry_run:
         publish_command.dry_run(plan, cost, options)
     else:

@@ -37,7 +37,8 @@ _REPORT = "please report it, with the command and without any data"
 
 _ARGUMENT = re.compile(
     r"(?:(?<=\bpass )|(?<=\bor )|(?<=\band )|(?<=\bexample ))"
-    r"(epsilon|error|delta|rho|analyst|max_groups|max_rows|noise|key)=([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')?(, a name)?"
+    r"(epsilon|error|delta|rho|analyst|max_groups|max_rows|noise|key)="
+    r"(?:([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')|(, a name)|(?![\w'\"]))"
 )
 _CALLS = {
     "reopen it with ledger.reopen(dataset, signed_by=…, reason=…)": (

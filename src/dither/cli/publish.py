@@ -54,6 +54,7 @@ class PublishOptions:
     receipt: str | None = None
     max_rows: str | None = None
     bias: bool = False
+    report: str | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def publish(path: str, cost: Cost, options: PublishOptions) -> None:
         with _folder(options.output), Outputs(force=options.force, protected=protected) as outputs:
             for name in _files(plan, options.format) if options.output is not None else ():
                 outputs.add(_option(name), os.path.join(options.output or "", name))
+            outputs.add("--report", options.report, ("html", "htm"))
             with charges.explaining_failures(str(plan.table.card.ledger), plan.table.card.name, None):
                 publication = plan.release(
                     **cost.as_arguments(), analyst=options.analyst, key=options.key, again=options.again
@@ -89,6 +91,7 @@ def publish(path: str, cost: Cost, options: PublishOptions) -> None:
                     with _busy():
                         publication.counts.table([])
                 _write(publication, outputs, options)
+                outputs.write("--report", lambda room: _write_page(room, publication, plan))
 
 
 def draft(card: str, output: str | None, about: str | None, force: bool) -> None:
@@ -115,7 +118,7 @@ def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[
 
 def _files(plan: Plan, format: str) -> list[str]:
     """The files that a publication of this plan will have."""
-    names = [plan.domain.names(spec.levels) for spec in plan.specs]
+    names = [item.by for item in plan.wanted]
     return [*file_names(names, format), *([RECORDS] if plan.marginal.has_whole_counts else []), DESCRIPTION]
 
 
@@ -162,8 +165,14 @@ def _write(publication: Publication, outputs: Outputs, options: PublishOptions) 
     echo(publication)
     for levels in publication.tables:
         echo()
-        _print_table(publication, publication.estimates.domain.names(levels))
+        _print_table(publication, publication.names_of(levels))
     echo("--output FOLDER writes all of it, with records", err=True)
+
+
+def _write_page(place: str, publication: Publication, plan: Plan) -> None:
+    from dither import report
+
+    report.write_publication(place, publication, f"Tables of {plan.card.name}")
 
 
 MOST_LINES = 20
@@ -180,7 +189,9 @@ def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
         decimals = two_digit_decimals(error) if error > 0 else 0
         whole = [f"{row['integer']:,}"] if "integer" in row else []
         keys = ["NULL" if row[name] is None else row[name] for name in names]
-        lines.append([*keys, rounded(row["value"], decimals), f"± {two_digits(error)}", *whole])
+        lines.append(
+            [*keys, rounded(row["value"], decimals), f"± {two_digits(error)}" if error > 0 else "± 0 (public)", *whole]
+        )
     print_table([*names, "value", "± (95 %)", *(["whole"] if publication.has_whole_counts else [])], lines)
     if table.num_rows > MOST_LINES:
         echo(f"… and {table.num_rows - MOST_LINES:,} more")
@@ -219,7 +230,7 @@ def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
 
 
 def _tables_as_json(publication: Publication) -> dict[str, Any]:
-    names = [publication.estimates.domain.names(levels) for levels in publication.tables]
+    names = [publication.names_of(levels) for levels in publication.tables]
     return {
         "cost": publication.cost,
         "left": publication.left,

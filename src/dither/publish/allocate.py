@@ -22,13 +22,14 @@ Zhang and Kifer 2023).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dither import arguments
+from dither.digits import rounded_up, two_digits
 from dither.errors import InvalidArgument, NotPrivate, message
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels
@@ -109,7 +110,10 @@ def _half_width(error: float | str, people: float | None, cells: int) -> float:
     except ValueError:
         share = math.nan
     if not error.strip().endswith("%") or not 0 < share < math.inf:
-        raise InvalidArgument(message("error", "a number of people, or a share such as '2%'", error, "pass error='2%'"))
+        expected = 'a number of rows, or a share such as "2%"'
+        raise InvalidArgument(
+            message("error", expected, repr(error), 'write "2%", or a number without quotation marks')
+        )
     if people is None:
         raise InvalidArgument(
             message(
@@ -146,11 +150,12 @@ def allocate(
     objective: Objective = "sum",
     public: Sequence[Levels] = (),
     unit: float = 1.0,
+    budget_for: Callable[[float], str] | None = None,
 ) -> Allocation:
     """The best variances of the residuals whose costs add up to ``cost``.
 
     ``public`` names tables whose counts are public: their residuals need not be measured. ``unit`` is what 1 in the
-    counts is worth, for messages.
+    counts is worth, for messages, and ``budget_for`` says in words what a cost that many times as large takes.
 
     >>> from dither.publish.domain import Attribute
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -174,7 +179,7 @@ def allocate(
     goals = {table.levels: table.variance for table in tables if table.variance is not None}
     rates = problem.smallest_largest(goals) if goals else None
     if rates is not None:
-        _check_goals(problem, rates, goals, unit)
+        _check_goals(problem, rates, goals, unit, budget_for)
     if objective == "largest":
         weights = {table.levels: problem.alone(table.levels) / table.weight for table in tables}
         chosen = problem.smallest_largest(weights)
@@ -198,15 +203,21 @@ def importance(domain: Domain, table: TableSpec) -> float:
     return table.weight * float(domain.size(table.levels) ** _SIZE_POWER)
 
 
-def _check_goals(problem: _Problem, rates: Floats, goals: Mapping[Levels, float], unit: float) -> None:
+def _check_goals(
+    problem: _Problem,
+    rates: Floats,
+    goals: Mapping[Levels, float],
+    unit: float,
+    budget_for: Callable[[float], str] | None,
+) -> None:
     """Refuse goals that the budget cannot meet, and say what it would reach."""
     ratio = max(problem.largest(levels, rates) / goal for levels, goal in goals.items())
     if ratio <= 1:
         return
     domain, z = problem.residuals.domain, normal_quantile(0.95) * unit
     reached = "; ".join(
-        f"{' × '.join(domain.names(levels)) or 'total'} ± {z * math.sqrt(problem.largest(levels, rates)):.4g}"
-        f" instead of ± {z * math.sqrt(goal):.4g}"
+        f"{' × '.join(domain.names(levels)) or 'everybody'} "
+        f"± {two_digits(z * math.sqrt(problem.largest(levels, rates)))} instead of ± {two_digits(z * math.sqrt(goal))}"
         for levels, goal in goals.items()
     )
     raise NotPrivate(
@@ -214,8 +225,8 @@ def _check_goals(problem: _Problem, rates: Floats, goals: Mapping[Levels, float]
             "error",
             "targets that the budget can meet",
             f"more; at 95 % this budget would reach {reached}",
-            f"allow errors {math.sqrt(ratio):.3g} times as large, or raise rho {ratio:.3g} times (epsilon about "
-            f"{math.sqrt(ratio):.3g} times)",
+            f"allow errors {rounded_up(math.sqrt(ratio))} times as large, or "
+            + (f"spend {rounded_up(ratio)} times the rho" if budget_for is None else budget_for(ratio)),
         )
     )
 

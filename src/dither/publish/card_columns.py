@@ -119,7 +119,7 @@ class ColumnReader:
         if lookup is not None and "lookup" in spec:
             raise _wrong(f"lookups.{name}", "one lookup", "two", f"leave out lookup under nested.{name}")
         null, other = _null(name, spec), spec.get("other")
-        expression = self._expression(levels[-1], spec)
+        expression = self._expression(levels[-1], spec, f"nested.{name}")
         kind = self._kind(expression)
         places = read_lookup(
             self.table, name, levels, spec.get("lookup") if lookup is None else lookup, self._level_types(levels, kind),
@@ -135,13 +135,14 @@ class ColumnReader:
 
     # -- where the value of a row comes from ---------------------------------------------------------------------------
 
-    def _expression(self, name: str, spec: Mapping[str, Any]) -> Expression:
+    def _expression(self, name: str, spec: Mapping[str, Any], section: str | None = None) -> Expression:
+        where = section or f"columns.{name}"
         if all(key in spec for key in _SOURCES):
-            raise _wrong(f"columns.{name}", "column or expression", "both", "leave one of them out")
+            raise _wrong(where, "column or expression", "both", "leave one of them out")
         if "expression" in spec:
-            expression = self._resolved(spec["expression"], f"columns.{name}.expression")
+            expression = self._resolved(spec["expression"], f"{where}.expression")
         else:
-            expression = Column(self._spelled(name, spec))
+            expression = Column(self._spelled(name, spec, where))
         for key, names, operation in (("part", PARTS, "date_part"), ("period", PERIODS, "date_trunc")):
             if key in spec:
                 expression = self._of_date(name, expression, key, spec[key], names, operation)
@@ -150,10 +151,10 @@ class ColumnReader:
             raise _wrong(f"columns.{name}", "values", "NULL always", "name a column of the card")
         return checked
 
-    def _spelled(self, name: str, spec: Mapping[str, Any]) -> str:
+    def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
         """The column of the card that is meant, in its spelling."""
         given = spec.get("column", name)
-        where = f"columns.{name}.column" if "column" in spec else f"columns.{name}"
+        where = f"{section}.column" if "column" in spec else section
         if not isinstance(given, str):
             raise _wrong(where, "the name of a column", kind_of(given), 'write column = "state"')
         matches = [item for item in self.card.columns if item.casefold() == given.casefold()]
@@ -163,7 +164,7 @@ class ColumnReader:
             return matches[0]
         fix = closest(given, self.card.columns)
         if "column" not in spec:
-            fix += f'; a column of another name is said by column = "…" or expression = "…" under columns.{name}'
+            fix += f'; a column of another name is said by column = "…" or expression = "…" under {section}'
         raise _wrong(where, f"a column of {self.card.name}", repr(clip(given)), fix)
 
     def _of_date(
@@ -209,6 +210,10 @@ class ColumnReader:
         if values is None and isinstance(expression, Column):
             values = self.card.columns[expression.name].keys  # too many to be derived, but listed
         if values is None or values == (None,):
+            if isinstance(expression, Column) and expression.name == self.card.unit:
+                got = f"{expression.name}, the unit of the card: every key is a person"
+                fix = "leave it out of the tables; keys that are public all the same may stand under columns"
+                raise _wrong(f"columns.{name}", "a column that groups people", got, fix)
             raise _wrong(f"columns.{name}", "public keys or bins", "neither", self._fix(name, kind))
         return values
 
@@ -228,7 +233,7 @@ class ColumnReader:
         edges = self._edges(name, expression, spec["width"]) if "width" in spec else _listed(spec["edges"])
         if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
             raise _wrong(f"columns.{name}.edges", "numbers", "others", "write edges = [0, 18, 65, 120]")
-        attribute = Attribute.binned(name, edges, null=null, other=other)
+        attribute = Attribute.binned(name, edges, null=null, other=other, whole=kind == "integer")
         outside = f"below {float(edges[0]):.15g} or not below {float(edges[-1]):.15g}"
         return CardColumn(attribute, expression, _left_out(name, null, other, outside))
 

@@ -29,6 +29,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, WrongType, message
+from dither.publish.lookup_places import misplaced, places_without, some
+from dither.tables.card.wording import closest
 
 Integers = NDArray[np.int64]
 Levels = tuple[int, ...]
@@ -72,20 +74,28 @@ class Attribute:
         return cls.nested(_name(name, "name"), [name], {name: keys}, null=null, other=other)
 
     @classmethod
-    def binned(cls, name: str, edges: Sequence[float], *, null: bool = False, other: str | None = None) -> Attribute:
+    def binned(
+        cls, name: str, edges: Sequence[float], *, null: bool = False, other: str | None = None, whole: bool = False
+    ) -> Attribute:
         """An attribute of numbers in bins: each holds its lower edge and not its upper one.
 
-        ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL.
+        ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL. ``whole`` says that
+        all values are whole numbers: where every bin holds a single one, the keys are these numbers (as texts beside
+        ``other``, which is a text).
 
         >>> Attribute.binned("age", [0, 18, 120], null=True).keys[0].to_pylist()
         ['[0, 18)', '[18, 120)', None]
+        >>> Attribute.binned("month", range(1, 5), whole=True).keys[0].to_pylist()
+        [1, 2, 3]
         """
         numbers = [float(edge) for edge in edges]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)) or np.any(np.diff(numbers) <= 0):
             raise InvalidArgument(
                 message(f"edges of {name}", "at least two increasing finite numbers", "others", "pass [0, 18, 65, 120]")
             )
-        labels = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]
+        labels: list[Any] = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]
+        if whole and all(low == int(low) and high == low + 1 for low, high in itertools.pairwise(numbers)):
+            labels = [int(low) if other is None else f"{low:.15g}" for low in numbers[:-1]]
         return replace(cls.flat(name, labels, null=null, other=other), edges=tuple(numbers))
 
     @classmethod
@@ -133,14 +143,7 @@ class Attribute:
             starts = np.concatenate([[True], changes | (np.diff(above) != 0)])
             first_rows = order[starts]
             if len(first_rows) != len(dictionary):
-                raise InvalidArgument(
-                    message(
-                        f"lookup of {name}",
-                        f"every {level} in one place of the level above",
-                        f"a {level} in several",
-                        "use keys that tell them apart, such as the names of state and county in one",
-                    )
-                )
+                raise misplaced(name, levels, level, lookup)
             level_keys.append(dictionary.take(pa.array(code[first_rows])))
             parents.append(above[starts])
             above = np.cumsum(starts) - 1
@@ -241,9 +244,19 @@ class Domain:
                     result[i] = max(result[i], 1 + attribute.level_names.index(name))
                     break
             else:
-                known = ", ".join(level for attribute in self.attributes for level in attribute.level_names)
-                raise InvalidArgument(message("table", f"names among {known}", name, "name attributes of the domain"))
+                known = [level for attribute in self.attributes for level in attribute.level_names]
+                fix = closest(str(name), known)
+                raise InvalidArgument(message("table", f"names among {', '.join(known)}", repr(name), fix))
         return tuple(result)
+
+    def axes(self, names: Sequence[str]) -> list[int]:
+        """The places of the attributes that these names belong to, in the order of the names.
+
+        >>> Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n"])]).axes(["region", "sex"])
+        [1, 0]
+        """
+        place = {level: i for i, attribute in enumerate(self.attributes) for level in attribute.level_names}
+        return [*dict.fromkeys(place[name] for name in names)]
 
     def names(self, levels: Levels) -> tuple[str, ...]:
         """The names of a table's levels."""
@@ -317,7 +330,7 @@ def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]
                 message(
                     f"lookup of {name}",
                     f"a {level} for every place",
-                    f"{encoded.null_count} place(s) without one",
+                    f"none for {places_without(levels, level, lookup)}",
                     f"complete the column {level}, or leave these places out of the domain",
                 )
             )
@@ -360,7 +373,7 @@ def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any
             message(
                 f"lookup of {name}",
                 f"every {level} of the domain",
-                f"{len(missing)} missing, such as {missing[0]!r}",
+                f"none for {some([repr(key) for key in missing])}",
                 f"add a row for each of them, or leave them out of the keys of {level}",
             )
         )

@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from dither.guarantees import Guarantee
 from dither.publish.allocate import Objective, TableSpec, allocate, normal_quantile
 from dither.publish.contrasts import Floats, Numbers
 from dither.publish.domain import MAX_CELLS, Domain, Levels, finest
-from dither.publish.mechanism import MarginalMechanism, cost_of, tables_needed
+from dither.publish.mechanism import MarginalMechanism, budget_for, cost_of, tables_needed
 from dither.publish.publication import Publication
 from dither.publish.reconstruct import Estimates
 from dither.publish.residuals import Residuals
@@ -103,7 +103,15 @@ class MarginalPlan:
             for table in self.tables
         ]
         known = [*self.totals.tables]
-        allocation = allocate(self.residuals, in_units, cost, objective=self.objective, public=known, unit=self.unit)
+        allocation = allocate(
+            self.residuals,
+            in_units,
+            cost,
+            objective=self.objective,
+            public=known,
+            unit=self.unit,
+            budget_for=partial(budget_for, guarantee),
+        )
         if not allocation.variances:
             raise InvalidArgument(
                 message(

@@ -44,6 +44,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Concentrated, Event, GaussianNoise, gaussian_ratio
 from dither.budget_hooks import spends
+from dither.digits import rounded_up
 from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
@@ -75,6 +76,27 @@ def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fractio
     raise WrongType(
         message("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9) or ZCDP(0.01)")
     )
+
+
+def budget_for(guarantee: Guarantee, times: float) -> str:
+    """What to pass so that the cost is at least so many times what a guarantee pays for, in words.
+
+    >>> budget_for(ZCDP(0.5), 4.001), budget_for(ApproxDP(1, 1e-9), 4)
+    ('pass rho=2.01', 'pass epsilon=2.08')
+    """
+    times *= 1 + 1e-9  # rates are rounded down
+    if isinstance(guarantee, ZCDP):
+        return f"pass rho={rounded_up(guarantee.rho * times)}"
+    assert isinstance(guarantee, ApproxDP)
+    wanted = times * float(cost_of(guarantee))
+    low, high = guarantee.epsilon, guarantee.epsilon
+    while float(cost_of(ApproxDP(high, guarantee.delta))) < wanted:
+        low, high = high, 2 * high
+    while high > low * (1 + 1e-6):
+        middle = (low + high) / 2
+        enough = float(cost_of(ApproxDP(middle, guarantee.delta))) >= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return f"pass epsilon={rounded_up(high)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,4 +295,4 @@ def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]
 
 
-__all__ = ["MarginalMechanism", "cost_of", "tables_needed"]
+__all__ = ["MarginalMechanism", "budget_for", "cost_of", "tables_needed"]

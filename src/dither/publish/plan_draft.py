@@ -103,6 +103,8 @@ def _section(name: str, column: ColumnCard) -> str | None:
         return f'{head}   # {first} to {last}\npart = "month"   # or period = "month", which tells years apart'
     if column.type in ("integer", "number") and column.bounds is not None:
         low, high = column.bounds
+        if column.type == "integer" and _width(high - low) <= 1:
+            return f"{head}   # the whole numbers {low:g} to {high:g}"
         return f"{head}   # {low:g} to {high:g}\nwidth = {_width(high - low):.15g}   # or edges = […]"
     return None
 

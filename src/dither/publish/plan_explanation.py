@@ -10,6 +10,12 @@ from dither.digits import two_digits
 from dither.terminal import printable
 
 NO_WHOLE = "no whole counts and no records, as the plan says"
+TOTALS_NOTE = (
+    "public totals are imposed on counts of bounded rows: if people have more rows than count, or rows outside the "
+    "domains, totals of all rows contradict these counts, and the ± of all tables does not include that; give totals "
+    "of what is counted, or a max_rows that nobody exceeds"
+)
+"""What is to be known of public totals where the rows of a person are bounded."""
 _MANY = 10_000_000
 
 
@@ -121,4 +127,4 @@ def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[s
     return [*header, *(["of an average cell"] if shares else [])], lines
 
 
-__all__ = ["NO_WHOLE", "ExpectedTable", "PlanExplanation", "table_lines", "whole_note"]
+__all__ = ["NO_WHOLE", "TOTALS_NOTE", "ExpectedTable", "PlanExplanation", "table_lines", "whole_note"]

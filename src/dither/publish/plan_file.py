@@ -78,7 +78,24 @@ def read_plan(place: Path) -> dict[str, Any]:
     for key in _SECTIONS:
         if not isinstance(given.get(key, {}), Mapping):
             raise wrong(key, "a section", kind_of(given[key]), f"write [{key}] and its keys below")
+    _check_places(given)
     return given
+
+
+def _check_places(given: Mapping[str, Any]) -> None:
+    """Refuse a key of the plan that stands below a section: in TOML it belongs to that section."""
+    sections = {"budget": given.get("budget", {})}
+    for key in ("columns", "nested"):
+        sections |= {f"{key}.{name}": section for name, section in given.get(key, {}).items()}
+    totals = given.get("totals", [])
+    sections |= {f"totals[{i}]": item for i, item in enumerate(totals if isinstance(totals, list) else [])}
+    for place, section in sections.items():
+        for key in section if isinstance(section, Mapping) else ():
+            if key in KEYS and key not in _SECTIONS:
+                fix = f"move the line {key} = … up, above the first line in [brackets]"
+                raise wrong(
+                    f"{clip(place)}.{key}", f"{key} outside of every section", f"one below [{clip(place)}]", fix
+                )
 
 
 def card_path(given: Mapping[str, Any], folder: Path) -> Path:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -101,11 +103,33 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
     result: dict[str | Sequence[str], Any] = {}
     for name, counts in pairs:
         by = _names(name, "totals")
+        _check_totals(domain, by)
         if by in result:
             shown = " × ".join(by) or "everybody"
             raise InvalidArgument(message("totals", "each table once", f"{shown} twice", "leave one out"))
-        result[by] = _in_order(domain, by, counts) if isinstance(counts, Mapping) else counts
+        result[by] = _in_order(domain, by, counts) if isinstance(counts, Mapping) else _transposed(domain, by, counts)
     return result
+
+
+def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
+    """Refuse totals of a column that no table has."""
+    known = [level for attribute in domain.attributes for level in attribute.level_names]
+    unknown = [name for name in by if name not in known]
+    if unknown:
+        name = clip(unknown[0])
+        fix = f'add a table with it, such as ["{name}"], or leave these totals out'
+        expected = f"columns of the tables ({', '.join(known[:20])})"
+        raise InvalidArgument(message("totals.by", expected, f"{name!r}, which no table has", fix))
+
+
+def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
+    """Numbers in the order of the names, the last of them changing fastest, in the order of the domain."""
+    levels = domain.levels(by)
+    axes = domain.axes(by)
+    if [*axes] == sorted(axes) or np.size(counts) != domain.size(levels):
+        return counts
+    shape = [domain.shape(levels)[axis] for axis in axes]
+    return np.transpose(np.reshape(np.asarray(counts), shape), np.argsort(axes))
 
 
 def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) -> list[Any]:

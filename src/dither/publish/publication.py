@@ -13,15 +13,17 @@ import pyarrow as pa
 
 from dither import markup
 from dither.digits import two_digits
+from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.publish.allocate import normal_quantile
-from dither.publish.domain import Levels
+from dither.publish.domain import Domain, Levels
 from dither.publish.integers import WholeCounts, whole_counts
 from dither.publish.publication_files import write_files
 from dither.publish.reconstruct import Estimates, SumEstimate
 from dither.publish.records import records
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
+from dither.tables.card.wording import closest
 from dither.tables.planning.best_limit import LeftOut
 from dither.terminal import printable
 
@@ -61,6 +63,8 @@ class Publication:
     plan: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
     max_rows: int | None = field(default=None, kw_only=True)
     left_out: LeftOut | None = field(default=None, kw_only=True)
+    asked: tuple[tuple[str, ...], ...] = field(default=(), repr=False, kw_only=True)
+    """The names of the tables' columns, in the order in which they were asked for."""
 
     @property
     def cost(self) -> str:
@@ -88,11 +92,18 @@ class Publication:
         """The tables that were asked for, by their levels."""
         return [*dict.fromkeys(self.estimates.tables)]
 
+    def names_of(self, levels: Levels) -> tuple[str, ...]:
+        """The names of a table's columns, in the order in which they were asked for."""
+        domain = self.estimates.domain
+        return next((names for names in self.asked if domain.levels(names) == levels), domain.names(levels))
+
     def table(self, *names: str, confidence: float = 0.95) -> Any:
         """A table as Arrow: its keys, the unbiased value with its interval, and the whole count where there is one.
 
-        Every name is a column: ``table("state", "county")`` has the counties, each beside its state.
+        Every name is a column, in this order, the last one running fastest: ``table("state", "county")`` has the
+        counties, each beside its state. A list of names does as well.
         """
+        names = _flat(names)
         estimate = self.estimates.table(names)
         domain = self.estimates.domain
         levels = domain.levels(names)
@@ -108,11 +119,26 @@ class Publication:
             columns[name] = pa.array(np.ravel(values))
         if self.has_whole_counts:
             columns["integer"] = pa.array(np.ravel(self.counts.table(names)))
-        return pa.table(columns)
+        order = _row_order(domain, names, levels)
+        result = pa.table(columns).select([*names, *(name for name in columns if name not in names)])
+        return result if order is None else result.take(pa.array(order))
 
-    def sum_of(self, names: Sequence[str], weights: Any) -> SumEstimate:
-        """A weighted sum of the cells of a table, unbiased, with its interval."""
-        return self.estimates.sum_of(names, weights)
+    def sum_of(self, names: Sequence[str] | str, weights: Any) -> SumEstimate:
+        """A weighted sum of the cells of a table, unbiased, with its interval.
+
+        ``weights`` is a mapping of keys to weights (of tuples of keys, where the table has several columns), other
+        cells having 0; or a number for each cell, in the order of the rows of :meth:`table`.
+        """
+        names = _flat((names,))
+        domain, levels = self.estimates.domain, self.estimates.domain.levels(names)
+        if isinstance(weights, Mapping):
+            weights = _weights_by_key(self.table(*names).select([*names]), weights)
+        array = np.asarray(weights, dtype=np.float64)
+        order = _row_order(domain, names, levels)
+        if order is not None and array.size == len(order):
+            array, flat = np.empty(array.size), np.ravel(array)
+            array[order] = flat
+        return self.estimates.sum_of(names, array)
 
     def records(self) -> Any:
         """One row for each person of the whole counts, as Arrow."""
@@ -128,10 +154,9 @@ class Publication:
     def _sizes(self) -> list[tuple[str, int, float]]:
         """The name, the number of cells and the ± of every table."""
         domain = self.estimates.domain
-        names = [domain.names(levels) for levels in self.tables]
         return [
-            (" × ".join(name) or "everybody", domain.size(levels), self.errors[name])
-            for name, levels in zip(names, self.tables, strict=True)
+            (" × ".join(self.names_of(levels)) or "everybody", domain.size(levels), self.errors[domain.names(levels)])
+            for levels in self.tables
         ]
 
     def __str__(self) -> str:
@@ -139,7 +164,7 @@ class Publication:
         output += [f"left: {self.left}"] if self.left else []
         beside = "" if self.left_out is None else f"; {self.left_out}"
         output += [
-            f"{name}: {size:,} cell{'s' if size != 1 else ''}, ± {two_digits(error)} (95 %){beside}"
+            f"{name}: {size:,} cell{'s' if size != 1 else ''}, {_plus_minus(error)}{beside}"
             for name, size, error in self._sizes()
         ]
         return "\n".join(map(printable, [*output, *self.notes]))
@@ -148,13 +173,47 @@ class Publication:
         """For a notebook: the cost, what is left, every table with its ±, and the notes."""
         facts = [("cost", self.cost), *([("left", self.left)] if self.left else [])]
         facts += [] if self.left_out is None else [("beside every ±", str(self.left_out))]
-        lines = [[name, f"{size:,}", f"± {two_digits(error)}"] for name, size, error in self._sizes()]
+        lines = [[name, f"{size:,}", _plus_minus(error)] for name, size, error in self._sizes()]
         return markup.block(
             markup.heading("Publication"),
             markup.facts(facts),
             markup.table(["table", "cells", "expected ± (95 %)"], lines, [False, True, True]),
             markup.lines(self.notes),
         )
+
+
+def _plus_minus(error: float) -> str:
+    return f"± {two_digits(error)} (95 %)" if error else "± 0 (public)"
+
+
+def _flat(names: Sequence[Any]) -> tuple[str, ...]:
+    """Names of columns, given one by one or as one list."""
+    if len(names) == 1 and isinstance(names[0], (list, tuple)):
+        return tuple(names[0])
+    return tuple(names)
+
+
+def _row_order(domain: Domain, names: Sequence[str], levels: Levels) -> Any:
+    """The cells of a table in the order of its names, the last one running fastest; None: as in the domain."""
+    axes = domain.axes(names)
+    if axes == sorted(axes):
+        return None
+    others = [axis for axis in range(len(levels)) if axis not in axes]
+    cells = np.arange(domain.size(levels)).reshape(domain.shape(levels))
+    return np.ravel(np.transpose(cells, [*others, *axes]))
+
+
+def _weights_by_key(keys: Any, weights: Mapping[Any, Any]) -> list[Any]:
+    """The weight of each row of keys; 0 where none is given."""
+    columns = [column.to_pylist() for column in keys.columns]
+    rows = columns[0] if len(columns) == 1 else [*zip(*columns, strict=True)]
+    given = {key[0] if len(columns) == 1 and isinstance(key, tuple) else key: value for key, value in weights.items()}
+    unknown = [key for key in given if key not in {*rows}]
+    if unknown:
+        expected = f"keys of {' × '.join(keys.column_names)}" + (", as tuples" if len(columns) > 1 else "")
+        fix = f"write {rows[0]!r}, for example" if len(columns) > 1 else closest(str(unknown[0]), map(str, rows))
+        raise InvalidArgument(message("weights", expected, repr(unknown[0]), fix))
+    return [given.get(row, 0) for row in rows]
 
 
 __all__ = ["Publication"]

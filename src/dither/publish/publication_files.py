@@ -28,7 +28,7 @@ PROMISES = {
     "value": "unbiased estimate of the count; may be negative or not whole",
     "lower, upper": "the exact count of the cell lies between them with probability 95 %, for each cell by itself",
     "integer": "whole count, never negative; every table is a margin of one object and public totals are met; biased "
-    "near zero, and without an interval",
+    "near zero, and without an interval: it may differ from the value by more than the ±",
 }
 """What is promised of each column of a table."""
 _BOUNDED = (
@@ -85,8 +85,7 @@ def check_format(format: str) -> str:
 
 def writers(publication: Publication, format: str) -> dict[str, Writer]:
     """What writes each file, given a path, by the name of the file."""
-    domain = publication.estimates.domain
-    names = [domain.names(levels) for levels in publication.tables]
+    names = [publication.names_of(levels) for levels in publication.tables]
     files = file_names(names, check_format(format))
     result: dict[str, Writer] = {
         file: partial(_write_table_of, publication, _columns(publication, levels), format)
@@ -101,8 +100,9 @@ def writers(publication: Publication, format: str) -> dict[str, Writer]:
 
 def _columns(publication: Publication, levels: Levels) -> tuple[str, ...]:
     """The columns of a table's keys: a place stands beside those that it lies in."""
-    pairs = zip(publication.estimates.domain.attributes, levels, strict=True)
-    return tuple(name for attribute, level in pairs for name in attribute.level_names[:level])
+    domain = publication.estimates.domain
+    axes = domain.axes(publication.names_of(levels))
+    return tuple(name for axis in axes for name in domain.attributes[axis].level_names[: levels[axis]])
 
 
 def _write_table_of(publication: Publication, columns: tuple[str, ...], format: str, path: str) -> None:

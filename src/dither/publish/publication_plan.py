@@ -25,7 +25,7 @@ from dither.publish.domain import MAX_CELLS, Domain, Integers, Levels
 from dither.publish.marginal_plan import MarginalPlan
 from dither.publish.mechanism import MarginalMechanism
 from dither.publish.person_limit import TRIED_LIMITS, MaxRows, PersonLimit, TypicalCell, typical_cell
-from dither.publish.plan_explanation import NO_WHOLE, ExpectedTable, PlanExplanation, whole_note
+from dither.publish.plan_explanation import NO_WHOLE, TOTALS_NOTE, ExpectedTable, PlanExplanation, whole_note
 from dither.publish.plan_parts import (
     WantedTable,
     budget_of,
@@ -186,7 +186,8 @@ class Plan:
         return self._notes()
 
     def _notes(self, learned: PersonLimit | None = None) -> tuple[str, ...]:
-        return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned))
+        totals = [TOTALS_NOTE] if self.totals.tables and self.card.unit is not None else []
+        return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned), *totals)
 
     def _typical_cell(self, mechanism: MarginalMechanism) -> TypicalCell:
         """The cell that a limit is chosen for: of all wanted tables, weighted as the allocation weights them."""
@@ -234,8 +235,7 @@ class Plan:
             error, most = (z * self.marginal.unit * float(np.sqrt(variance)) for variance in (mean, largest))
             share = None if self.rows is None or automatic else error * cells / self.rows
             target = "" if wanted.error is None else f"; wanted: {wanted.error}"
-            name = " × ".join(self.domain.names(spec.levels)) or wanted.name
-            tables.append(ExpectedTable(name, cells, error, most, share, target, automatic))
+            tables.append(ExpectedTable(wanted.name, cells, error, most, share, target, automatic))
         guarantee = budget if self.counting.histogram_share else mechanism.guarantee
         whole = whole_note(self.marginal.combinations, MAX_CELLS) if self.whole else NO_WHOLE
         notes = [whole, *self.notes]
@@ -265,8 +265,8 @@ class Plan:
     ) -> Publication:
         """Charge, count, add noise, record, and publish.
 
-        The same plan for the same cost gives what was recorded, for free; ``again=True``, or another ``key``, releases
-        anew and pays anew.
+        The same plan for the same cost, its tables in any order, gives what was recorded, for free; ``again=True``, or
+        another ``key``, releases anew and pays anew. Where a ``key`` is given, it alone decides.
         """
         budget, counting = self.guarantee(epsilon, delta, rho), self.counting
         first = self._mechanism(budget)
@@ -279,7 +279,7 @@ class Plan:
             return encode_parts(mechanism.release(counts), mechanism.multipliers, mechanism.variances)
 
         recorded = counting.release_limited(
-            self.marginal.needed,
+            sorted(self.marginal.needed),
             guarantee,
             self.content,
             compute,
@@ -303,6 +303,7 @@ class Plan:
             plan=self.description,
             max_rows=None if self.card.unit is None else limited.limits.rows,
             left_out=None if limit is None else limit.left_out,
+            asked=tuple(item.by for item in self.wanted),
         )
 
     @property
@@ -311,9 +312,9 @@ class Plan:
         return {
             "is": "publication",
             "version": 1,
-            "tables": [[[*spec.levels], spec.weight, spec.variance] for spec in self.specs],
+            "tables": sorted([[*spec.levels], spec.weight, spec.variance] for spec in self.specs),
             "objective": self.objective,
-            "totals": [[[*levels], numbers.ravel().tolist()] for levels, numbers in self.totals.tables.items()],
+            "totals": sorted([[*levels], numbers.ravel().tolist()] for levels, numbers in self.totals.tables.items()),
         }
 
     @property
@@ -341,7 +342,10 @@ class Plan:
             "max_rows": None if self.card.unit is None else self.counting.row_limit,
             "bias": self.counting.bias,
             "objective": self.objective,
-            "totals": [" × ".join(self.domain.names(levels)) or "everybody" for levels in self.totals.tables],
+            "totals": [
+                {"by": [*self.domain.names(levels)], "counts": numbers.ravel().tolist()}
+                for levels, numbers in self.totals.tables.items()
+            ],
             "domain": self.counting.domain_digest,
         }
 

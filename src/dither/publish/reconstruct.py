@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.digits import rounded, significant, two_digit_decimals, two_digits
 from dither.errors import InvalidArgument, message
 from dither.publish.allocate import normal_quantile
 from dither.publish.contrasts import Floats
@@ -51,6 +52,12 @@ class SumEstimate:
     value: float
     standard_error: float
 
+    def __repr__(self) -> str:
+        if self.standard_error == 0:
+            return f"SumEstimate({significant(self.value)} ± 0 (public))"
+        error = normal_quantile(0.95) * self.standard_error
+        return f"SumEstimate({rounded(self.value, two_digit_decimals(error))} ± {two_digits(error)} (95 %))"
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Limits that hold the exact sum with this probability."""
         width = normal_quantile(confidence) * self.standard_error
@@ -68,7 +75,7 @@ class Estimates:
     >>> estimates.table(["sex"]).value, estimates.table(["sex"]).standard_error
     (array([6., 4.]), array([1., 1.]))
     >>> estimates.sum_of(["sex"], np.array([1.0, 1.0]))
-    SumEstimate(value=10.0, standard_error=1.0)
+    SumEstimate(10.0 ± 2.0 (95 %))
     """
 
     residuals: Residuals

@@ -74,7 +74,7 @@ def write_publication(path: str | os.PathLike[str], publication: Publication, ti
 
 
 def _name(publication: Publication, levels: Levels) -> str:
-    return " × ".join(publication.estimates.domain.names(levels)) or "everybody"
+    return " × ".join(publication.names_of(levels)) or "everybody"
 
 
 def _summary(publication: Publication, tables: Sequence[Levels]) -> str:
@@ -107,7 +107,8 @@ def _promises(publication: Publication) -> str:
             (
                 "whole",
                 "Whole counts, none negative. Every table is a margin of one object, and children add up to their "
-                "parents. They have no intervals of their own: what is never negative is biased near zero.",
+                "parents. They have no intervals of their own: what is never negative is biased near zero, and they "
+                "may differ from the values by more than the ±.",
             ),
             ("records", "One row for each person of the whole counts: grouped by any table, they give exactly it."),
         ]

@@ -225,6 +225,9 @@ def _function(node: exp.Expr, leaf: Leaf) -> Expression:
         return special.read(args, lambda item: read(item, leaf))
     if special is not None:
         raise refuse_sql(f"{name} with its arguments", f"{len(args)} of them", f"write {special.usage}")
+    if name in AGGREGATES:
+        instead = "write a condition on columns of the row itself, such as age > 3"
+        raise refuse_sql("values of one row here", f"{clip(name)}, which is of many rows", hint(instead, node))
     fix = HINTS.get(name) or nearest(
         name, sorted([*FUNCTIONS, *SPECIAL_FUNCTIONS, *AGGREGATES]), likeness=0.7, quote=None
     )

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.publish.card_columns import ColumnReader, columns_from_card
+from dither.publish.card_columns import ColumnReader, columns_from_card, stated_keys
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.query.tree import Call, Column, Literal
 from support import refuses
@@ -185,3 +185,9 @@ def test_a_lookup_that_misses_a_place_of_the_card_is_refused(people):
 def test_what_is_wrong_about_a_column_is_said_with_a_fix(people, name, spec, words):
     with refuses(dp.DitherError, *words):
         ColumnReader(people).column(name, spec)
+
+
+def test_a_plain_list_of_numbers_may_be_keys_or_edges_and_is_refused():
+    with refuses(dp.InvalidArgument, "columns.age", "keys or edges, said by name", "a list of numbers"):
+        stated_keys("age", [15, 25, 35])
+    assert stated_keys("working", [True, False]) == {"keys": [True, False]}

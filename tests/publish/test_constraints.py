@@ -180,6 +180,13 @@ def test_rules_that_contradict_one_another_or_cannot_be_kept_are_refused():
         synthesizer("a < 5 OR b < 5", domain=wide)
 
 
+@pytest.mark.parametrize("condition", ["age > 200", "marital = 'divorced'", "income IS NULL"])
+def test_rules_that_only_nulls_meet_are_refused(condition):
+    """They would leave records of nothing but NULLs."""
+    with refuses(dp.InvalidArgument, "at least one possible record", "NULLs only"):
+        rules_of([condition], record_columns(DOMAIN))
+
+
 def test_one_rule_may_be_given_alone_and_in_python():
     columns = record_columns(DOMAIN)
     for constraint in ("age >= 20", [dp.col("age") >= 20]):

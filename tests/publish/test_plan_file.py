@@ -75,7 +75,11 @@ def test_a_plan_opened_to_read_only_makes_no_ledger(folder):
         ("[budget]", "[budgets]", ["budgets", "write 'budget'"]),
         ("delta = 1e-9", 'delta = "small"', ["delta"]),
         ("max_rows = ", "max_rows = -", ["max_rows", "from 1 on"]),
-        ("[[totals]]", "[totals]", ["totals", "a section for each table", "[[totals]]"]),
+        (
+            "[nested.geography]",
+            "[totals]\nby = []\n[nested.geography]",
+            ["totals", "a section for each table", "[[totals]]"],
+        ),
         ("where = ", "where = 3 # ", ["where", "text"]),
         ('where = "', 'where = "NOT A CONDITION AT ALL ', ["Fix"]),
         ("tables = [", "tables = [[", ["plan", "a file in TOML", "a mistake"]),

@@ -288,12 +288,25 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
     if isinstance(spec, (str, Term, Column, Literal, Call)):
         return {"expression": spec}
     if not isinstance(spec, Mapping):
-        return {"keys": spec}
+        return stated_keys(name, spec)
     check_names(spec, _KEYS, where)
     said = [key for key in _DOMAINS if key in spec and not (key == "keys" and ("part" in spec or "period" in spec))]
     if len(said) > 1:
         raise _wrong(where, f"one of {', '.join(_DOMAINS)}", " and ".join(said), "leave out all but one")
     return spec
+
+
+def stated_keys(name: str, given: Any) -> dict[str, Any]:
+    """A plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of bins.
+
+    >>> stated_keys("sex", ["f", "m"])
+    {'keys': ['f', 'm']}
+    """
+    items = [*given] if isinstance(given, (list, tuple, range)) else []
+    if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
+        fix = f"write {{'edges': {[*items[:3]]}}} for bins, with all edges, or {{'keys': …}} for single values"
+        raise _wrong(f"columns.{name}", "keys or edges, said by name", "a list of numbers", fix)
+    return {"keys": given}
 
 
 def _null(name: str, spec: Mapping[str, Any]) -> bool:
@@ -340,4 +353,13 @@ def _wrong(where: str, expected: str, got: str, fix: str) -> InvalidArgument:
     return InvalidArgument(message(where, expected, got, fix))
 
 
-__all__ = ["PARTS", "PERIODS", "CardColumn", "ColumnReader", "card_about", "columns_from_card", "nested_levels"]
+__all__ = [
+    "PARTS",
+    "PERIODS",
+    "CardColumn",
+    "ColumnReader",
+    "card_about",
+    "columns_from_card",
+    "nested_levels",
+    "stated_keys",
+]

@@ -288,12 +288,15 @@ def _rule(
         for place in table
     ]
     holds = np.zeros(shape, dtype=np.bool_)
+    without_null = False
     for i, combination in enumerate(itertools.product(*values)):
         row = {name: value for levels in combination for name, value in levels.items()}
         holds.flat[i] = all(evaluate(expression, row) is not False for expression in conditions)
-    if not holds.any():
-        fix = "leave out one of the conditions that contradict one another, or the domain"
-        raise InvalidArgument(message(f"constraints on {shown}", "at least one possible record", "none", fix))
+        without_null = without_null or (bool(holds.flat[i]) and None not in row.values())
+    if not without_null:  # a condition that values out of bounds alone meet would leave NULLs only
+        got = "none" if not holds.any() else "NULLs only"
+        fix = "correct the condition: it contradicts another one, or the bounds or keys of its columns"
+        raise InvalidArgument(message(f"constraints on {shown}", "at least one possible record", got, fix))
     return Rule(table, tuple(parts[place] for place in table), holds)
 
 

@@ -31,7 +31,7 @@ from typing import Any
 from dither.budget_hooks import covered
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee
-from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader
+from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, stated_keys
 from dither.publish.counting import Counting
 from dither.publish.domain import Attribute, Domain
 from dither.publish.person_limit import MaxRows
@@ -332,7 +332,7 @@ class _DefaultReader(ColumnReader):
         elif isinstance(spec, (str, Call, Column)) or hasattr(spec, "expression"):
             spec = {"expression": spec}
         elif not isinstance(spec, Mapping):
-            spec = {"keys": spec}
+            spec = stated_keys(name, spec)
         return {"null": True, **spec}
 
     def _default(self, name: object) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def _collation_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
 def _floating_point_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weighted numbers are added up as doubles, and become whole numbers at the end."""
     monkeypatch.setattr(
-        statements, "_total", lambda x: cast(coalesce(call("FLOOR", call("SUM", _thirds(x))), integer(0)), "integer")
+        statements, "total", lambda x: cast(coalesce(call("FLOOR", call("SUM", _thirds(x))), integer(0)), "integer")
     )
 
 

@@ -54,6 +54,8 @@ ELSEWHERE = {
     "Store": "a connection: what was spent is in the database",
     "LazyUniform": "one draw, inside a release",
     "_Contest": "lives as long as one call",
+    "Selection": "lives as long as one release of synthetic records, inside it",
+    "GraphicalModel": "a fit to released numbers",
     "KeyStream": "starts anew after a fork, and SystemSource does not let it be copied",
     "Engine": "a connection to the data",
     "DuckDBEngine": "a connection to the data",

@@ -164,3 +164,17 @@ def test_a_draft_is_a_plan_whose_dry_run_works(visits, dither):
 def test_a_card_or_a_missing_file_in_place_of_a_plan_is_named(plan, visits, dither):
     assert "--draft visits.toml" in dither("publish", visits)[2]
     assert "write 'plan.toml', the nearest name" in dither("publish", "plam.toml")[2]
+
+
+def test_a_page_is_written_beside_the_tables_and_an_existing_one_stays(plan, dither):
+    code, _, err = dither("publish", plan, "--output", "tables", "--report", "page.html")
+    assert code == 0, err
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
+    values = pc.read_csv("tables/region.csv")
+    assert all(str(key) in page for key in values.column("region").to_pylist())
+    before = left()
+    code, _, err = dither("publish", plan, "--report", "page.html", "--again")
+    assert code != 0
+    assert "--report: expected a new file" in err
+    assert left() == before

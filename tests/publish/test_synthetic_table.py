@@ -209,3 +209,11 @@ def test_whatever_can_be_refused_is_refused_before_the_charge():
         with refuses(dp.BudgetExceeded):
             ask(["age"], epsilon=50)
         assert table.left == before
+
+
+def test_without_a_delta_that_of_the_card_is_spent():
+    rows = pa.table({"vip": [True, False] * 50})
+    with dp.open(rows, budget=dp.ApproxDP(2, 1e-6), delta=1e-9) as people:
+        assert dp.publish.synthetic_plan(people, ["vip"], epsilon=1).guarantee == dp.ApproxDP(1, 1e-9)
+    with dp.open(rows, budget=dp.ApproxDP(2, 1e-6)) as people, refuses(dp.InvalidArgument, "delta", "in the card"):
+        dp.publish.synthetic_plan(people, ["vip"], epsilon=1)

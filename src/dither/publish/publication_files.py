@@ -39,7 +39,10 @@ _NOT_KNOWN = (
     "How much lower that is than the count of all rows is not part of the interval and is not known; bias = true or "
     'max_rows = "auto" in the plan would say it.'
 )
-RECORD_PROMISE = "grouped by any of the tables, the records give exactly its whole counts (integer)"
+RECORD_PROMISE = (
+    "grouped by any of the tables, the records give exactly its whole counts (integer); columns that no table has "
+    "together are not related in the records either, so that some of their combinations may be impossible"
+)
 
 Writer = Callable[[str], object]
 

@@ -30,11 +30,12 @@ from typing import Any
 
 from dither.budget_hooks import covered
 from dither.errors import InvalidArgument, message
-from dither.guarantees import ApproxDP, Guarantee
+from dither.guarantees import Guarantee
 from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, stated_keys
 from dither.publish.counting import Counting
 from dither.publish.domain import Attribute, Domain
 from dither.publish.person_limit import MaxRows
+from dither.publish.plan_parts import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
 from dither.tables.card.accounts import FIRST_NOTES
 from dither.tables.card.model import Type
@@ -189,7 +190,7 @@ def synthetic_plan(
     columns: Mapping[str, Any] | Sequence[str] | None = None,
     *,
     epsilon: float,
-    delta: float,
+    delta: float | None = None,
     target: str | None = None,
     constraints: Iterable[object] = (),
     max_rows: MaxRows | None = None,
@@ -204,7 +205,7 @@ def synthetic_plan(
     ...     synthetic_plan(people, ["vip"], epsilon=1, delta=1e-9).synthesizer.tables
     [(1,)]
     """
-    guarantee: Guarantee = ApproxDP(epsilon, delta)
+    guarantee = guarantee_for(table.card, None, epsilon, delta, None)
     reader = _DefaultReader(table, about=about, where=where)
     chosen, notes = reader.columns(columns)
     domain = Domain(item.attribute for item in chosen)
@@ -229,7 +230,7 @@ def synthesize(
     columns: Mapping[str, Any] | Sequence[str] | None = None,
     *,
     epsilon: float,
-    delta: float,
+    delta: float | None = None,
     rows: int | None = None,
     target: str | None = None,
     constraints: Iterable[object] = (),
@@ -252,7 +253,7 @@ def synthesize(
         ``{"width": 10}``, an expression. By default all columns of the card that have public domains, without the
         person. :mod:`dither.publish.synthetic_table` says which domains columns have that are only named.
     epsilon, delta
-        What the release costs.
+        What the release costs; where no delta is passed, that of the card.
     rows
         How many records; by default about as many as there are rows that count, from noisy counts. Another number of
         records of the same release is free.

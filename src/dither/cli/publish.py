@@ -155,7 +155,7 @@ def _write(publication: Publication, outputs: Outputs, options: PublishOptions) 
         for name, write in files.items():
             outputs.write(_option(name), write)
         if options.json:
-            sys.stdout.write(Path(options.output, DESCRIPTION).read_text(encoding="utf-8"))
+            echo(Path(options.output, DESCRIPTION).read_text(encoding="utf-8"), end="")
         echo(publication, err=True)
         echo(f"written to {options.output}: {', '.join(files)}", err=True)
         return

@@ -152,9 +152,11 @@ def test_null_comes_back_where_there_is_evidence_of_it(nulls, share):
 
 
 def test_null_stays_where_rules_leave_nothing_else():
-    domain = Domain([Attribute.flat("a", ["x", "y"], null=True)])
-    synthesizer = Synthesizer(domain, dp.ZCDP(1), constraints=["a IS NULL"])
-    assert synthesizer.release({(1,): [500, 500, 0]}, rows=10).records["a"].null_count == 10
+    domain = Domain([Attribute.flat("a", ["x", "y"], null=True), Attribute.flat("b", ["p", "q"])])
+    synthesizer = Synthesizer(domain, dp.ZCDP(1), constraints=["b = 'q' OR a IS NULL", "b = 'p'"])
+    counts = {(1, 0): [500, 500, 0], (0, 1): [500, 500], (1, 1): [[250, 250], [250, 250], [0, 0]]}
+    needed = {levels: np.array(counts[levels]) for levels in synthesizer.tables}
+    assert synthesizer.release(needed, rows=10).records["a"].null_count == 10
 
 
 def test_nobody_at_all_gives_few_records_or_none():

@@ -109,6 +109,8 @@ def answer(
             added = aggregate.kind in ("count", "count_value", "people", "sum")
             result.answers[name][len(shown) :] = [result.answers[name][-1] if added else None]
             result.errors[name][len(shown) :] = [None]
+            if name in result.probabilities:
+                result.probabilities[name][len(shown) :] = [None]
     return result
 
 

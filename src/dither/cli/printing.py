@@ -11,6 +11,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from dither.terminal import printable
 
@@ -85,6 +86,15 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def busy(doing: str) -> AbstractContextManager[object]:
+    """A sign of life on a terminal, while something is done that takes long; nothing where there is no terminal."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(doing)
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a small table: folded to the width of a terminal, as wide as it is where there is none."""
     lines = [[cell(part) for part in row] for row in rows]
@@ -122,4 +132,4 @@ def _line(row: Sequence[object], widths: Sequence[int], wide: bool) -> str:
     return "  ".join(part.ljust(width) for part, width in zip(cells, widths, strict=True)).rstrip() + "\n"
 
 
-__all__ = ["cell", "echo", "is_terminal", "plain", "prepare", "stream", "table"]
+__all__ = ["busy", "cell", "echo", "is_terminal", "plain", "prepare", "stream", "table"]

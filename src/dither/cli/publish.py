@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dither.cli import charges
 from dither.cli.files import Outputs, of_card
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
-from dither.cli.printing import echo
+from dither.cli.printing import busy, echo
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument, message
@@ -88,7 +87,7 @@ def publish(path: str, cost: Cost, options: PublishOptions) -> None:
                     **cost.as_arguments(), analyst=options.analyst, key=options.key, again=options.again
                 )
                 if publication.has_whole_counts:
-                    with _busy():
+                    with busy("making whole counts…"):
                         publication.counts.table([])
                 _write(publication, outputs, options)
                 outputs.write("--report", lambda room: _write_page(room, publication, plan))
@@ -241,17 +240,6 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
         "tables": [{"by": [*name], "rows": publication.table(*name).to_pylist()} for name in names],
         "notes": [*publication.notes],
     }
-
-
-def _busy() -> Any:
-    """A sign of life on a terminal while whole counts are computed from what was released."""
-    from contextlib import nullcontext
-
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status("making whole counts…")
 
 
 __all__ = ["Cost", "PublishOptions", "draft", "dry_run", "publish"]

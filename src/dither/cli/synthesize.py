@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from dither.cli import charges
 from dither.cli.files import Outputs, of_card
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
-from dither.cli.printing import echo, is_terminal
+from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument, message
@@ -72,7 +71,7 @@ def synthesize(path: str, wanted: Wanted, options: SynthesizeOptions) -> None:
         with open_table(path, receipt=options.receipt) as table:
             plan = _plan(table, wanted)
             with charges.explaining_failures(str(card.ledger), card.name, None):
-                with _busy():
+                with busy("counting and fitting…"):
                     released = plan.release(
                         rows=wanted.rows, analyst=options.analyst, key=options.key, again=options.again
                     )
@@ -146,15 +145,6 @@ def _write_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> N
         notes=(*plan.notes, *released.notes),
         facts=[("left", released.left), ("receipt", released.receipt)],
     )
-
-
-def _busy() -> Any:
-    """A sign of life on a terminal; how long it takes depends on the data that are read."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status("counting and fitting…")
 
 
 __all__ = ["SynthesizeOptions", "Wanted", "dry_run", "synthesize"]

@@ -173,6 +173,16 @@ def test_what_differs_is_paid_for(visits):
     assert question.release(0.5, max_groups="auto").replayed
 
 
+def test_the_row_of_other_groups_has_no_probability_of_a_mode():
+    rows = pa.table({"who": range(400), "town": ["a"] * 399 + ["few"], "what": ["x", "y"] * 200})
+    with dp.open(rows, unit="who", keys={"what": ["x", "y"]}, budget=dp.ApproxDP(100, 1e-3), delta=1e-9) as table:
+        question = table.sql("SELECT town, MODE(what) AS m FROM data GROUP BY town")
+        answer = question.release(epsilon=20, other=True, quantile_interval=True)
+    assert (answer["town"], len(answer["m"])) == (["a", None], 2)
+    assert answer["m"][1] is None
+    assert answer.probabilities["m"][1] is None
+
+
 def test_a_key_is_for_one_request(visits):
     visits.sql(COUNT).release(1, key="k")
     before = spent(visits)

@@ -39,6 +39,7 @@ from dither.accounting.noise_events import (
 )
 from dither.accounting.pure import pure_delta
 from dither.accounting.sampling import PoissonSampled
+from dither.accounting.shuffling import Shuffled, shuffled
 from dither.accounting.smooth import (
     POWERS,
     gaussian_smooth_delta,
@@ -68,6 +69,7 @@ __all__ = [
     "Pure",
     "ResponseReport",
     "Sequential",
+    "Shuffled",
     "advanced",
     "amplify",
     "basic",
@@ -85,6 +87,7 @@ __all__ = [
     "privacy_curve",
     "pure_delta",
     "renyi",
+    "shuffled",
     "smooth_calibration",
     "smooth_scale",
     "split",

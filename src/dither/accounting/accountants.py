@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither import arguments
+from dither import arguments, drawing, markup
 from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
 from dither.accounting.events import Event, check, unknown
@@ -270,6 +270,17 @@ class Best:
     guarantee: Guarantee
     accountant: str
     answers: tuple[tuple[str, Guarantee | str], ...]
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the epsilon of every accountant that has one, and why the others have none."""
+        numbers = [(name, answer) for name, answer in self.answers if isinstance(answer, Guarantee)]
+        bars = [(name, float(answer.exact[0]), 0.0) for name, answer in numbers]
+        others = [f"{name}: {answer}" for name, answer in self.answers if not isinstance(answer, Guarantee)]
+        return markup.block(
+            markup.heading(f"{self.guarantee}, by {self.accountant}"),
+            drawing.bar_chart(bars, title="The epsilon of each accountant"),
+            markup.lines(others),
+        )
 
 
 def best_of(

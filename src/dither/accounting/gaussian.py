@@ -4,7 +4,9 @@ With ``r = sigma / sensitivity`` (Balle and Wang 2018, Theorem 8)
 
     delta(epsilon) = Phi(1/(2r) - epsilon r) - exp(epsilon) Phi(-1/(2r) - epsilon r).
 
-Floats find the place, enclosures certify it: what is returned always errs to the side of less privacy claimed.
+Floats find the place, enclosures certify it: what is returned always errs to the side of less privacy claimed. An
+epsilon or a delta that is passed as a float is the decimal it prints as; a ratio is the smaller of its two readings
+(:mod:`dither.exact.rational`), which has the larger delta.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dither.errors import InvalidArgument, message
-from dither.exact import exp, normal_tail, up
+from dither.exact import decimal, exactly, exp, normal_tail, up
 from dither.exact.search import certified, smallest_float
 
 _BITS = 64
@@ -36,15 +38,38 @@ def _phi(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     return (low, high) if x <= 0 else (1 - high, 1 - low)
 
 
-@lru_cache(maxsize=4096)
-def gaussian_delta(epsilon: Fraction, r: Fraction) -> float:
+def _budget(value: float | Fraction, name: str, at_least_zero: bool = False) -> Fraction:
+    """An epsilon or a delta as an exact number."""
+    exact = value if isinstance(value, Fraction) else decimal(value, name)
+    if exact < 0 or (exact == 0 and not at_least_zero):
+        expected = "a number of at least 0" if at_least_zero else "a number above 0"
+        raise InvalidArgument(message(name, expected, value, f"pass {name}={'1e-6' if name == 'delta' else '1'}"))
+    return exact
+
+
+def _ratio(value: float | Fraction) -> Fraction:
+    """``sigma / sensitivity`` as an exact number: the smaller reading, so that no privacy is claimed by rounding."""
+    exact = value if isinstance(value, Fraction) else min(decimal(value, "r"), exactly(value, "r"))
+    if exact <= 0:
+        raise InvalidArgument(message("r", "sigma over the sensitivity, above 0", value, "pass r=4, for example"))
+    return exact
+
+
+def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
     """An upper bound on delta(epsilon) at ``sigma = r * sensitivity``, tight to about 2^-50 of its value.
 
     For epsilon above 400 the second term is left out, which can only make the bound larger.
 
-    >>> round(gaussian_delta(Fraction(1), Fraction(2)), 6)
+    >>> round(gaussian_delta(1, 2), 6)
     0.00683
+    >>> gaussian_delta(0.5, 1.41) >= gaussian_delta(0.5, Fraction(141, 100))   # a float is read against the claim
+    True
     """
+    return _delta_exact(_budget(epsilon, "epsilon", at_least_zero=True), _ratio(r))
+
+
+@lru_cache(maxsize=4096)
+def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
     near, far = 1 / (2 * r) - epsilon * r, -1 / (2 * r) - epsilon * r
     # both terms are at least about phi(near) * exp(-...): enough bits for the smaller one
     tiny = near * near / 2
@@ -68,27 +93,35 @@ def _possible(delta: Fraction) -> float:
     return float(delta)
 
 
-@lru_cache(maxsize=1024)
-def gaussian_ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+def gaussian_ratio(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
     """The smallest ``sigma / sensitivity`` that is (epsilon, delta)-DP.
 
-    >>> round(float(gaussian_ratio(Fraction(1), Fraction(1, 10**6))), 4)
+    >>> round(float(gaussian_ratio(1, 1e-6)), 4)
     4.2247
     """
+    return _ratio_exact(_budget(epsilon, "epsilon", at_least_zero=True), _budget(delta, "delta"))
+
+
+@lru_cache(maxsize=1024)
+def _ratio_exact(epsilon: Fraction, delta: Fraction) -> Fraction:
     fast, exact_delta = float(epsilon), _possible(delta)
     start = smallest_float(lambda r: _delta_floats(fast, r) <= exact_delta, 1e-12, 1e18)
-    return certified(start, lambda r: Fraction(gaussian_delta(epsilon, r)) <= delta)
+    return certified(start, lambda r: Fraction(_delta_exact(epsilon, r)) <= delta)
+
+
+def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
+    """The smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+
+    >>> round(float(gaussian_epsilon(4, 1e-6)), 4)
+    1.0607
+    """
+    return _epsilon_exact(_ratio(r), _budget(delta, "delta"))
 
 
 @lru_cache(maxsize=65536)
-def gaussian_epsilon(r: Fraction, delta: Fraction) -> Fraction:
-    """The smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
-
-    >>> round(float(gaussian_epsilon(Fraction(4), Fraction(1, 10**6))), 4)
-    1.0607
-    """
+def _epsilon_exact(r: Fraction, delta: Fraction) -> Fraction:
     fast, exact_delta = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= exact_delta:
         return Fraction(0)
     start = smallest_float(lambda epsilon: _delta_floats(epsilon, fast) <= exact_delta, 1e-18, 1e15)
-    return certified(start, lambda epsilon: Fraction(gaussian_delta(epsilon, r)) <= delta)
+    return certified(start, lambda epsilon: Fraction(_delta_exact(epsilon, r)) <= delta)

@@ -1,0 +1,60 @@
+"""Reports without a trusted collector: the local model of differential privacy.
+
+>>> import dither as dp
+>>> p = dp.local.SubsetSelection(categories=["yes", "no", "neither"], epsilon=1)
+>>> reports = p.privatize(["yes", "no", "yes"])
+>>> p.estimate(reports).n
+3
+>>> dp.local.best(categories=1024, epsilon=1, max_bits=16).protocol
+ProjectiveGeometryResponse(categories=1024, epsilon=1)
+"""
+
+from dither.homes import name_by_home as _name_by_home
+from dither.local.count_mean_sketch import CountMeanSketch
+from dither.local.distribution import Distribution, LocalDistribution
+from dither.local.estimates import LocalFrequencies
+from dither.local.hadamard_response import HadamardResponse
+from dither.local.hadamard_sketch import HadamardCountMeanSketch
+from dither.local.heavy_hitters import HeavyHitter, HeavyHitters, HeavyHitterSearch
+from dither.local.local_hashing import LocalHashing
+from dither.local.mean import LocalMean, Mean
+from dither.local.projective_geometry import ProjectiveGeometryResponse
+from dither.local.protocol import LocalProtocol
+from dither.local.randomized_response import RandomizedResponse
+from dither.local.recommendation import Recommendation, best
+from dither.local.repetition import DeviceBudget, RepetitionCost, repetition_cost
+from dither.local.reports import Reports
+from dither.local.server import Server
+from dither.local.sets import PaddedSets
+from dither.local.subset_selection import SubsetSelection
+from dither.local.unary_encoding import UnaryEncoding
+
+__all__ = [
+    "CountMeanSketch",
+    "DeviceBudget",
+    "Distribution",
+    "HadamardCountMeanSketch",
+    "HadamardResponse",
+    "HeavyHitter",
+    "HeavyHitterSearch",
+    "HeavyHitters",
+    "LocalDistribution",
+    "LocalFrequencies",
+    "LocalHashing",
+    "LocalMean",
+    "LocalProtocol",
+    "Mean",
+    "PaddedSets",
+    "ProjectiveGeometryResponse",
+    "RandomizedResponse",
+    "Recommendation",
+    "RepetitionCost",
+    "Reports",
+    "Server",
+    "SubsetSelection",
+    "UnaryEncoding",
+    "best",
+    "repetition_cost",
+]
+
+__dir__ = _name_by_home(__name__, __all__, globals())

@@ -1,0 +1,307 @@
+"""Frequent words over a domain that nobody can list, found letter by letter, each person asked once.
+
+The people are split at random into a group for each round. In a round the server has a public list of prefixes that
+earlier groups have shown to be frequent; a member of the group reports which of them its word begins with, and the next
+byte; or that it is none of them. So the categories of a round are at most ``candidates * 256 + 1``, few enough for
+:class:`~dither.local.projective_geometry.ProjectiveGeometryResponse`, whose reports are some bytes long and whose
+estimates are as good as any. Prefixes that may be those of a frequent word go on to the next round (Bassily, Nissim,
+Stemmer and Thakurta 2017; Wang, Li and Jha 2019, "prefix extending"; Apple's sequence fragments do the same with
+fragments of words, all at once). The last group, of four tenths of the people, is asked which of the words that are
+left it has, by subset selection: that decides what is listed, and gives the shares.
+
+Each person sends one report in all, of epsilon. The list of a round is computed from other people's reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.accounting import Event, Pure
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.guarantees import PureDP
+from dither.local.estimates import normal_quantile
+from dither.local.projective_geometry import ProjectiveGeometryResponse
+from dither.local.protocol import report_epsilon
+from dither.local.reports import Reports
+from dither.local.server import Server
+from dither.local.subset_selection import SubsetSelection
+from dither.randomness import Source, resolve, uniform_integers
+
+Bytes = NDArray[np.uint8]
+
+_MAX_LENGTH = 255
+_FALSE = 2e-5  # the probability that noise alone passes for a frequent word
+_DECIDING = 4  # tenths of the people decide among the words that are left
+_TENTHS = 10
+_LENIENCE = 4.0  # standard errors by which a prefix may miss the threshold and go on
+
+
+@dataclass(frozen=True)
+class HeavyHitter:
+    """A word, the estimated share of people who have it, and the standard error of that.
+
+    >>> hit = HeavyHitter(b"tea", 0.25, 0.01)
+    >>> hit.text, round(hit.error(), 4)
+    ('tea', 0.0196)
+    """
+
+    word: bytes
+    share: float
+    standard_error: float
+
+    @property
+    def text(self) -> str:
+        """The word as text."""
+        return self.word.decode("utf-8", "replace")
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The half-width of a normal confidence interval for the share."""
+        return self.standard_error * normal_quantile(confidence)
+
+
+@dataclass(frozen=True)
+class HeavyHitters:
+    """The words that at least a share ``threshold`` of the people have.
+
+    *Statement.* Each person sends one report, epsilon-DP for its sender whatever their word is replaced by.
+
+    *Why.* Which round a person answers in is drawn without regard to the word, and the report of a round is that of an
+    epsilon-DP protocol on a function of the word and of what others have reported.
+
+    Words are bytes, or text in UTF-8, of at most ``max_bytes``; longer ones, and those with a zero byte, are counted as
+    none of the frequent words. A word whose share is near the threshold may be listed or not: what is listed has an
+    estimate of at least the threshold by the last group, whose standard error stands beside it.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss of one person's report.
+    threshold
+        The share from which a word counts as frequent.
+    max_bytes
+        The largest length of a word; there is about a round for each byte.
+
+    Examples
+    --------
+    >>> import dither as dp
+    >>> hh = dp.local.HeavyHitters(epsilon=6, threshold=0.1, max_bytes=3)
+    >>> words = ["yes", "no"] * 6000 + [f"{i:03d}" for i in range(600)]
+    >>> sorted(hit.text for hit in hh.search(words))
+    ['no', 'yes']
+    """
+
+    epsilon: float
+    threshold: float
+    max_bytes: int = 6
+
+    def __post_init__(self) -> None:
+        report_epsilon(self.epsilon)
+        if not 0 < float(arguments.rate(self.threshold, "threshold")) < 1:
+            raise InvalidArgument(message("threshold", "a share in (0, 1)", self.threshold, "pass 0.01, for example"))
+        arguments.whole(self.max_bytes, "max_bytes", 1, _MAX_LENGTH)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP for each person."""
+        return PureDP(arguments.epsilon(self.epsilon))
+
+    @property
+    def event(self) -> Event:
+        """For accountants: the one report of a person."""
+        return Pure(arguments.epsilon(self.epsilon))
+
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """The length of the prefixes that each round asks for, in bytes: two first, then one more each; the last round
+        asks for whole words again, of which few are left.
+        """
+        return (min(2, self.max_bytes), *range(3, self.max_bytes + 1), self.max_bytes)
+
+    @property
+    def candidates(self) -> int:
+        """The largest number of prefixes that a round may keep: twice as many as can be frequent."""
+        return min(4096, 2 * math.ceil(1 / float(self.threshold)))
+
+    def people_needed(self, missing: float = 0.01) -> int:
+        """About the number of people for which a word of twice the threshold is missed with this probability, where
+        there are more prefixes than a round may keep.
+
+        >>> import dither as dp
+        >>> 50_000 < dp.local.HeavyHitters(epsilon=4, threshold=0.01, max_bytes=6).people_needed() < 300_000
+        True
+        """
+        categories, prefix_rounds = self.candidates * 256 + 1, len(self.rounds) - 1
+        z = normal_quantile(1 - arguments.positive(missing, "missing") / prefix_rounds)
+        one = ProjectiveGeometryResponse(categories, self.epsilon).variance(1, 2 * float(self.threshold))
+        group = one * ((z + 2 * _LENIENCE) / (2 * float(self.threshold))) ** 2
+        return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING))
+
+    def start(self) -> HeavyHitterSearch:
+        """A search that asks one group after the other."""
+        return HeavyHitterSearch(self)
+
+    def search(self, words: Any, *, source: Source | None = None) -> list[HeavyHitter]:
+        """Everything in one call, for a study: split the people at random, ask each group, list what is frequent."""
+        resolved = resolve(source)
+        table = as_table(words, self.max_bytes)
+        prefix_rounds = len(self.rounds) - 1
+        drawn = uniform_integers(_TENTHS * prefix_rounds, table.shape[0], resolved).astype(np.int64)
+        group = np.minimum(drawn // (_TENTHS - _DECIDING), prefix_rounds)
+        search = self.start()
+        for number in range(len(self.rounds)):
+            members = table[group == number]
+            if members.shape[0] == 0:
+                raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
+            search.add(search.privatize(members, source=resolved))
+            search.advance()
+        return search.result()
+
+
+class HeavyHitterSearch:
+    """The rounds of a search: ``privatize`` is the client's part, ``add`` and ``advance`` the server's.
+
+    >>> import dither as dp
+    >>> search = dp.local.HeavyHitters(epsilon=4, threshold=0.2, max_bytes=2).start()
+    >>> search.add(search.privatize(["ab"] * 3000)).advance()
+    >>> search.add(search.privatize(["ab"] * 2000)).advance()
+    >>> [hit.text for hit in search.result()]
+    ['ab']
+    """
+
+    def __init__(self, plan: HeavyHitters) -> None:
+        self.plan = plan
+        self.round = 0
+        self.prefixes: tuple[bytes, ...] = ()
+        self._hits: list[HeavyHitter] | None = None
+        self._server: Server = self.protocol.server()
+
+    @property
+    def length(self) -> int:
+        """The length of the prefixes of this round."""
+        return self.plan.rounds[self.round]
+
+    @property
+    def final(self) -> bool:
+        """Whether this is the last round, about whole words."""
+        return self.round == len(self.plan.rounds) - 1
+
+    @property
+    def protocol(self) -> ProjectiveGeometryResponse | SubsetSelection:
+        """The protocol of this round; its last category is a word that begins with no prefix of the list."""
+        if self.final:
+            return SubsetSelection(max(2, len(self.prefixes) + 1), self.plan.epsilon)
+        heads = len(self.prefixes) if self.round else 256 ** (self.length - 1)
+        return ProjectiveGeometryResponse(heads * 256 + 1, self.plan.epsilon)
+
+    def encode(self, words: Any) -> NDArray[np.int64]:
+        """The category of each word in this round: prefix and next byte, or none."""
+        is_table = isinstance(words, np.ndarray) and words.dtype == np.uint8
+        table = words if is_table else as_table(words, self.plan.max_bytes)
+        if table.ndim != 2 or table.shape[1] != self.plan.max_bytes + 1:
+            raise InvalidArgument(message("words", "a list of words", "a table of bytes", "pass text or bytes"))
+        none = self.protocol.category_count - 1
+        too_long = table[:, -1] == 1
+        known = self.length if self.final else self.length - 1
+        last = table[:, self.length - 1].astype(np.int64)
+        if self.round == 0:
+            index = np.zeros(table.shape[0], dtype=np.int64)
+            for column in range(known):
+                index = index * 256 + table[:, column]
+            return np.where(too_long, none, index * 256 + last)
+        listed = np.array([list(prefix) for prefix in self.prefixes], dtype=np.uint8).reshape(-1, known)
+        index = _row_index(table[:, :known], listed)
+        return np.where(too_long | (index < 0), none, index if self.final else index * 256 + last)
+
+    def privatize(self, words: Any, *, source: Source | None = None) -> Reports:
+        """One report for each word of this round's group."""
+        self._refuse_end()
+        return self.protocol.privatize(self.encode(words), source=source)
+
+    def add(self, reports: Any) -> HeavyHitterSearch:
+        """Add reports of this round. Returns the search."""
+        self._refuse_end()
+        self._server.add(reports)
+        return self
+
+    def advance(self) -> None:
+        """End the round: keep the frequent prefixes, and begin the next one; after the last one, list the words."""
+        self._refuse_end()
+        estimate = self._server.estimate()
+        shares, errors = estimate.shares[: len(estimate.shares) - 1], estimate.standard_error[:-1]
+        threshold = float(self.plan.threshold)
+        if self.final:
+            noise = normal_quantile(1 - 2 * _FALSE / max(shares.size, 1))
+            listed = np.flatnonzero(shares >= np.maximum(threshold, noise * errors))
+            hits = [
+                HeavyHitter(self.prefixes[code].rstrip(b"\0"), float(shares[code]), float(errors[code]))
+                for code in listed.tolist()
+                if code < len(self.prefixes)
+            ]
+            self._hits = sorted(hits, key=lambda hit: -hit.share)
+            return
+        likely = np.flatnonzero(shares >= np.maximum(threshold - _LENIENCE * errors, 2 * errors))
+        kept = np.sort(likely[np.argsort(-shares[likely], kind="stable")][: self.plan.candidates])
+        self.prefixes = tuple(self._prefix(int(code)) for code in kept)
+        if not self.prefixes:
+            self._hits = []
+            return
+        self.round += 1
+        self._server = self.protocol.server()
+
+    def result(self) -> list[HeavyHitter]:
+        """The frequent words, the most frequent first."""
+        if self._hits is None:
+            raise InvalidData(message("search", "all rounds", f"{self.round} of them", "add reports and advance"))
+        return list(self._hits)
+
+    def _prefix(self, code: int) -> bytes:
+        head, last = divmod(code, 256)
+        if self.round:
+            return self.prefixes[head] + bytes([last])
+        return head.to_bytes(self.length - 1, "big") + bytes([last])
+
+    def _refuse_end(self) -> None:
+        if self._hits is not None:
+            raise InvalidArgument(message("search", "a round", "a search that has ended", "start another one"))
+
+
+def as_table(words: Any, max_bytes: int) -> Bytes:
+    """Words as rows of bytes, filled up with zeros; the last column says whether a word is too long or has a zero.
+
+    >>> as_table(["ab", b"abcd"], 3).tolist()
+    [[97, 98, 0, 0], [97, 98, 99, 1]]
+    """
+    if isinstance(words, (str, bytes)) or not isinstance(words, (Sequence, np.ndarray)):
+        raise WrongType(message("words", "a list of words", type(words).__name__, "pass one word for each person"))
+    texts = words.tolist() if isinstance(words, np.ndarray) else words
+    if not all(isinstance(word, (str, bytes)) for word in texts):
+        raise WrongType(message("words", "text or bytes", "something else", "pass one word for each person"))
+    try:
+        encoded = [word.encode() if isinstance(word, str) else word for word in texts]
+    except UnicodeEncodeError:
+        raise InvalidData(message("words", "texts", "one that is not valid Unicode", "repair the text")) from None
+    fixed = b"".join(word[:max_bytes].ljust(max_bytes, b"\0") for word in encoded)
+    bad = np.array([len(word) > max_bytes or b"\0" in word for word in encoded], dtype=np.uint8)
+    table = np.frombuffer(fixed, dtype=np.uint8).reshape(len(encoded), max_bytes)
+    return np.concatenate([table, bad[:, None]], axis=1)
+
+
+def _row_index(rows: Bytes, listed: Bytes) -> NDArray[np.int64]:
+    """The index of each row in a sorted list of different rows; -1 for those that are not there."""
+    width = rows.shape[1]
+    keys = np.ascontiguousarray(rows).view(f"V{width}").reshape(-1)
+    unique, inverse = np.unique(keys, return_inverse=True)
+    places = {row.tobytes(): index for index, row in enumerate(listed)}
+    index = np.array([places.get(key.tobytes(), -1) for key in unique], dtype=np.int64)
+    result: NDArray[np.int64] = index[inverse.reshape(-1)]
+    return result
+
+
+__all__ = ["HeavyHitter", "HeavyHitterSearch", "HeavyHitters", "as_table"]

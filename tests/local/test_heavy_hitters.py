@@ -1,0 +1,95 @@
+"""Frequent words of an unlisted domain: all that are frequent, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dither as dp
+from dither.local.heavy_hitters import HeavyHitters, as_table
+
+FREQUENT = {"ether": 0.2, "ethos": 0.15, "sun": 0.1, "äö": 0.1, "zigzag": 0.08}
+
+
+def people(n: int) -> list[str]:
+    """The frequent words, and as many others as people are left."""
+    words = [word for word, share in FREQUENT.items() for _ in range(round(share * n))]
+    return words + [f"{i % 9973:06d}" for i in range(n - len(words))]
+
+
+def test_all_frequent_words_and_no_others() -> None:
+    """Shares are at least six standard errors above the threshold; prefixes of the others are at most 4 %."""
+    n = 120_000
+    plan = HeavyHitters(epsilon=4, threshold=0.05, max_bytes=6)
+    hits = plan.search(people(n))
+    assert {hit.text for hit in hits} == set(FREQUENT)
+    for hit in hits:
+        assert abs(hit.share - FREQUENT[hit.text]) < 6.5 * hit.standard_error
+        assert hit.error() == pytest.approx(1.96 * hit.standard_error, rel=1e-3)
+    assert [hit.share for hit in hits] == sorted((hit.share for hit in hits), reverse=True)
+
+
+def test_few_people_find_nothing_false() -> None:
+    """A false word is listed in one search of 50,000; three at once in none."""
+    hits = HeavyHitters(epsilon=1, threshold=0.05, max_bytes=6).search(people(3000))
+    assert len({hit.text for hit in hits} - set(FREQUENT)) < 3
+
+
+def test_every_person_reports_once() -> None:
+    plan = HeavyHitters(epsilon=1, threshold=0.1, max_bytes=4)
+    search, n = plan.start(), 0
+    for _ in plan.rounds:
+        search.add(search.privatize(["word"] * 3000).to_bytes())
+        n += 3000
+        search.advance()
+    assert [hit.text for hit in search.result()] == ["word"]
+    assert plan.guarantee == dp.PureDP(1)
+    assert plan.event.guarantee == dp.PureDP(1)
+    with pytest.raises(dp.InvalidArgument):
+        search.privatize(["word"])
+
+
+def test_codes_of_a_round() -> None:
+    plan = HeavyHitters(epsilon=8, threshold=0.2, max_bytes=3)
+    search = plan.start()
+    assert search.encode(["ab", "a", "abcd", "a\0b"]).tolist() == [97 * 256 + 98, 97 * 256, 65536, 65536]
+    search.add(search.privatize(["abc"] * 2000 + ["ade"] * 2000))
+    search.advance()
+    assert search.prefixes == (b"ab", b"ad")
+    assert search.encode(["abc", "ade", "xyz", "ad"]).tolist() == [99, 256 + 101, 512, 256]
+
+
+def test_tables_of_words() -> None:
+    assert as_table(["é", b"abc"], 2).tolist() == [[0xC3, 0xA9, 0], [97, 98, 1]]
+    for bad in ("abc", [3], 7):
+        with pytest.raises(dp.WrongType):
+            as_table(bad, 4)
+
+
+def test_refusals() -> None:
+    for bad in (
+        {"epsilon": 0, "threshold": 0.1},
+        {"epsilon": 1, "threshold": 1},
+        {"epsilon": 1, "threshold": 0.1, "max_bytes": 0},
+    ):
+        with pytest.raises(dp.InvalidArgument):
+            HeavyHitters(**bad)
+    plan = HeavyHitters(epsilon=1, threshold=0.1)
+    with pytest.raises(dp.InvalidData):
+        plan.start().result()
+    with pytest.raises(dp.InvalidData):
+        plan.search(["a"])
+    assert np.isfinite(plan.people_needed())
+
+
+def test_a_text_that_is_no_unicode_is_refused_without_being_shown() -> None:
+    plan = dp.local.HeavyHitters(epsilon=1, threshold=0.1, max_bytes=3)
+    with pytest.raises(dp.InvalidData) as caught:
+        plan.search(["secret\ud800"] * 100)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    for table in (np.zeros((3, 2), dtype=np.uint8), np.zeros(3, dtype=np.uint8)):
+        with pytest.raises(dp.InvalidArgument, match="words"):
+            plan.start().privatize(table)
+    with pytest.raises(dp.InvalidArgument, match="at most 64"):
+        dp.local.HeavyHitters(epsilon=100, threshold=0.1)

@@ -145,7 +145,7 @@ def pay(
     admitted = None
     if contributors is not None:
         account = accounts.known(store, population, "people")
-        admitted = _people_pay(store, account, contributors, price, last[0] + 1, body)
+        admitted = people_pay(store, account, contributors, price, last[0] + 1, body)
         units.add(account.unit)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
@@ -179,7 +179,7 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
     return [whole, fresh], fresh
 
 
-def _people_pay(
+def people_pay(
     store: Store, account: Account, contributors: people.Contributors, price: Price, seq: int, body: dict[str, Any]
 ) -> NDArray[np.bool_]:
     """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put

@@ -17,13 +17,14 @@ from dither.ledger import people as _people
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
-from dither.ledger.recorded import canonical, decode, encode
+from dither.ledger.checks import MAX_NAME, canonical_request, checked_name, stated_limits
+from dither.ledger.recorded import decode, encode
 from dither.ledger.scope import Allowance, Scope, paying, refuse_inside
+from dither.ledger.series import SeriesRecord, charged_series
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Price
 from dither.ledger.verify import verify
 
-_MAX_NAME = 200
 _MAX_SHOWN_REQUEST = 10_000
 
 
@@ -86,7 +87,7 @@ class Ledger:
             ``limit``, ``each_analyst``, ``each_person``, ``population`` and ``filter``, all by keyword; see
             :class:`dither.ledger.opening.Limits`. ``limit`` or ``each_person`` or both are needed.
         """
-        name, stated = _name(dataset, "dataset"), _limits(limits)
+        name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
         with self._store.transaction():
             return opening.create(self._store, name, stated)
 
@@ -96,7 +97,7 @@ class Ledger:
         Parameters are those of :meth:`create`. Accounts that are there have to have these very limits, all of them;
         others are refused. Opened for reading only, missing accounts are left missing.
         """
-        name, stated = _name(dataset, "dataset"), _limits(limits)
+        name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
         with self._store.snapshot():
             exists = accounts.find(self._store, name) is not None
             if exists:
@@ -110,7 +111,7 @@ class Ledger:
         """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
         has one, or for whom ``each_analyst`` opens one.
         """
-        name, who = _name(dataset, "dataset"), _name(analyst, "analyst")
+        name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         with self._store.transaction():
             return opening.admit(self._store, name, who, limit, filter)
 
@@ -127,14 +128,18 @@ class Ledger:
         """Change the limit of a dataset, of one analyst, or of each person. Nothing that was spent comes back; who
         signed and why stays in the history.
         """
-        name, by, why = _name(dataset, "dataset"), _name(signed_by, "signed_by"), _name(reason, "reason", 2000)
-        who = None if analyst is None else _name(analyst, "analyst")
+        name, by, why = (
+            checked_name(dataset, "dataset"),
+            checked_name(signed_by, "signed_by"),
+            checked_name(reason, "reason", 2000),
+        )
+        who = None if analyst is None else checked_name(analyst, "analyst")
         with self._store.transaction():
             return opening.change_limit(self._store, name, who, each_person, limit, by, why)
 
     def restate_limit(self, dataset: str, limit: Guarantee, *, each_person: bool = False) -> Receipt:
         """Change a limit to what a card says now, as long as nothing was charged to the dataset; refused afterwards."""
-        name = _name(dataset, "dataset")
+        name = checked_name(dataset, "dataset")
         with self._store.transaction():
             opening.check_uncharged(self._store, name)
             return opening.change_limit(self._store, name, None, each_person, limit, *opening.RESTATED)
@@ -180,12 +185,12 @@ class Ledger:
         max_incidents
             After this many incidents the dataset is closed (:class:`dither.DatasetClosed`) until :meth:`reopen`.
         """
-        name, price = _name(dataset, "dataset"), Price.of(cost)
+        name, price = checked_name(dataset, "dataset"), Price.of(cost)
         guarantee = price.guarantee
         _incidents.check_max_incidents(max_incidents)
-        who = None if analyst is None else _name(analyst, "analyst")
-        named = os.urandom(16).hex() if key is None else _name(key, "key")
-        asked = _canonical(request)
+        who = None if analyst is None else checked_name(analyst, "analyst")
+        named = os.urandom(16).hex() if key is None else checked_name(key, "key")
+        asked = canonical_request(request)
         stated, digest = charging.digest(name, price, who, asked)
         digests, has_old_key = [digest], recorded_as is not None
         self._reached("asked")
@@ -194,7 +199,7 @@ class Ledger:
             result = charging.find_recorded(self._store, name, named, guarantee, digests, lenient=has_old_key)
         if result is None and recorded_as is not None:
             old_key, old_request = recorded_as()
-            digests.append(charging.digest(name, price, who, _canonical(old_request))[1])
+            digests.append(charging.digest(name, price, who, canonical_request(old_request))[1])
             result = charging.find_recorded(self._store, name, named, guarantee, digests)
             if result is None and old_key != named:
                 result = charging.find_recorded(self._store, name, old_key, guarantee, digests, lenient=True)
@@ -218,8 +223,8 @@ class Ledger:
 
     def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
         """Whether an answer is recorded under this key for this request at this cost; nothing is charged."""
-        name, price = _name(dataset, "dataset"), Price.of(cost)
-        digests = [charging.digest(name, price, analyst, _canonical(request))[1]]
+        name, price = checked_name(dataset, "dataset"), Price.of(cost)
+        digests = [charging.digest(name, price, analyst, canonical_request(request))[1]]
         return charging.find_recorded(self._store, name, key, price.guarantee, digests, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
@@ -241,11 +246,15 @@ class Ledger:
     def incident_count(self, dataset: str) -> int:
         """The number of incidents of a dataset since it was last reopened."""
         with self._store.snapshot():
-            return accounts.known(self._store, _name(dataset, "dataset")).incidents
+            return accounts.known(self._store, checked_name(dataset, "dataset")).incidents
 
     def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
         """Take questions again after incidents; who signed and why stays in the history."""
-        name, by, why = _name(dataset, "dataset"), _name(signed_by, "signed_by"), _name(reason, "reason", 2000)
+        name, by, why = (
+            checked_name(dataset, "dataset"),
+            checked_name(signed_by, "signed_by"),
+            checked_name(reason, "reason", 2000),
+        )
         with self._store.transaction():
             return _incidents.reopen(self._store, name, by, why)
 
@@ -314,6 +323,28 @@ class Ledger:
             return self.record(paid, encode(result))
         return self.record(paid, paid.answer)
 
+    def series(
+        self,
+        dataset: str,
+        cost: Any,
+        *,
+        key: str,
+        request: Any,
+        analyst: str | None = None,
+        max_incidents: int = _incidents.DEFAULT_MAX,
+        check: Callable[[], object] = lambda: None,
+    ) -> SeriesRecord:
+        """The record of a series of releases, charged here unless it was before: once, for its whole horizon.
+
+        ``check`` refuses what can be refused before the charge. Where people have accounts, each pays at first use.
+        """
+        named, asked = checked_name(key, "key"), canonical_request(request)
+        paid = charged_series(
+            self._store, checked_name(dataset, "dataset"), named, cost, asked, analyst, max_incidents, check
+        )
+        self._reached("charged")
+        return SeriesRecord(self._store, paid, self._reached)
+
     def scope(
         self, dataset: str, *, analyst: str | None = None, key: str | None = None
     ) -> AbstractContextManager[Scope]:
@@ -322,8 +353,8 @@ class Ledger:
         Each is charged before its noise is drawn. With a ``key``, the releases inside are numbered under it, and
         running the same block again returns the same answers, uncharged.
         """
-        _name(dataset, "dataset")
-        return Scope(self, dataset, analyst, None if key is None else _name(key, "key", _MAX_NAME - 20)).opened()
+        checked_name(dataset, "dataset")
+        return Scope(self, dataset, analyst, None if key is None else checked_name(key, "key", MAX_NAME - 20)).opened()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -351,13 +382,13 @@ class Ledger:
 
     def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
         """What a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no limit."""
-        name, who = _name(dataset, "dataset"), "" if analyst is None else _name(analyst, "analyst")
+        name, who = checked_name(dataset, "dataset"), "" if analyst is None else checked_name(analyst, "analyst")
         with self._store.snapshot():
             return accounts.known(self._store, name, "dataset" if analyst is None else "analyst", who).left
 
     def history(self, dataset: str | None = None) -> Iterator[Entry]:
         """Every entry, in order."""
-        return chain.entries(self._store, None if dataset is None else _name(dataset, "dataset"))
+        return chain.entries(self._store, None if dataset is None else checked_name(dataset, "dataset"))
 
     def export(self, path: str | PathLike[str], dataset: str | None = None) -> None:
         """Write the history to a file, as JSON (with the accounts) or CSV, by the ending of its name."""
@@ -413,38 +444,6 @@ class Ledger:
 
     def _reached(self, step: str) -> None:
         """Called after each step of a release; tests override it to interrupt the release there."""
-
-
-def _name(value: object, name: str, max_length: int = _MAX_NAME) -> str:
-    if not isinstance(value, str):
-        raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
-    if not 0 < len(value) <= max_length or "\0" in value or not value.isprintable():
-        raise InvalidArgument(
-            message(name, f"1 to {max_length} printable characters", f"{len(value)} of them", f"choose another {name}")
-        )
-    return value
-
-
-def _limits(options: opening.LimitOptions) -> opening.Limits:
-    population = options.get("population")
-    if population is not None:
-        _name(population, "population")
-    return opening.Limits(**options)
-
-
-def _canonical(request: Any) -> str:
-    if request is None:
-        return "null"
-    try:
-        result = canonical(request)
-        result.encode()
-        return result
-    except (TypeError, ValueError, RecursionError):
-        raise WrongType(
-            message(
-                "request", "what JSON can hold", type(request).__name__, "pass text, numbers, lists or dicts of them"
-            )
-        ) from None
 
 
 __all__ = ["Charge", "Ledger", "Released", "Verified"]

@@ -38,6 +38,11 @@ class Secret:
         return self._derived(b"people")
 
     @cached_property
+    def series(self) -> bytes:
+        """The key under which the state of series is sealed."""
+        return self._derived(b"series")
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the secret that the ledger stores, to recognize it."""
         return hashlib.sha256(b"dither ledger secret" + self.value).hexdigest()[:32]

@@ -168,7 +168,8 @@ class Store:
         """Refuse a ledger whose tables, indices or triggers are not those it was made with."""
         cursor = self._driver().cursor()
         cursor.execute(schema.shape(self.dialect))
-        if sorted(map(tuple, cursor.fetchall()), key=repr) != schema.expected_shape(self.dialect):
+        shape = sorted(map(tuple, cursor.fetchall()), key=repr)
+        if shape not in (schema.expected_shape(self.dialect), schema.expected_shape(self.dialect, True)):
             raise _damaged("its tables, indices or triggers were changed")
 
     # -- statements -------------------------------------------------------------------------------------------------

@@ -17,8 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from dither.audit.dataflow.series import series_ratio
 from dither.audit.outputs.equality import difference
 from dither.budget_hooks import Request
+from dither.local.protocol import LocalProtocol
+from dither.local.sets import PaddedSets
 from dither.mechanisms import (
     BoundedLaplace,
     Gaussian,
@@ -36,6 +39,7 @@ from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
 from dither.publish.mechanism import MarginalMechanism
+from dither.stream.series_mechanism import SeriesMechanism
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import KeySelection, vectors
 
@@ -110,6 +114,27 @@ def _(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputC
     if first.shape != second.shape:
         raise ShapeMismatch("as many reports")
     ratio = int(np.sum(first != second))
+    return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
+
+
+@input_change.register
+def _(mechanism: LocalProtocol, one: Arguments, other: Arguments) -> InputChange:
+    first, second = mechanism.encode(one["values"]), mechanism.encode(other["values"])
+    if first.shape != second.shape:
+        raise ShapeMismatch("as many reports")
+    ratio = int(np.count_nonzero((first != second).reshape(len(first), -1).any(axis=1)))
+    return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
+
+
+@input_change.register
+def _(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
+    def codes(own: Any) -> frozenset[int]:
+        return frozenset(mechanism.encode(list(own)).tolist() if len(own) else ())
+
+    first, second = ([*map(codes, item["values"])] for item in (one, other))
+    if len(first) != len(second):
+        raise ShapeMismatch("as many reports")
+    ratio = sum(a != b for a, b in zip(first, second, strict=True))
     return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
 
 
@@ -235,6 +260,15 @@ def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputCh
         max(float(ratio), 1 + 2 * ROUNDING) if ratio > 1 else float(ratio),
         mu_squared=float(mechanism.squared_distance_of(changes)),
     )
+
+
+@input_change.register
+def _(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
+    """One advance of a series; :mod:`dither.audit.dataflow.series` looks at all of them together."""
+    first, second = ([start for start, _ in arguments["keys"]] for arguments in (one, other))
+    if np.shape(one["increments"]) != np.shape(other["increments"]) or first != second:
+        raise ShapeMismatch("the same periods")
+    return InputChange(series_ratio(mechanism, [(one, other)]))
 
 
 @input_change.register

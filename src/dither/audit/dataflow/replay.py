@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dither import arguments
+from dither import arguments, markup
 from dither.accounting import gaussian_delta
 from dither.audit.dataflow.distance import (
     ROUNDING,
@@ -40,6 +40,7 @@ from dither.audit.dataflow.distance import (
     is_supported,
     monotone_violation,
 )
+from dither.audit.dataflow.series import series_cost, series_ratio
 from dither.audit.outputs.equality import difference
 from dither.audit.outputs.observe import Raised, Warned, observe
 from dither.budget_hooks import Request, observed_by
@@ -48,6 +49,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.randomness import SeededSource, drawn_from
+from dither.stream.series_mechanism import SeriesMechanism
 
 _WARNINGS_DIFFER = "the warnings differ, though every release was the same"
 
@@ -83,6 +85,12 @@ class Replay:
     def passed(self) -> bool:
         """Whether there are no findings."""
         return not self.findings
+
+    def _repr_html_(self) -> str:
+        """For a notebook: what leaks, or that nothing does, and how far each release moved."""
+        rows = [(release.name, f"{release.change.ratio:.4g}") for release in self.releases]
+        table = markup.table(("release", "moved, in sensitivities"), rows, [False, True]) if rows else ""
+        return markup.block(markup.lines(str(self).splitlines()), table)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -309,6 +317,7 @@ class _Player:
         self.releases, self.findings = list[Release](), list[str]()
         self.diverged = False
         self.sessions, self._asked = list[Any](), dict[int, list[Any]]()
+        self._advances: dict[str, list[Any]] = {}
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Compare the release with the record, and return the recorded outcome."""
@@ -336,6 +345,12 @@ class _Player:
                 queries = self._asked.setdefault(id(what), [])
                 queries.append((expected.given, arguments))
                 change = replace(change, ratio=max(change.ratio, monotone_violation(what, queries)))
+            if isinstance(what, SeriesMechanism):  # its periods are bounded together
+                advances = self._advances.setdefault(what.name, [])
+                advances.append((expected.given, arguments))
+                epsilon, mu_squared = series_cost(what, advances)
+                ratio = series_ratio(what, advances)
+                change = replace(change, ratio=ratio, epsilon=epsilon, mu_squared=mu_squared)
         except ShapeMismatch as mismatch:
             self._stop(f"{label}: expected {mismatch} with both")
         except (ValueError, OverflowError, TypeError):

@@ -91,6 +91,20 @@ class PrivateTable:
     rows: int | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True)
+class SeriesCard:
+    """A series of releases over time, as a card states it: see :mod:`dither.tables.card.series`."""
+
+    over: str
+    column: str
+    horizon: int
+    start: date | None
+    groups: tuple[str, ...]
+    where: str | None
+    aggregates: Mapping[str, str]
+    options: Mapping[str, Any]
+
+
 @public_in("dither")
 @unhashable
 @dataclass(frozen=True)
@@ -151,6 +165,8 @@ class Card:
     # Left out of the text that version 0.1 recorded answers by, in which there was one table.
     tables: Mapping[str, PrivateTable] = field(default_factory=dict, repr=False)
     """Further tables of the same people, by their names in SQL."""
+    series: Mapping[str, SeriesCard] = field(default_factory=dict, repr=False)
+    """What is released over time, by name: ``dither series CARD NAME``. It changes no answer to a question."""
 
     @property
     def private_tables(self) -> Mapping[str, PrivateTable]:

@@ -46,6 +46,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.tables.card.columns import check_names, columns_of, kind_of, wrong
 from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, ColumnCard, PrivateTable, PublicTable
 from dither.tables.card.private_tables import check_private_tables
+from dither.tables.card.series import series_of
 from dither.tables.card.toml_file import contents, read_bytes
 from dither.tables.card.wording import clip
 
@@ -54,7 +55,7 @@ __all__ = ["gaps", "parse", "read"]
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
     "public", "tables", "version", "min_epsilon", "max_incidents", "receipt", "incident_log", "rows_without_unit",
-    "rows",
+    "rows", "series",
 )  # fmt: skip
 _PUBLIC = ("source", "columns")
 _TABLE = ("source", "unit", "columns", "rows")
@@ -96,8 +97,8 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
     Traceback (most recent call last):
     dither.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns, public, tables, version, min_epsilon, max_incidents, receipt, incident_log, rows_without_unit or rows, got
-    another key. Fix: write 'unit', the nearest name.
+    columns, public, tables, version, min_epsilon, max_incidents, receipt, incident_log, rows_without_unit, rows or
+    series, got another key. Fix: write 'unit', the nearest name.
     """
     check_names(given, _TOP, "")
     home = Path(folder)
@@ -135,6 +136,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         rows_without_unit=_rows_without_unit(given.get("rows_without_unit"), any_unit, each_person is not None),
         rows=None if given.get("rows") is None else _whole(given, "rows"),
         tables=tables,
+        series=series_of(given.get("series"), columns),
     )
     check_private_tables(card)
     return card

@@ -1,0 +1,296 @@
+"""The state of a series of releases: secret, durable, and advanced by one transaction at a time.
+
+A series is charged once, for its whole horizon, and then advanced step by step. Its noise is a function of a secret key
+(:mod:`dither.stream`), and what it releases at a step depends on everything measured before. So there is a state: the
+keys, the exact totals so far, and how often each person took part. It is kept here and nowhere else:
+
+``dither_series``   the state, in parts, each sealed by AES-GCM under a key that is made of the ledger's secret, and
+                    bound to its series, its part and the number of the advance that wrote it
+``dither_entry``    an entry for each advance, of kind ``answer``: the released points, and in its body a digest of
+                    every part of the state after it
+
+*One transaction* holds the lock of the ledger, checks the state against the last entry, lets the caller compute, and
+writes the new entry and the new parts. A process that dies before it commits has changed nothing and shown nothing, one
+that dies after it finds the points that were recorded. Nothing is drawn twice: the key of the noise of new steps is
+chosen in the transaction that records them, and never again.
+
+*Two processes* cannot advance a series twice: the second one waits for the lock, and finds that the series is further
+than what it measured; it then computes nothing.
+
+*An older state* does not fit the last entry of the series, so putting back the table alone is found out at once. An
+older copy of the whole ledger is one in which the last entries are missing, which a receipt finds out
+(:mod:`dither.ledger.receipts`), as for every charge. Keep one where a series runs: a series that goes on from an older
+copy releases the steps after it a second time, and what it costs is spent twice while the ledger says once. The noise
+of these steps is new, since their key is: what is seen is two releases, and not the exact difference of two tables.
+
+*What is visible* to whoever reads the file of the ledger without its secret: when a series was advanced, its points,
+and the sizes of the parts, hence how many people took part for the first time or again in each advance. The number of
+entries and parts depends on the number of advances alone, since receipts show it to everybody.
+
+*People who have accounts* pay at their first participation, in the same transaction: whoever never takes part pays
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
+
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.ledger import accounts, chain, charging, incidents, people, schema
+from dither.ledger.chain import Receipt
+from dither.ledger.charging import Charge
+from dither.ledger.recorded import canonical
+from dither.ledger.store import Store
+from dither.ledger.units import Price
+
+_NONCE = 12
+_DIGITS = 8
+_MAX_SHOWN = 10_000
+_OWN = "series\u00a0"
+"""What the keys of series begin with. It is not printable, so no key that anybody passes can begin with it: else a
+question could be recorded where an advance is looked for, and end the series."""
+
+
+@dataclass(frozen=True)
+class SeriesState:
+    """What is known of a series: how often it was advanced, and the parts of its state, opened."""
+
+    advances: int
+    parts: Mapping[int, bytes]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What an advance writes: the released points, and the parts of the state after it; those that are None are
+    removed, those that are left out stay."""
+
+    answer: bytes
+    parts: Mapping[int, bytes | None]
+
+
+Pay = Callable[[Any], NDArray[np.bool_]]
+"""Charges the people of a column of keys for the whole series, and says which rows of it are of somebody who could."""
+Compute = Callable[[SeriesState, Pay | None], Advance | None]
+"""Computes an advance from the state, in the transaction; None where there is nothing to do."""
+
+
+def charged_series(
+    store: Store,
+    dataset: str,
+    key: str,
+    cost: Any,
+    asked: str,
+    analyst: str | None,
+    max_incidents: int,
+    check: Callable[[], object],
+) -> Charge:
+    """The charge of a series: the one that was made before, or a new one, in one transaction.
+
+    It is good for the whole horizon, however often the process died since: nothing is drawn before the first advance.
+    """
+    key = f"{_OWN}{key}"
+    price = Price.of(cost)
+    stated, digest = charging.digest(dataset, price, analyst, asked)
+
+    def recorded() -> Charge | None:
+        rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
+        if not rows:
+            return None
+        entry = chain.checked(store, rows[0][0])
+        if entry.body.get("request") != digest:
+            fix = "give the new series another name"
+            raise InvalidArgument(message("series", "the one that was charged under this name", "another", fix))
+        return Charge(dataset, key, price.guarantee, entry.receipt, price=price)
+
+    result = recorded()
+    if result is not None:
+        return result
+    check()
+    with store.transaction():
+        result = recorded()
+        if result is None:
+            population = accounts.known(store, dataset).population
+            nobody = people.contributors([], population, store.secret.people) if population else None
+            body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN else None}
+            result = charging.pay(store, dataset, key, price, analyst, nobody, body, max_incidents, unread=False)
+    return result
+
+
+class SeriesRecord:
+    """The recorded advances of one series that was charged, and its sealed state."""
+
+    def __init__(self, store: Store, charge: Charge, reached: Callable[[str], None]) -> None:
+        self._store, self._charge, self._reached = store, charge, reached
+        self._seal = AESGCM(store.secret.series)
+
+    @property
+    def people_key(self) -> bytes:
+        """The secret under which people of this series are hashed."""
+        return hmac.digest(self._store.secret.series, b"people %d" % self._charge.receipt.seq, "sha256")
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def answers(self) -> tuple[list[bytes], Receipt]:
+        """What was released so far, advance by advance, and the receipt of the last one.
+
+        The state is not opened for that: it may have many people, and the next advance reads it anyway.
+        """
+        with self._store.snapshot():
+            rows = self._rows(schema.SERIES_NUMBERS)
+            advances, _ = self._digests({int(part): int(number) for part, number in rows})
+            entries = [chain.checked(self._store, self._entry(n)) for n in range(advances)]
+        receipt = entries[-1].receipt if entries else self._charge.receipt
+        return [chain.as_bytes(entry.answer, entry.seq) for entry in entries], receipt
+
+    def _entry(self, number: int) -> int:
+        rows = self._store.run(schema.ANSWER, {"dataset": self._charge.dataset, "key": self._key(number)}).fetchall()
+        if not rows:
+            raise _damaged()
+        return int(rows[0][0])
+
+    def _key(self, number: int) -> str:
+        return f"{self._charge.key}#{number:0{_DIGITS}d}"
+
+    def _rows(self, statement: Any) -> list[Any]:
+        series = {"series": self._charge.receipt.seq}
+        return list(self._store.run(statement, series).fetchall()) if _exists(self._store) else []
+
+    def _digests(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
+        """How often the series was advanced, and the digests that its last entry has; refused where the parts of the
+        state (``numbers``: by which advance each was written) are not those of that entry.
+        """
+        advances = 1 + max(numbers.values(), default=-1)
+        after = {"dataset": self._charge.dataset, "key": self._key(advances)}
+        if self._store.run(schema.ANSWER, after).fetchall():
+            raise _damaged()  # the series is further than its state
+        if not advances:
+            return 0, {}
+        last = chain.checked(self._store, self._entry(advances - 1))
+        digests: dict[str, list[Any]] = last.body.get("parts") or {}
+        if last.charge != self._charge.receipt.seq or {int(part): n for part, (n, _) in digests.items()} != numbers:
+            raise _damaged()
+        return advances, digests
+
+    def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
+        """The state and the digests of its parts, in the transaction that is under way; refused where it is not that of
+        the last advance.
+        """
+        series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
+        sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
+        advances, digests = self._digests({part: number for part, (number, _) in sealed.items()})
+        if digests != {str(part): [number, _digest(value)] for part, (number, value) in sealed.items()}:
+            raise _damaged()
+        try:
+            parts = {
+                part: self._seal.decrypt(value[:_NONCE], value[_NONCE:], self._about(part, number))
+                for part, (number, value) in sealed.items()
+            }
+        except (InvalidTag, ValueError):
+            parts = None
+        if parts is None:
+            raise _damaged()
+        return SeriesState(advances, parts), digests
+
+    def _about(self, part: int, number: int) -> bytes:
+        """What a sealed part is bound to."""
+        return canonical([self._charge.dataset, self._charge.key, self._charge.receipt.seq, part, number]).encode()
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def advance(self, compute: Compute, *, max_incidents: int) -> Receipt | None:
+        """Compute and record one advance, in one transaction; None where ``compute`` finds nothing to do."""
+        store, charge = self._store, self._charge
+        self._reached("series measured")
+        with store.transaction():
+            if not _exists(store):
+                store.run(store.batched(schema.create_series))
+            account = accounts.known(store, charge.dataset)
+            incidents.check_open(account, max_incidents)
+            state, before = self._state()
+            pay = None
+            if account.population:
+                population = account.population
+
+                def pay(column: Any) -> NDArray[np.bool_]:
+                    return self._pay(column, population, state.advances)
+
+            result = compute(state, pay)
+            if result is None:
+                return None
+            self._reached("series computed")
+            number, digests = state.advances, dict(before)
+            for part, content in result.parts.items():
+                store.run(schema.SERIES_DROP, {"series": charge.receipt.seq, "part": part})
+                digests.pop(str(part), None)
+                if content is not None:
+                    nonce = os.urandom(_NONCE)
+                    sealed = nonce + self._seal.encrypt(nonce, content, self._about(part, number))
+                    values = {"series": charge.receipt.seq, "part": part, "number": number, "sealed": sealed}
+                    store.run(schema.SERIES_PUT, values)
+                    digests[str(part)] = [number, _digest(sealed)]
+            receipt = chain.append(
+                store,
+                "answer",
+                charge.dataset,
+                {"parts": digests},
+                key=self._key(number),
+                charge=charge.receipt.seq,
+                answer=result.answer,
+            )
+            self._reached("series written")
+        self._reached("series recorded")
+        return receipt
+
+    def _pay(self, column: Any, population: str, number: int) -> NDArray[np.bool_]:
+        """Charge people, in the transaction that is under way; the dataset has paid already."""
+        store, charge = self._store, self._charge
+        contributors = people.contributors(column, population, store.secret.people)
+        assert charge.price is not None
+        seq, before = chain.last_entry(store)
+        stated, digest = charging.digest(charge.dataset, charge.price, None, "null")
+        body: dict[str, Any] = {"cost": stated, "request": digest, "asked": None, "series": charge.receipt.seq}
+        account = accounts.known(store, population, "people")
+        admitted = charging.people_pay(store, account, contributors, charge.price, seq + 1, body)
+        body["charged"] = []
+        key = f"{self._key(number)}+"
+        chain.append(store, "charge", charge.dataset, body, last=(seq, before), key=key)
+        return admitted
+
+    def fail(self) -> Receipt:
+        """Record that reading the rows of an advance failed: an incident, however many there were before."""
+        store, charge = self._store, self._charge
+        with store.transaction():
+            assert charge.price is not None
+            stated, digest = charging.digest(charge.dataset, charge.price, None, "null")
+            about = {"cost": stated, "request": digest, "asked": None}
+            body: dict[str, Any] = {**about, "series": charge.receipt.seq, "charged": []}
+            key = f"{charge.key}!"
+            receipt = chain.append(store, "charge", charge.dataset, body, key=key)
+            return incidents.record(store, replace(charge, key=key, receipt=receipt))
+
+
+def _exists(store: Store) -> bool:
+    """Whether the ledger has a table of series, in the transaction that is under way."""
+    return bool(store.run(store.batched(schema.series_exists)).fetchall())
+
+
+def _digest(sealed: bytes) -> str:
+    return hashlib.sha256(sealed).hexdigest()
+
+
+def _damaged() -> LedgerError:
+    fix = "restore the ledger from a copy that is as new as its last receipt"
+    return LedgerError(message("series", "the state of its last advance", "another one, or none", fix))
+
+
+__all__ = ["Advance", "Pay", "SeriesRecord", "SeriesState", "charged_series"]

@@ -1,0 +1,58 @@
+"""Releases over time: one charge for a whole horizon, noise that is correlated between steps, errors that stay small.
+
+* :mod:`~dither.stream.running`: running sums, windows, means and histograms; :mod:`~dither.stream.alarm`: thresholds;
+* :mod:`~dither.stream.mechanism`: the plan of a series, with statement and proof; :mod:`~dither.stream.session`,
+  :mod:`~dither.stream.noise_stream`: a started one;
+* :mod:`~dither.stream.filters`: filters in whole numbers and the proof of their sensitivity;
+  :mod:`~dither.stream.buffers`, :mod:`~dither.stream.bands`, :mod:`~dither.stream.tree`: the filters;
+* :mod:`~dither.stream.optimize`, :mod:`~dither.stream.epochs`, :mod:`~dither.stream.dense_optimum`: which buffers, and
+  how near they are to the best factorization;
+* :mod:`~dither.stream.keyed`: noise as a function of a secret key, the same after a restart;
+* :mod:`~dither.stream.series`: series on tables; :mod:`~dither.stream.participants`: who counts how often, with the
+  proof; the state is kept by :mod:`dither.ledger.series`.
+
+>>> import dither as dp
+>>> s = dp.stream.RunningSum(horizon=365, epsilon=1, delta=1e-9)
+>>> abs(s.release(5000) - 5000) < 200
+True
+"""
+
+import typing as _typing
+
+from dither.homes import name_by_home as _name_by_home
+from dither.stream.alarm import ThresholdAlarm
+from dither.stream.dense_optimum import Optimum, optimum
+from dither.stream.mechanism import StreamPlan
+from dither.stream.running import Histogram, RunningMean, RunningSum, SlidingWindow
+
+if _typing.TYPE_CHECKING:
+    from dither.stream.series import Over, Series
+    from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
+
+__all__ = [
+    "Histogram",
+    "Optimum",
+    "Over",
+    "RunningMean",
+    "RunningSum",
+    "Series",
+    "SeriesAnswer",
+    "SeriesExplanation",
+    "SlidingWindow",
+    "StreamPlan",
+    "ThresholdAlarm",
+    "optimum",
+]
+
+__dir__ = _name_by_home(__name__, __all__, globals())
+
+_LATER = {"Over": "series", "Series": "series", "SeriesAnswer": "series_answer", "SeriesExplanation": "series_answer"}
+"""Names that are loaded when they are first asked for: tables take a while to import."""
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'dither.stream' has no attribute {name!r}", name=name)
+    import importlib
+
+    return getattr(importlib.import_module(f"dither.stream.{_LATER[name]}"), name)

@@ -1,0 +1,147 @@
+"""Alarms over a stream: when the running sum passes a threshold, at a price that does not grow with the steps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+from sys import float_info
+from typing import Any
+
+from dither import arguments
+from dither.accounting import Pure
+from dither.errors import InvalidArgument, WrongType, message
+from dither.exact import exactly, up
+from dither.guarantees import PureDP
+from dither.mechanisms import SparseVector
+from dither.mechanisms.values import scalar
+from dither.randomness import Source
+from dither.stateful import Stateful
+
+_LARGEST = Fraction(float_info.max)
+
+
+class ThresholdAlarm(Stateful):
+    """Says when a running sum passes a threshold, or each of several in turn; one charge, however many steps.
+
+    *Statement.* If one person's data change the values of at most ``max_participations`` steps, each by at most
+    ``sensitivity``, all that the alarm ever says is epsilon-DP.
+
+    *Why.* The running sum of any step moves by at most ``max_participations * sensitivity``, whatever was said before:
+    the alarm is a session of :class:`~dither.SparseVector` with that sensitivity whose questions are the running sums
+    minus the threshold that is next, and as many answers above as there are thresholds. ``monotone`` is for values
+    that one person only adds to (or only takes from), so that all sums move in the same direction: half the noise.
+
+    Examples
+    --------
+    >>> alarm = ThresholdAlarm(10_000, epsilon=1)
+    >>> [alarm.update(4_000) for _ in range(3)], alarm.done
+    ([False, False, True], True)
+    >>> round(ThresholdAlarm.for_error(300, 10_000, steps=365).guarantee.epsilon, 3)
+    0.136
+    """
+
+    thresholds: tuple[Fraction, ...]
+    """Those that are announced, in rising order."""
+    mechanism: SparseVector
+    """The mechanism that compares."""
+
+    def __init__(
+        self,
+        threshold: float | Sequence[float],
+        *,
+        epsilon: float,
+        max_participations: int = 1,
+        sensitivity: float | Fraction = 1,
+        monotone: bool = False,
+        source: Source | None = None,
+    ) -> None:
+        several = threshold if isinstance(threshold, (list, tuple)) else [threshold]
+        self.thresholds = tuple(exactly(item, "threshold") for item in several)
+        if not self.thresholds or any(b <= a for a, b in zip(self.thresholds, self.thresholds[1:], strict=False)):
+            raise InvalidArgument(message("threshold", "one or more in rising order", "others", "sort them"))
+        moves: Any = _moves(max_participations, sensitivity)  # an exact rational
+        self.mechanism = SparseVector(moves, epsilon, len(self.thresholds), monotone=monotone)
+        self._session = self.mechanism.start(0, source=source)
+        self._sum = Fraction(0)
+        self._lock = threading.Lock()
+
+    @classmethod
+    def for_error(
+        cls,
+        error: float,
+        threshold: float | Sequence[float],
+        *,
+        steps: int,
+        confidence: float = 0.95,
+        max_participations: int = 1,
+        sensitivity: float | Fraction = 1,
+        monotone: bool = False,
+        source: Source | None = None,
+    ) -> ThresholdAlarm:
+        """The alarm with the smallest epsilon that is within ``error`` of its thresholds, at all of so many steps
+        together, with this confidence.
+        """
+        count = len(threshold) if isinstance(threshold, (list, tuple)) else 1
+        moves: Any = _moves(max_participations, sensitivity)
+        at_one = SparseVector(moves, 1, count, monotone=monotone).error(steps, confidence)
+        epsilon = up(exactly(at_one) / exactly(arguments.positive(error, "error")) * (1 + Fraction(1, 1 << 40)))
+        return cls(
+            threshold,
+            epsilon=epsilon,
+            max_participations=max_participations,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            source=source,
+        )
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What all that the alarm says costs together."""
+        return self.mechanism.guarantee
+
+    @property
+    def event(self) -> Pure:
+        """For accountants: the whole session."""
+        return self.mechanism.event
+
+    @property
+    def done(self) -> bool:
+        """Whether the last threshold was announced."""
+        return self._session.done
+
+    @property
+    def passed(self) -> int:
+        """How many thresholds were announced."""
+        return self._session.above
+
+    def update(self, value: float) -> bool:
+        """Whether the running sum, after the value of the next step, passes the threshold that is next."""
+        number = scalar(value)
+        if number is None:
+            raise WrongType(message("value", "a number", type(value).__name__, "pass the value of the step"))
+        with self._lock:
+            if self.done:
+                raise InvalidArgument(
+                    message("update", "a threshold that is left", "none", "start another alarm, at its own cost")
+                )
+            self._sum += Fraction(number)
+            above = self._sum - self.thresholds[self.passed]
+            # sums beyond all floats are the largest one: that moves no two of them further from each other, and an
+            # error here would tell the sum
+            answer: bool = self._session.ask(max(-_LARGEST, min(above, _LARGEST)))
+        return answer
+
+    def error(self, steps: int, confidence: float = 0.95) -> float:
+        """An a such that, with this confidence, no threshold is announced below it by more than a, nor passed by more
+        than a without being announced, over so many steps.
+        """
+        return self.mechanism.error(steps, confidence)
+
+
+def _moves(max_participations: int, sensitivity: float | Fraction) -> Fraction:
+    """How far one person moves a running sum."""
+    return arguments.whole(max_participations, "max_participations") * arguments.sensitivity(sensitivity)
+
+
+__all__ = ["ThresholdAlarm"]

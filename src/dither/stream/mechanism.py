@@ -1,0 +1,394 @@
+"""The plan of a series: one charge for the whole horizon, noise as a function of a key, the error of every step.
+
+*Mechanism.* Values ``x_1, x_2, ...`` are whole multiples of a public lattice step; those of several series that advance
+together are whole numbers, which bounds in how many of them rounding can differ. Released at t is the running sum ``x_1
++ ... + x_t`` plus ``w_t``, where w comes from independent noise z by a filter in whole numbers
+(:mod:`dither.stream.filters`, with the proof of its sensitivity). Sums over windows, means and single steps are
+differences of what is released.
+
+*Neighboring relation.* One person is added or removed, or their values are replaced by others: the values of at most
+``max_participations`` steps change, any two of them at least ``min_separation`` steps apart, each by at most
+``sensitivity`` (the l2 norm over the series; the l1 norm for a pure guarantee).
+
+*Guarantee.* On every path the fresh noise of two neighboring histories differs by whole numbers u with ``|u|_2 <= D``
+(or ``|u|_1 <= D``), where D is computed outward, rounding of the filter included. z is the normal law (or Laplace's)
+rounded to integers, a function of the ideal noise, so adding a whole number commutes with rounding. Gaussian noise
+whose shifts are chosen adaptively, with ``|u|_2 <= D`` for sure, has the exact curve of one Gaussian release of ratio
+``sigma / D`` (Denisov, McMahan, Rush, Smith and Thakurta 2022 for factorizations; Smith and Thakurta 2022 for adaptive
+shifts), and so ``D^2 / (2 sigma^2)``-zCDP. Laplace noise of scale b is ``D / b``-DP, adaptively as well. So later
+values, and when a person takes part, may depend on earlier releases.
+
+*Unknown horizon.* Epochs of 64, 128, 256, ... steps, each with a filter of its own that starts anew; the noise of the
+finished epochs stays in the sum. A person with m of their k participations in an epoch moves its fresh noise by at
+most ``m/k`` of what it is scaled for, and the squares of such shares (the shares themselves, for Laplace noise) add up
+to at most 1.
+
+*State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`): the secret
+state of a series is its key, and neither a crash nor a restart can lose noise or draw it anew. The plan itself is
+public; :meth:`StreamPlan.record` keeps filters and scales, so that a later version of dither continues with the same
+noise, whatever it would choose itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dither import arguments
+from dither.accounting import Event, GaussianNoise, Pure, gaussian_ratio
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.exact import down, root_up, up
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.randomness import MAX_SCALE, Exponential, Normal
+from dither.stream import pictures
+from dither.stream.epochs import EPOCHS, FIRST
+from dither.stream.factorizations import Factorization, epoch_filter, from_record, known_filter
+from dither.stream.filters import Filter, window_variance
+from dither.stream.keyed import Lattice
+from dither.stream.noise_stream import NoiseStream, Segment
+from dither.stream.quantiles import laplace_quantile
+from dither.stream.tree import Tree
+
+_NORMAL = Normal()
+_LAPLACE = Exponential(symmetric=True)
+_ROOT_BITS = 64
+_ROUNDING_SHARE = 1 << 12
+_FINEST_SCALE = 1 << 16
+_TYPICAL_EPOCH = 14
+_BLOCK = 4096
+_TOLERANCE = Fraction(1, 1 << 40)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamPlan:
+    """What a series of running sums costs, draws and errs by; frozen, public, nothing random in it.
+
+    Parameters
+    ----------
+    horizon
+        The number of steps; None if it is not known, which costs accuracy (see the module).
+    budget
+        ``ApproxDP(epsilon, delta)``, ``ZCDP(rho)``, or ``PureDP(epsilon)``, for which the tree is used: paid once, for
+        all steps together.
+    max_participations, min_separation
+        One person's values are in at most so many steps, any two of them at least so many steps apart.
+    sensitivity
+        The most that one person can change the values of one step: the l2 norm over all series, or the l1 norm under
+        ``PureDP``.
+    series
+        How many series advance together; if there are several, their values are whole numbers.
+    factorization
+        ``"buffers"``, ``"square root"``, ``"banded"`` (with ``bands``) or ``"tree"``.
+    buffers, bands
+        How many buffers, or bands, the filter has.
+    window
+        Optimize the buffers for sums over the last so many steps, instead of all.
+
+    Examples
+    --------
+    >>> from dither import ApproxDP
+    >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
+    >>> noise = plan.noises(bytes(32), steps=30)         # of the running sums of 30 days; the key is secret
+    >>> noise.shape, bool(noise[29, 0] == plan.noise(bytes(32), step=30)[0])
+    ((30, 1), True)
+    >>> plan.error(365) < 3 * 1.96 * plan.error(1)
+    True
+    """
+
+    horizon: int | None
+    budget: Guarantee
+    max_participations: int = 1
+    min_separation: int = 1
+    sensitivity: float | Fraction = 1
+    series: int = 1
+    factorization: Factorization = "buffers"
+    buffers: int = 5
+    bands: int | None = None
+    window: int | None = None
+    recorded: tuple[int, tuple[Segment, ...]] | None = None
+    """The lattice and the segments that were recorded; left out, they are chosen."""
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None:
+            arguments.whole(self.horizon, "horizon", at_most=1 << 32)
+        arguments.whole(self.max_participations, "max_participations")
+        arguments.whole(self.min_separation, "min_separation")
+        arguments.whole(self.series, "series", at_most=1 << 31)
+        arguments.sensitivity(self.sensitivity)
+        if not isinstance(self.budget, (ApproxDP, ZCDP, PureDP)):
+            raise WrongType(
+                message("budget", "ApproxDP, ZCDP or PureDP", type(self.budget).__name__, "pass ApproxDP(1, 1e-9)")
+            )
+        if self.window is not None:
+            arguments.whole(self.window, "window")
+        self._check_steps()
+        for segment in self.segments:
+            self._check(segment)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace's, in a tree."""
+        return isinstance(self.budget, PureDP)
+
+    @property
+    def participations(self) -> int:
+        """How many steps of one person the horizon has room for."""
+        if self.horizon is None:
+            return self.max_participations
+        return min(self.max_participations, -(-self.horizon // self.min_separation))
+
+    @cached_property
+    def ratio(self) -> Fraction:
+        """The scale of the noise over ``D``, rounded up."""
+        if isinstance(self.budget, PureDP):
+            return 1 / self.budget.exact[0]
+        if isinstance(self.budget, ZCDP):
+            return root_up(1 / (2 * self.budget.exact[0]), _ROOT_BITS)
+        epsilon, delta = self.budget.exact
+        return gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole series costs, once."""
+        return self.budget
+
+    cost = guarantee
+
+    @cached_property
+    def event(self) -> Event:
+        """For accountants: one Gaussian release, or a pure one."""
+        if isinstance(self.budget, PureDP):
+            return Pure(self.budget.exact[0])
+        return GaussianNoise(Fraction(down(self.ratio)))
+
+    # the lattice
+
+    @cached_property
+    def lattice_bits(self) -> int:
+        """Values are whole multiples of ``2^-lattice_bits``: fine enough that noise has many steps to its scale and
+        that the rounding of the filter costs less than a part in 4096.
+        """
+        if self.recorded is not None:
+            return self.recorded[0]
+        item = self._filter(0 if self.horizon is not None else _TYPICAL_EPOCH)
+        distance = self._linear_distance(item) * arguments.sensitivity(self.sensitivity)
+        wanted = max(_ROUNDING_SHARE * self._rounding(item) / distance, _FINEST_SCALE / (distance * self.ratio))
+        return math.ceil(math.log2(wanted)) if wanted > 1 else 0
+
+    @property
+    def unit(self) -> Fraction:
+        """The lattice step, in units of the values."""
+        return Fraction(1, 1 << self.lattice_bits)
+
+    def values(self, measured: Lattice) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Running sums with noise, in lattice steps, as floats in units of the values."""
+        return np.asarray(measured / (1 << self.lattice_bits), dtype=np.float64)
+
+    # filters, noise and error
+
+    def _filter(self, epoch: int) -> Filter:
+        kind: Factorization = "tree" if self.pure else self.factorization
+        if self.horizon is None:
+            return epoch_filter(epoch, kind)
+        return known_filter(
+            self.horizon,
+            kind,
+            buffers=self.buffers,
+            bands=self.bands,
+            participations=self.participations,
+            separation=self.min_separation,
+            window=self.window,
+        )
+
+    def _linear_distance(self, item: Filter) -> Fraction:
+        """The largest norm of a sum of columns for the schema, for values that change by one."""
+        if self.pure:
+            assert isinstance(item, Tree)
+            return item.l1_sensitivity(self.participations)
+        if self.horizon is None:
+            return self.participations * item.l2_sensitivity(1, 1)
+        return item.l2_sensitivity(self.participations, self.min_separation)
+
+    def _rounding(self, item: Filter) -> Fraction:
+        """The largest norm of what rounding adds. A lane is rounded differently only if its values differ; values that
+        are whole numbers differ in at most ``sensitivity^2`` lanes at each of a person's steps.
+        """
+        touched = min(self.series, self.participations * max(1, int(arguments.sensitivity(self.sensitivity) ** 2)))
+        times = 1 if self.horizon is not None else self.participations
+        return times * item.rounding * root_up(Fraction(item.length * touched), _ROOT_BITS)
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The whole horizon, or the epochs of an unknown one."""
+        if self.recorded is not None:
+            return self.recorded[1]
+        result, first = [], 1
+        for epoch in range(1 if self.horizon is not None else EPOCHS):
+            item = self._filter(epoch)
+            result.append(Segment(first, item, up(self.ratio * self.distance(item))))
+            first += item.length
+        return tuple(result)
+
+    def distance(self, item: Filter) -> Fraction:
+        """How far the fresh noise of a filter can differ between neighbors, in lattice steps: ``D``."""
+        change = math.ceil(arguments.sensitivity(self.sensitivity) * (1 << self.lattice_bits))
+        return self._linear_distance(item) * change + self._rounding(item)
+
+    def _check_steps(self) -> None:
+        """Refuse recorded filters for other steps than those of the series."""
+        sizes = [self.horizon] if self.horizon is not None else [FIRST << epoch for epoch in range(EPOCHS)]
+        firsts = [1, *(1 + sum(sizes[:i]) for i in range(1, len(sizes)))]
+        if [(item.first, item.filter.length) for item in self.segments] != [*zip(firsts, sizes, strict=True)]:
+            raise NotPrivate(
+                message("recorded", "filters for the steps of the series", "others", "leave the record as it was")
+            )
+
+    def _check(self, segment: Segment) -> None:
+        if not segment.scale <= MAX_SCALE:
+            raise InvalidArgument(
+                message("sensitivity", "noise that 64 bits can hold", "more", "measure in larger units")
+            )
+        needed = self.ratio * self.distance(segment.filter)
+        if not segment.filter.decreasing or Fraction(segment.scale) < needed * (1 - _TOLERANCE):
+            raise NotPrivate(
+                message("recorded", "a filter and noise that keep the budget", "others", "leave the record as it was")
+            )
+
+    def segment(self, step: int) -> Segment:
+        """The steps that share filter and noise with this one."""
+        most = self.horizon if self.horizon is not None else FIRST * ((1 << EPOCHS) - 1)
+        if arguments.whole(step, "step") > most:
+            raise InvalidArgument(
+                message(
+                    "step", f"at most the horizon of {most:,}", f"{step:,}", "start another series, at its own cost"
+                )
+            )
+        return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
+
+    def start(self, key: bytes) -> NoiseStream:
+        """The noise of the running sums from the first step on, in constant memory."""
+        return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key)
+
+    def noises(self, key: bytes, steps: int) -> Lattice:
+        """The noise of the running sums of the first ``steps`` steps, a row for each, in lattice steps."""
+        return self.start(key).advance(steps)
+
+    def noise(self, key: bytes, step: int) -> Lattice:
+        """The noise of the running sums of one step (from 1): one number for each series, in lattice steps."""
+        stream = self.start(key)
+        for block in _blocks(arguments.whole(step, "step")):
+            noise = stream.advance(block)
+        last: Lattice = noise[-1]
+        return last
+
+    def variance(self, step: int, window: int | None = None) -> float:
+        """The variance of the noise of a step (from 1): of the running sum, or of the sum of the last ``window`` steps;
+        in squared units of the values.
+        """
+        unit = 2.0 if self.pure else 1.0
+        return sum(unit * count * scale * scale for count, scale in self._terms(step, window))
+
+    def _terms(self, step: int, window: int | None) -> list[tuple[float, float]]:
+        """What the noise of a step is made of: sums of squares of coefficients, and scales in units of the values."""
+        result, last = [], arguments.whole(step, "step")
+        first = 0 if window is None else max(0, last - arguments.whole(window, "window"))
+        while last > first:
+            segment = self.segment(last)
+            inside, before = last - segment.first + 1, max(0, first - segment.first + 1)
+            share = window_variance(segment.filter, inside, inside - before)
+            result.append((share, segment.scale / (1 << self.lattice_bits)))
+            last = segment.first - 1
+        return result
+
+    def error(self, step: int, confidence: float = 0.95, window: int | None = None) -> float:
+        """The ± of a step (from 1): how far what is released may be from the truth, with this confidence.
+
+        >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
+        >>> plan.error(365, window=7) < plan.error(365)
+        True
+        """
+        tail = 1 - arguments.confidence(confidence)
+        deviation = math.sqrt(self.variance(step, window))
+        if not self.pure:
+            return float(_NORMAL.quantile_one(tail)[0] * deviation)
+        terms = self._terms(step, window)  # the coefficients in a tree are 1 or -1
+        fourth = sum(count * scale**4 for count, scale in terms)
+        kurtosis_terms = sum(count * scale**2 for count, scale in terms) ** 2 / fourth
+        return laplace_quantile(tail, kurtosis_terms) * deviation
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the promise, and the ± over time."""
+        return pictures.fragment(self, "A series of running sums", "running sum", self.error)
+
+    # records
+
+    def record(self) -> dict[str, Any]:
+        """The plan as numbers and names for JSON, public and without secrets: all that the same noise needs, beside
+        the key.
+        """
+        return {
+            "version": 1,
+            "horizon": self.horizon,
+            "budget": [type(self.budget).__name__, *(str(number) for number in self.budget.exact)],
+            "max_participations": self.max_participations,
+            "min_separation": self.min_separation,
+            "sensitivity": str(arguments.sensitivity(self.sensitivity)),
+            "series": self.series,
+            "factorization": self.factorization,
+            "buffers": self.buffers,
+            "bands": self.bands,
+            "window": self.window,
+            "lattice_bits": self.lattice_bits,
+            "segments": [
+                {"first": item.first, "scale": item.scale.hex(), "filter": item.filter.record()}
+                for item in self.segments
+            ],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> StreamPlan:
+        """The plan that was recorded, with the filters and scales that it had then.
+
+        >>> plan = StreamPlan(horizon=7, budget=PureDP(1))
+        >>> StreamPlan.from_record(plan.record()).variance(7) == plan.variance(7)
+        True
+        """
+        if record.get("version") != 1:
+            raise InvalidArgument(message("record", "version 1", "another", "use the version of dither that wrote it"))
+        kinds: dict[str, Any] = {"ApproxDP": ApproxDP, "ZCDP": ZCDP, "PureDP": PureDP}
+        name, *numbers = record["budget"]
+        return cls(
+            horizon=record["horizon"],
+            budget=kinds[name](*map(Fraction, numbers)),
+            max_participations=record["max_participations"],
+            min_separation=record["min_separation"],
+            sensitivity=Fraction(record["sensitivity"]),
+            series=record["series"],
+            factorization=record["factorization"],
+            buffers=record["buffers"],
+            bands=record["bands"],
+            window=record["window"],
+            recorded=(
+                record["lattice_bits"],
+                tuple(
+                    Segment(item["first"], from_record(item["filter"]), float.fromhex(item["scale"]))
+                    for item in record["segments"]
+                ),
+            ),
+        )
+
+
+def _blocks(steps: int) -> Iterator[int]:
+    """Sizes of blocks that bound the memory."""
+    while steps:
+        yield min(steps, _BLOCK)
+        steps -= min(steps, _BLOCK)
+
+
+__all__ = ["StreamPlan"]

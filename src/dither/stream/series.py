@@ -1,0 +1,404 @@
+"""A series on a table: charged once for its whole horizon, released period by period, with one meaning for ever.
+
+A release through a period measures the periods that are not out yet, adds the noise of one plan, records the points,
+and only then gives them; points that are out are those that were recorded. What a person can change in all of it is
+bounded over the whole horizon (:mod:`dither.stream.participants`, with the proof); the state is sealed in the ledger
+(:mod:`dither.ledger.series`).
+
+>>> import dither as dp, pyarrow as pa
+>>> from datetime import date, timedelta
+>>> rows = pa.table({"who": [*range(60)], "day": [date(2026, 1, 1) + timedelta(days=i % 6) for i in range(60)]})
+>>> with dp.open(rows, unit="who", budget=dp.ApproxDP(1, 1e-6)) as visits:
+...     days = visits.over("day", column="day", horizon=30, start="2026-01-01", epsilon=1, delta=1e-6)
+...     daily = days.agg(n=dp.count())
+...     first = daily.release(through="2026-01-03")
+...     later = daily.release(through="2026-01-06")
+>>> len(first), len(later), later.rows[:3] == first.rows, str(later.left)
+(3, 6, True, 'nothing')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dither
+from dither import arguments, markup
+from dither.budget_hooks import charging_to
+from dither.comparison import unhashable
+from dither.errors import DitherError, InvalidArgument, message
+from dither.guarantees import ZCDP
+from dither.homes import public_in
+from dither.ledger import receipts
+from dither.ledger.recorded import decode, encode
+from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
+from dither.stream.calendar import Calendar, Unit
+from dither.stream.keyed import new_key
+from dither.stream.mechanism import StreamPlan
+from dither.stream.participants import Participation
+from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
+from dither.stream.series_lines import SECRET, Lines, participating
+from dither.stream.series_mechanism import SeriesMechanism
+from dither.stream.series_spec import Late, SeriesSpec, check_moments, stated_budget
+from dither.tables.builder import steps
+from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.periods import person_periods
+from dither.tables.compile.queries import DialectSql
+from dither.tables.execute.charged import check_receipt, refuse_read_only, shielded
+from dither.tables.execute.recorded_key import recorded_key
+from dither.tables.habits import RowlessObject
+from dither.tables.query.tree import Aggregate, Query
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What :meth:`dither.Table.over` was given."""
+
+    calendar: Calendar
+    column: str
+    epsilon: object
+    delta: object
+    rho: object
+    participation: Participation
+    max_rows: int | None
+    late: Late
+    arrived: str | None
+    name: str | None
+
+
+@public_in("dither.stream")
+@unhashable
+@dataclass(frozen=True)
+class Over(RowlessObject):
+    """A table over time, still to be asked: what :meth:`dither.Table.over` returns.
+
+    >>> import dither as dp, pyarrow as pa
+    >>> from datetime import date
+    >>> with dp.open(pa.table({"day": [date(2026, 1, 1)], "vip": [True]}), budget=dp.PureDP(1)) as visits:
+    ...     days = visits.over("day", column="day", horizon=7, start="2026-01-01", epsilon=1)
+    ...     days.where("vip").agg(n=dp.count())
+    Series('data', n = count, each day of 7 from 2026-01-01)
+    """
+
+    table: dither.Table = field(repr=False)
+    stated: _Stated = field(repr=False)
+    query: Query = field(default_factory=lambda: Query({}))
+
+    def where(self, condition: Any) -> Over:
+        """Only rows for which a condition holds, too."""
+        return replace(self, query=steps.where(self.query, condition, self.table.card))
+
+    def group_by(self, *groups: Any, **named: Any) -> Over:
+        """A series for each value of these columns or expressions, whose keys are public."""
+        return replace(self, query=steps.group_by(self.query, groups, named, self.table.card))
+
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Series:
+        """What to add up: counts, people and sums, each with a name."""
+        steps.refuse_unnamed(unnamed)
+        card, given = self.table.card, self.stated
+        query = steps.agg(self.query, aggregates, card)
+        rows = 1 if card.unit is None else given.max_rows if given.max_rows is not None else card.max_rows
+        if rows == "auto":
+            fix = "pass max_rows=1 to over(): how many rows of a person count in a period"
+            raise InvalidArgument(message("max_rows", "a whole number for a series", "'auto'", fix))
+        spec = SeriesSpec(
+            card,
+            query,
+            given.calendar,
+            given.column,
+            stated_budget(card, given.epsilon, given.delta, given.rho),
+            given.participation,
+            arguments.whole(rows, "max_rows"),
+            given.late,
+            given.arrived,
+            given.name,
+        )
+        return Series(self.table, spec)
+
+
+def over(
+    table: dither.Table,
+    unit: Unit,
+    *,
+    column: str,
+    horizon: int,
+    start: object = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    max_participations: int = 1,
+    min_separation: int = 1,
+    max_rows: int | None = None,
+    late: Literal["ignore", "arrival"] = "ignore",
+    arrived: str | None = None,
+    name: str | None = None,
+) -> Over:
+    """A table over time: see :meth:`dither.Table.over`."""
+    card = table.card
+    if card.tables:
+        fix = "open the one table by a card of its own, with the same ledger and population"
+        raise InvalidArgument(message("over", "a card of one table", "several", fix))
+    check_moments(card, column, unit)
+    period = card.columns[column].period
+    if start is None and period is None:
+        fix = f"pass start='2026-01-01', or state bounds of {column} in the card"
+        raise InvalidArgument(message("start", "the first period of the series", "none", fix))
+    calendar = Calendar(unit, start if start is not None else period[0], horizon)  # type: ignore[arg-type,index]
+    rule = Participation(max_participations, min_separation)
+    if name is not None and (not isinstance(name, str) or not name.isidentifier()):
+        raise InvalidArgument(message("name", "a plain word", "another", "pass name='daily'"))
+    return Over(table, _Stated(calendar, column, epsilon, delta, rho, rule, max_rows, late, arrived, name))
+
+
+class _Released(NamedTuple):
+    """What is recorded so far: the mechanism, and the points of the periods that are out."""
+
+    mechanism: SeriesMechanism
+    points: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    receipt: str
+
+    @property
+    def position(self) -> int:
+        return len(self.points)
+
+
+@public_in("dither.stream")
+@unhashable
+@dataclass(frozen=True)
+class Series(RowlessObject):
+    """A series of a table. Nothing is read and nothing charged until it is released.
+
+    >>> import dither as dp, pyarrow as pa
+    >>> from datetime import date
+    >>> with dp.open(pa.table({"day": [date(2026, 1, 1)] * 9}), budget=dp.PureDP(1)) as visits:
+    ...     daily = visits.over("day", column="day", horizon=7, start="2026-01-01", epsilon=1).agg(n=dp.count())
+    ...     answer = daily.release(through="2026-01-02")
+    >>> answer.columns, len(answer)
+    (('day', 'n'), 2)
+    """
+
+    table: dither.Table = field(repr=False)
+    spec: SeriesSpec
+
+    def __repr__(self) -> str:
+        spec, calendar = self.spec, self.spec.calendar
+        parts = [f"{name} = {aggregate.kind}" for name, aggregate in spec.query.aggregates.items()]
+        parts += [f"by {group.name}" for group in spec.query.groups]
+        parts.append(f"each {calendar.unit} of {calendar.horizon} from {calendar.label(1)}")
+        return f"Series({spec.card.name!r}, {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the series, and that nothing is charged before it is released."""
+        after = "Nothing is read or charged yet: explain() shows the cost and the ±, release(through=…) releases."
+        return markup.block(markup.heading(f"Series of {self.spec.card.name}"), markup.lines([repr(self), after]))
+
+    # -- before -------------------------------------------------------------------------------------------------------
+
+    def explain(self, *, window: int | None = None, analyst: str | None = None) -> SeriesExplanation:
+        """The cost, the ± after every period, and whether it would be refused; reads no data and charges nothing."""
+        spec, accounts = self.spec, self.table.accounts
+        mechanism, calendar = spec.mechanism, spec.calendar
+        periods = range(1, calendar.horizon + 1)
+        widths = mechanism.errors(1, calendar.horizon, _window(window))
+        errors = {name: tuple(widths[:, i].tolist()) for i, name in enumerate(spec.query.aggregates)}
+        labels = tuple(calendar.label(step) for step in periods)
+        refused = accounts.refusal(spec.budget, analyst)
+        notes = (*spec.notes(), *accounts.people_notes(spec.budget))
+        return SeriesExplanation(str(spec.budget), accounts.left(analyst), labels, errors, notes, refused)
+
+    # -- release ------------------------------------------------------------------------------------------------------
+
+    def release(self, through: object = None, *, window: int | None = None, analyst: str | None = None) -> SeriesAnswer:
+        """All points through a period, with their ±: those that are out as they were recorded, the others measured now.
+
+        Parameters
+        ----------
+        through
+            A moment of the last period that is wanted, as a date or its text; by default the last one that has ended,
+            by the clock in UTC. Rows that come later than the release of their period are late.
+        window
+            Sums over the last so many periods in place of running totals: differences of what is released, for free.
+        analyst
+            Who asks, where analysts have accounts.
+        """
+        table, spec, calendar = self.table, self.spec, self.spec.calendar
+        refuse_read_only(table)
+        _window(window)
+        self._check_cost()
+        check_receipt(table)
+        target = calendar.finished() if through is None else calendar.step(through)
+        if target == 0:
+            raise InvalidArgument(message("through", "a period that has ended", "none yet", "wait for the first one"))
+        request = spec.request()
+        key = spec.name if spec.name else recorded_key(request, spec.budget, analyst)
+        record = table.accounts.ledger.series(
+            spec.card.name,
+            spec.budget,
+            key=key,
+            request=request,
+            analyst=analyst,
+            max_incidents=spec.card.max_incidents,
+            check=lambda: self._statement(1, 1, rehearse=True),
+        )
+        released = self._recorded(record)
+        replayed = released.position >= target
+        while released.position < target:
+            self._advance(record, released, target)
+            released = self._recorded(record)
+        table.accounts.note_answer()
+        if spec.card.receipt is not None:
+            receipts.keep(spec.card.receipt, dither.ledger.Receipt.read(released.receipt))
+        return self._answer(released, target, window, table.accounts.left(analyst), replayed)
+
+    def _check_cost(self) -> None:
+        least = arguments.epsilon(self.spec.card.min_epsilon, "min_epsilon")
+        budget = self.spec.budget
+        bound = least**2 / 2 if isinstance(budget, ZCDP) else least
+        if budget.exact[0] < bound:
+            expected = f"at least {float(bound):g}, the least that a release may cost here"
+            raise InvalidArgument(message("epsilon", expected, "less", f"spend {float(bound):g} or more"))
+
+    def _recorded(self, record: SeriesRecord) -> _Released:
+        """The points that are out, and the mechanism with the plan that was recorded with the first of them."""
+        answers, receipt = record.answers()
+        spec, mechanism = self.spec, None
+        parts, errors = [], []
+        for stored in answers:
+            content = decode(stored)
+            if mechanism is None:
+                plan = StreamPlan.from_record(content["plan"])
+                mechanism = SeriesMechanism(spec.name or "", spec.lanes, spec.cells, plan)
+            parts.append(content["points"])
+            errors.append(content["errors"])
+        lanes = spec.cells * len(spec.lanes)
+        points = np.concatenate(parts) if parts else np.empty((0, lanes))
+        widths = np.concatenate(errors) if errors else np.empty((0, len(spec.lanes)))
+        return _Released(mechanism or spec.mechanism, points, widths, str(receipt))
+
+    def _advance(self, record: SeriesRecord, released: _Released, target: int) -> None:
+        """Measure the periods that are not out yet, and record them; nothing where somebody else was faster."""
+        spec, mechanism = self.spec, released.mechanism
+        first = released.position + 1
+        subject = f"{spec.card.name}: a series, periods {first} to {target}"
+
+        def measure() -> Lines:
+            with self.table.engine.snapshot():
+                rows = self.table.engine.run(self._statement(first, target))
+            return Lines.read(rows, spec, record.people_key)
+
+        lines = shielded(measure, self.table.incident_log, subject, record.fail)
+
+        def compute(state: SeriesState, pay: Pay | None) -> Advance | None:
+            secret = decode(state.parts[SECRET]) if state.advances else None
+            position = 0 if secret is None else secret["position"]
+            if position != released.position:
+                return None
+            keys, before = [], np.zeros(spec.cells * len(spec.lanes), dtype=object)
+            if secret is not None:
+                keys, before = secret["keys"], np.array([int(text) for text in secret["totals"]], dtype=object)
+            keys = [*keys, [first, new_key()]]  # of these periods alone: an older copy that goes on has other noise
+            kept, parts = participating(lines, state, pay, spec.participation, spec.calendar.horizon)
+            increments = lines.increments(first, target, spec.cells, kept)
+            with charging_to(None):  # it was paid for
+                points = mechanism.release(increments, before, [(start, key) for start, key in keys])
+            totals = before + increments.sum(axis=0, dtype=object)
+            secret = {"keys": keys, "position": target, "totals": [str(total) for total in totals]}
+            answer: dict[str, Any] = {"first": first, "points": points, "errors": mechanism.errors(first, target)}
+            if not state.advances:
+                answer["plan"] = mechanism.plan.record()
+            return Advance(encode(answer), {SECRET: encode(secret), **parts})
+
+        refusals: list[DitherError] = []
+
+        def advance() -> None:
+            try:
+                record.advance(compute, max_incidents=spec.card.max_incidents)
+            except DitherError as error:  # of the ledger: it says nothing about rows
+                refusals.append(error)
+
+        shielded(advance, self.table.incident_log, subject, record.fail)
+        for refusal in refusals:
+            raise refusal
+
+    # -- the statement ------------------------------------------------------------------------------------------------
+
+    def _statement(self, first: int, last: int, rehearse: bool = False) -> Statement:
+        """The statement about some periods; tried on no rows first, where that is asked for."""
+        spec, engine = self.spec, self.table.engine
+        engine.check()
+        context = StatementContext(
+            spec.query_of(first, last),
+            spec.card,
+            spec.keys,
+            spec.limits,
+            0,
+            DialectSql(engine.dialect),
+            {"": engine.private(spec.card.name)},
+        )
+        statement = person_periods(context, spec.measures, spec.period)
+        if rehearse:
+            engine.rehearse(statement.on({"": engine.empty_of(spec.card.name)}))
+        return statement
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def _answer(self, released: _Released, target: int, window: int | None, left: str, replayed: bool) -> SeriesAnswer:
+        spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
+        points = released.points[:target]
+        if window is not None:
+            earlier = np.zeros_like(points)
+            earlier[window:] = points[:-window] if window < len(points) else points[:0]
+            points = points - earlier
+        keys = _product(spec.keys)
+        names = [*spec.query.aggregates]
+        rows = tuple(
+            (
+                calendar.begin(step + 1),
+                *labels,
+                *(float(points[step, i * spec.cells + cell]) for i in range(len(names))),
+            )
+            for step in range(target)
+            for cell, labels in enumerate(keys)
+        )
+        widths = released.errors[:target] if window is None else mechanism.errors(1, target, window)
+        errors = {name: tuple(np.repeat(widths[:, i], spec.cells).tolist()) for i, name in enumerate(names)}
+        types = [_type_of(spec, group.value) for group in spec.query.groups]
+        return SeriesAnswer(
+            (calendar.unit, *spec.names),
+            ("timestamp" if calendar.unit == "hour" else "date", *types, *["number"] * len(names)),  # type: ignore[arg-type]
+            rows,
+            errors,
+            str(spec.budget),
+            (*spec.notes(), *self.table.accounts.people_notes(spec.budget, paid=True)),
+            left,
+            replayed,
+            released.receipt,
+            name=spec.name or "",
+            unit=calendar.unit,
+            window=window,
+        )
+
+
+def _product(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    result: list[tuple[Any, ...]] = [()]
+    for listed in keys:
+        result = [(*before, key) for before in result for key in listed]
+    return result
+
+
+def _type_of(spec: SeriesSpec, value: Any) -> str:
+    from dither.tables.compile import expressions
+
+    return str(expressions.compile(value, expressions.lookup(spec.card, {})).type)
+
+
+def _window(window: object) -> int | None:
+    return None if window is None else arguments.whole(window, "window")
+
+
+__all__ = ["Over", "Series", "over"]

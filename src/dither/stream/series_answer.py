@@ -1,0 +1,143 @@
+"""What a series has released so far, and what it would cost: a line for each period and group, with its ±."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: F401  (names of inherited annotations, which are read here)
+from dataclasses import dataclass, field
+from typing import Any, Literal  # noqa: F401
+
+from dither import markup
+from dither.comparison import unhashable
+from dither.digits import two_digits
+from dither.errors import InvalidArgument, message
+from dither.extras import need
+from dither.homes import public_in
+from dither.tables.answer import Answer, shown
+from dither.tables.card.model import Type  # noqa: F401
+
+MAX_LINES = 12
+"""How many groups a picture has at most."""
+
+
+@public_in("dither.stream")
+@unhashable
+@dataclass(frozen=True)
+class SeriesAnswer(Answer):
+    """All points of a series so far: an :class:`~dither.Answer` with a line for each period and group.
+
+    ``window`` is None for running totals, or says over how many periods each number is a sum. Points that were released
+    before are the same numbers as then.
+
+    >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, "ε = 1", name="daily", unit="day")
+    >>> answer.name, len(answer)
+    ('daily', 0)
+    """
+
+    name: str = field(default="")
+    unit: str = field(default="day")
+    window: int | None = field(default=None)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The columns of its groups."""
+        return tuple(name for name in self.columns[1:] if name not in self.errors)
+
+    def lines(self, column: str | None = None) -> dict[str, list[tuple[Any, float, float]]]:
+        """For each group the points of one aggregate: period, value and ±; the first aggregate by default."""
+        known = [name for name in self.columns if name in self.errors]
+        name = column if column is not None else known[0]
+        if name not in known:
+            raise InvalidArgument(message("column", f"one of {', '.join(known)}", "another", f"write {known[0]!r}"))
+        places = [self.columns.index(group) for group in self.groups]
+        result: dict[str, list[tuple[Any, float, float]]] = {}
+        for row, value, error in zip(self.rows, self[name], self.error(name), strict=True):
+            label = ", ".join("NULL" if row[place] is None else shown(row[place]) for place in places)
+            result.setdefault(label, []).append((row[0], float(value), float(error or 0.0)))
+        return result
+
+    def describe(self, column: str) -> str:
+        """What one aggregate's numbers are."""
+        if self.window is None:
+            return f"{column}, running total"
+        return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
+
+    def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
+        """A line for each group with a band of its errors (95 %); returns the axes."""
+        lines = self.lines(name)
+        column = name if name is not None else next(item for item in self.columns if item in self.errors)
+        if axes is None:
+            axes = need("matplotlib.pyplot", "plot").subplots(layout="constrained", figsize=(8, 4))[1]
+        for label, points in list(lines.items())[:MAX_LINES]:
+            moments, values, errors = zip(*points, strict=True) if points else ((), (), ())
+            (drawn,) = axes.plot(moments, values, label=label or None, linewidth=1.2)
+            low, high = ([v + sign * e for v, e in zip(values, errors, strict=True)] for sign in (-1, 1))
+            axes.fill_between(moments, low, high, color=drawn.get_color(), alpha=0.25, linewidth=0)
+            if len(points) == 1:  # a line of one point cannot be seen
+                axes.errorbar(moments, values, yerr=errors, fmt="o", color=drawn.get_color())
+        if self.groups:
+            axes.legend(fontsize="small")
+        axes.set_ylabel(self.describe(column))
+        shown_groups = f"; the first {MAX_LINES} of {len(lines):,} groups" if len(lines) > MAX_LINES else ""
+        axes.set_title(f"{self.cost} for the whole series; bands: 95 %, of the noise alone{shown_groups}", fontsize=10)
+        return axes
+
+    def _repr_html_(self) -> str:
+        """For a notebook: a line chart of each aggregate with its band, and the last points."""
+        from dither.stream.series_chart import line_chart
+
+        pictures = [line_chart(self, name) for name in self.columns if name in self.errors and self.rows]
+        last = max(0, len(self.rows) - MAX_LINES)
+        errors = {name: values[last:] for name, values in self.errors.items()}
+        headings, lines = Answer(self.columns, self.types, self.rows[last:], errors, self.cost).table()
+        table = markup.table([item.text for item in headings], lines, [item.numeric for item in headings])
+        return markup.block(*pictures, table, markup.lines(self.summary().splitlines()))
+
+
+@public_in("dither.stream")
+@unhashable
+@dataclass(frozen=True)
+class SeriesExplanation:
+    """What a series would cost and how far its numbers would be off; nothing was read or charged.
+
+    ``errors`` has, for each aggregate, the ± after every period.
+
+    >>> print(SeriesExplanation("ε = 1", "ε = 2", ("2026-01-01", "2026-01-02"), {"n": (3.0, 4.2)}))
+    cost: ε = 1, once for all 2 periods; left: ε = 2
+    2026-01-01  n ± 3.0
+    2026-01-02  n ± 4.2
+    """
+
+    cost: str
+    left: str
+    periods: tuple[str, ...]
+    errors: dict[str, tuple[float, ...]]
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+    def __str__(self) -> str:
+        output = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}"]
+        output += [f"would be refused: {self.refused}"] if self.refused else []
+        for place in self.places():
+            parts = [f"{name} ± {two_digits(errors[place])}" for name, errors in self.errors.items()]
+            output.append(f"{self.periods[place]}  {', '.join(parts)}")
+        return "\n".join([*output, *self.notes])
+
+    def places(self, most: int = 8) -> list[int]:
+        """Some periods from the first to the last."""
+        count = len(self.periods)
+        if count <= most:
+            return [*range(count)]
+        return sorted({round((count - 1) * i / (most - 1)) for i in range(most)})
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the cost, and the ± after some of the periods."""
+        lines: list[list[str | None]] = [
+            [self.periods[place], *(f"± {two_digits(errors[place])}" for errors in self.errors.values())]
+            for place in self.places()
+        ]
+        table = markup.table(["period", *self.errors], lines, [False, *[True] * len(self.errors)])
+        facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}", *self.notes]
+        return markup.block(markup.lines(facts), table)
+
+
+__all__ = ["MAX_LINES", "SeriesAnswer", "SeriesExplanation"]

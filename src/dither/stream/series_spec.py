@@ -1,0 +1,262 @@
+"""What a series on a table is: its periods, its aggregates and groups, who counts how often, and what it costs.
+
+All of it is public, and all of it is part of the request that the ledger keeps: a series goes on only as what it was
+when it was charged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+from dither import arguments
+from dither.errors import InvalidArgument, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.stream.calendar import Calendar
+from dither.stream.participants import Participation
+from dither.stream.series_mechanism import Lane, SeriesMechanism
+from dither.tables.builder import steps
+from dither.tables.builder.expressions import Term, case, col
+from dither.tables.card.model import Card
+from dither.tables.card.values import Value
+from dither.tables.card.wording import closest
+from dither.tables.compile import expressions
+from dither.tables.compile.limits import MAX_TOTAL, Limits
+from dither.tables.compile.periods import SUM_BITS, period_limits, sensitivity, unit
+from dither.tables.compile.statements import Measure, grid
+from dither.tables.execute.recorded_key import plain
+from dither.tables.planning.estimate import UNKNOWN_AMOUNT, unit_notes
+from dither.tables.planning.measurements import measurements
+from dither.tables.planning.plan import keys_of
+from dither.tables.query.tree import Expression, Query
+
+Late = Literal["ignore", "arrival"]
+KINDS = ("count", "count_value", "people", "sum")
+"""The aggregates that a series can have: those that add up over periods."""
+VERSION = 1
+MAX_CELLS = 100_000
+
+
+@dataclass(frozen=True)
+class SeriesSpec:
+    """A series of one table: see :meth:`dither.Table.over` for what its parts mean."""
+
+    card: Card
+    query: Query
+    calendar: Calendar
+    column: str
+    budget: Guarantee
+    participation: Participation
+    max_rows: int
+    late: Late = "ignore"
+    arrived: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for column in (self.column, *([] if self.arrived is None else [self.arrived])):
+            check_moments(self.card, column, self.calendar.unit)
+        if self.late not in ("ignore", "arrival"):
+            fix = "leave it out: rows that come late do not count"
+            raise InvalidArgument(message("late", '"ignore" or "arrival"', "another", fix))
+        if (self.late == "arrival") != (self.arrived is not None):
+            expected = "a column that says when each row arrived, and late='arrival', both or neither"
+            fix = "name the column, arrived='loaded_at': without it nobody can tell which rows were counted already"
+            raise InvalidArgument(message("arrived", expected, "one of them", fix))
+        if self.arrived is not None:
+            types = {self.card.columns[name].type for name in (self.column, self.arrived)}
+            if len(types) > 1:
+                expected = f"a column of the type of {self.column}"
+                raise InvalidArgument(message("arrived", expected, "another type", "make both dates, or timestamps"))
+        if self.calendar.unit in {name.casefold() for name in self.names}:
+            fix = "give it another name"
+            raise InvalidArgument(message(self.calendar.unit, "a name for the periods alone", "another column", fix))
+        _ = self.keys, self.lanes
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of its answer beside the period."""
+        return [*(group.name for group in self.query.groups), *self.query.aggregates]
+
+    @property
+    def moment(self) -> Term:
+        """The date that decides in which period a row counts."""
+        if self.arrived is None:
+            return col(self.column)
+        return case((col(self.arrived) > col(self.column), col(self.arrived)), otherwise=col(self.column))
+
+    def query_of(self, first: int, last: int) -> Query:
+        """The question about the rows of some periods."""
+        moment, is_date = self.moment, self.card.columns[self.column].type == "date"
+
+        def edge(step: int) -> date:
+            begin = self.calendar.begin(step)
+            return begin if is_date or isinstance(begin, datetime) else datetime.combine(begin, time())
+
+        return steps.where(self.query, [moment >= edge(first), moment < edge(last + 1)], self.card)
+
+    @cached_property
+    def period(self) -> Expression:
+        """The first moment of the period in which a row counts."""
+        probe = steps.group_by(Query({}), (), {"t": self.moment.trunc(self.calendar.unit)}, self.card)
+        return probe.groups[0].value
+
+    @cached_property
+    def keys(self) -> tuple[tuple[Value, ...], ...]:
+        """The public keys of the groups."""
+        result = []
+        for group, listed in zip(self.query.groups, keys_of(self.query, self.card), strict=True):
+            if listed is None:
+                fix = "state keys = […] in the card, or write group_by(dp.among('region', ['north', 'south']))"
+                raise InvalidArgument(message(group.name, "public keys: a series has every group", "none", fix))
+            result.append(listed)
+        if math.prod(map(len, result)) * max(1, len(self.query.aggregates)) > MAX_CELLS:
+            raise InvalidArgument(message("groups", f"at most {MAX_CELLS:,} numbers a period", "more", "group less"))
+        return tuple(result)
+
+    @property
+    def cells(self) -> int:
+        """How many groups there are."""
+        return math.prod(map(len, self.keys))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What a person counts for in one period."""
+        if self.max_rows > MAX_TOTAL:
+            raise InvalidArgument(message("max_rows", f"at most {MAX_TOTAL:,}", f"{self.max_rows:,}", "count fewer"))
+        return period_limits(self.max_rows, self.card.unit is not None)
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is measured for each aggregate: one number."""
+        if not self.query.aggregates:
+            raise InvalidArgument(message("series", "at least one aggregate", "none", "write .agg(n=dp.count())"))
+        find = expressions.lookup(self.card, {})
+        result = []
+        for name, aggregate in self.query.aggregates.items():
+            if aggregate.kind not in KINDS:
+                fix = "use dp.count, dp.people or dp.sum; a mean is the ratio of a sum and a count"
+                raise InvalidArgument(message(name, "a number that adds up over periods", aggregate.kind, fix))
+            if aggregate.bounds == "auto":
+                fix = "state bounds=(low, high), or in the card"
+                raise InvalidArgument(message(name, "stated bounds for a series", "'auto'", fix))
+            alone = Query({name: aggregate}, groups=self.query.groups, where=self.query.where)
+            (part,) = measurements(alone, self.keys, self.limits, find).parts.values()
+            if len(part) != 1:
+                fix = "subtract a constant, or narrow the bounds"
+                raise InvalidArgument(message(name, "bounds not far from 0", "others", fix))
+            result.append(_coarser(part[0], self.max_rows))
+        return tuple(result)
+
+    @cached_property
+    def lanes(self) -> tuple[Lane, ...]:
+        """How far a person moves each aggregate in one period, and its share of the budget."""
+        result = []
+        for aggregate, measure in zip(self.query.aggregates.values(), self.measures, strict=True):
+            weight = 1 if aggregate.weight is None else arguments.positive(aggregate.weight, "weight")
+            moves = sensitivity(measure, self.limits)
+            result.append(Lane(moves, unit(measure, self.limits), Fraction(weight)))
+        return tuple(result)
+
+    @cached_property
+    def mechanism(self) -> SeriesMechanism:
+        """The noise of all of it, planned anew: a series that was charged goes on with the plan that it recorded."""
+        plan = SeriesMechanism.plan_for(
+            self.lanes,
+            self.cells,
+            self.budget,
+            horizon=self.calendar.horizon,
+            participations=1 if self.card.unit is None else self.participation.max_participations,
+            separation=self.participation.min_separation,
+        )
+        return SeriesMechanism(self.name or "", self.lanes, self.cells, plan)
+
+    def request(self) -> dict[str, Any]:
+        """What the ledger keeps of it: everything that the numbers and their noise depend on."""
+        calendar, rule = self.calendar, self.participation
+        return {
+            "version": VERSION,
+            "series": {
+                "periods": [calendar.unit, calendar.start.isoformat(), calendar.horizon],
+                "column": self.column,
+                "table": self.card.name,
+                "unit": self.card.unit,
+                "unit_type": None if self.card.unit is None else self.card.columns[self.card.unit].type,
+                "query": plain(self.query),
+                "keys": plain(list(self.keys)),
+                "lanes": [[lane.sensitivity, lane.unit, str(lane.weight)] for lane in self.lanes],
+                "participation": [rule.max_participations, rule.min_separation],
+                "max_rows": self.max_rows,
+                "late": self.late,
+                "arrived": self.arrived,
+            },
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        """What is said beside every ±."""
+        calendar, rule = self.calendar, self.participation
+        falling: tuple[str, ...] = ()
+        if self.card.unit is None:
+            people = f"every row is a person of its own and counts in one {calendar.unit}; a changed row is another one"
+        else:
+            rows = "1 row counts" if self.max_rows == 1 else f"{self.max_rows} rows count"
+            times = (
+                f"1 {calendar.unit}" if rule.max_participations == 1 else f"{rule.max_participations} {calendar.unit}s"
+            )
+            people = f"of a person at most {rows} in a {calendar.unit}, in at most {times}"
+            if rule.min_separation > 1:
+                people += f", at least {rule.min_separation} apart"
+            people += f"; the rest is left out: {UNKNOWN_AMOUNT}, which is not in the ±"
+            if rule.is_bounded(calendar.horizon):
+                used = f"later {calendar.unit}s miss more, since people have counted as often as they may by then"
+                falling = (f"{used}: a line that falls need not mean that there was less",)
+        late = "rows that come after their period was released do not count"
+        if self.late == "arrival":
+            late = f"a row counts on the later of {self.column} and {self.arrived}"
+        again = f"a person counts once in a {calendar.unit}, and again in a later one"
+        counted = [name for name, aggregate in self.query.aggregates.items() if aggregate.kind == "people"]
+        distinct = (f"{', '.join(counted)}: {again}; totals are not numbers of different people",) if counted else ()
+        return people, *falling, *distinct, *unit_notes(self.card), late
+
+
+def _coarser(measure: Measure, rows: int) -> Measure:
+    """A sum on a grid that is coarse beside the noise, so that it is drawn fast."""
+    moments = measure.moments
+    if measure.kind != "sum" or moments is None or moments.grid is None or moments.bounds is None:
+        return measure
+    coarse = grid(moments.bounds, False, SUM_BITS, rows)
+    if moments.grid.width <= coarse.width:
+        return measure
+    return replace(measure, moments=replace(moments, grid=coarse))
+
+
+def check_moments(card: Card, column: object, unit: str) -> None:
+    """Refuse a column that holds no dates."""
+    if not isinstance(column, str) or column not in card.columns:
+        dates = [name for name, item in card.columns.items() if item.type in ("date", "timestamp")]
+        fix = closest(column, dates) if isinstance(column, str) and dates else "name a column of dates of the card"
+        raise InvalidArgument(message("column", "a column of dates or timestamps", "another", fix))
+    kind = card.columns[column].type
+    if kind not in ("date", "timestamp") or (kind == "date" and unit == "hour"):
+        expected = "a column of timestamps, for an hour" if unit == "hour" else "a column of dates or timestamps"
+        raise InvalidArgument(message("column", expected, f"a column of type {kind}", "name another"))
+
+
+def stated_budget(card: Card, epsilon: object, delta: object, rho: object) -> Guarantee:
+    """The guarantee that these numbers state; delta is the card's where it is left out."""
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise InvalidArgument(message("rho", "rho alone, or epsilon", "both", "leave one of them out"))
+        return ZCDP(arguments.positive(rho, "rho"))
+    if epsilon is None:
+        fix = "pass epsilon=1, delta=1e-9 to over(): it is charged once, for the whole horizon"
+        raise InvalidArgument(message("epsilon", "what the whole series may cost", "nothing", fix))
+    given = card.delta if delta is None else delta
+    exact = arguments.epsilon(epsilon)
+    return PureDP(exact) if given is None else ApproxDP(exact, arguments.delta(given))
+
+
+__all__ = ["KINDS", "MAX_CELLS", "Late", "SeriesSpec", "check_moments", "stated_budget"]

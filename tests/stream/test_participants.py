@@ -1,0 +1,124 @@
+"""Participation over the whole horizon: no person moves more than k periods, whatever happens to the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dither.stream import participants, series_lines
+from dither.stream.participants import Participation, changed, hashes, look_up, merged, take_part
+from support import refuses
+from support_series import measured, random_history, violations, without
+
+POLICIES = ({}, {"late": "arrival", "arrived": "loaded"})
+
+
+def worst(seed, tmp_path, **changes):
+    history, person = random_history(seed)
+    rows, mechanism = measured(history, tmp_path / "with", **changes)
+    others, _ = measured(without(history, person), tmp_path / "without", **changes)
+    return violations(rows - others, mechanism, 2, 3), bool(np.any(rows != others))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_person_moves_no_more_than_the_schema_allows(seed, policy, tmp_path):
+    assert worst(seed, tmp_path, **policy)[0] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_more_histories(seed, tmp_path):
+    assert worst(seed, tmp_path, **POLICIES[seed % 2])[0] == []
+
+
+def each_day_by_itself(monkeypatch):
+    """The broken twin: nobody's earlier days are remembered."""
+    monkeypatch.setattr(series_lines, "look_up", lambda people, _: people.copy())
+
+
+def from_the_rows_alone(monkeypatch):
+    """Another broken twin: gaps are kept, the number of days is not."""
+    whole = participants.take_part
+
+    def forgetful(records, person, step, rule):
+        forgotten = records.copy()
+        forgotten["used"] = np.minimum(forgotten["used"], 1)
+        return whole(forgotten, person, step, rule)
+
+    monkeypatch.setattr(series_lines, "take_part", forgetful)
+
+
+@pytest.mark.parametrize("defect", [each_day_by_itself, from_the_rows_alone])
+def test_the_search_finds_defects(defect, monkeypatch, tmp_path):
+    defect(monkeypatch)
+    for seed in range(30):
+        if worst(seed, tmp_path / str(seed), **POLICIES[0])[0]:
+            return
+    pytest.fail("nothing was found")
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path):
+    for seed in range(30):
+        (tmp_path / str(seed)).mkdir()
+
+
+def brute(days, rule, used=0, last=None):
+    """The rule, one day at a time."""
+    result = []
+    for day in sorted(days):
+        free = used < rule.max_participations and (last is None or day - last >= rule.min_separation)
+        result.append(free)
+        used, last = (used + 1, day) if free else (used, last)
+    return result
+
+
+@pytest.mark.parametrize("rule", [Participation(1, 1), Participation(3, 1), Participation(3, 4), Participation(50, 2)])
+def test_the_rule_is_that_of_one_day_at_a_time(rule):
+    drawn = np.random.RandomState(1)
+    people = hashes(pa.array(range(40)), bytes(32))
+    parts: list[bytes] = []
+    expected = {who: [] for who in range(40)}
+    counted = {who: [] for who in range(40)}
+    for first in range(0, 60, 12):
+        lines = [(who, day) for who in range(40) for day in range(first + 1, first + 13) if drawn.rand() < 0.4]
+        person, step = (np.array(column) for column in zip(*lines, strict=True))
+        before = look_up(people, parts)
+        kept, after = take_part(before, person, step, rule)
+        parts.append(changed(before, after))
+        for (who, day), yes in zip(lines, kept, strict=True):
+            expected[who].append(day)
+            counted[who].append(bool(yes))
+        whole = merged(parts)
+        assert np.array_equal(look_up(people, [whole]), look_up(people, parts))
+    assert all(counted[who] == brute(expected[who], rule) for who in expected)
+
+
+def test_hashes_tell_people_apart_and_depend_on_the_secret():
+    numbers = pa.array([0, 1, -1, 2**63 - 1, -(2**63)])
+    one, other = hashes(numbers, bytes(32)), hashes(numbers, b"1" * 32)
+    assert len({tuple(item) for item in one[["high", "low"]].tolist()}) == 5
+    assert not set(one["high"].tolist()) & set(other["high"].tolist())
+    texts = hashes(pa.array(["", "a", "a ", "é"]), bytes(32))
+    assert len(set(texts["high"].tolist())) == 4
+    as_text = hashes(pa.array([str(number) for number in numbers.to_pylist()]), bytes(32))
+    assert (as_text == one).all()
+    others = hashes(pa.array(["07", "+7", "-0", " 7", "7 ", "--7", "\u0667", str(2**63), "7", "0"]), bytes(32))
+    assert len(set(others["high"].tolist())) == 10
+
+
+def test_people_whose_hashes_begin_alike_are_told_apart():
+    people = np.zeros(3, dtype=participants._RECORD)
+    people["high"], people["low"] = 7, [1, 2, 3]
+    known = people.copy()
+    known["used"], known["last"] = [4, 5, 6], [1, 2, 3]
+    assert look_up(people, [known.tobytes()])["used"].tolist() == [4, 5, 6]
+    assert look_up(people, [known[:2].tobytes()])["used"].tolist() == [4, 5, 0]
+
+
+def test_limits_that_are_none_are_refused():
+    for given in [(0, 1), (1, 0), (True, 1), ("2", 1)]:
+        with refuses((ValueError, TypeError)):
+            Participation(*given)

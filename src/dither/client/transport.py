@@ -1,0 +1,237 @@
+"""Requests to a server over one connection, with the token of whoever asks.
+
+Certificates are verified. A redirect is not followed: the token goes to the address that was given and to no other. It
+is in no message and in no ``repr``. A connection that breaks is opened again and the request sent once more; all
+requests here may be sent twice, since a question is charged once under its key.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dither.client.addresses import Address
+from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, WrongType, message
+from dither.forks import process
+from dither.wire import documents, problems
+
+MAX_BODY = 256 * 1024 * 1024
+"""The largest answer that is read."""
+ATTEMPTS = 4
+"""How often a request is sent before its failure is an error."""
+_PAUSES = (0.0, 0.2, 1.0)
+_MAX_RETRY_AFTER = 30.0
+
+
+class Token:
+    """A secret that shows itself nowhere.
+
+    >>> Token("dither_abc")
+    Token(…)
+    """
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: str) -> None:
+        if not isinstance(secret, str):
+            raise WrongType(message("token", "text", type(secret).__name__, "pass the token that the page showed"))
+        secret = secret.strip()
+        if not secret or len(secret) > 4096 or not all("!" <= character <= "~" for character in secret):
+            fix = "pass token=, or set DITHER_TOKEN, as the page showed it"
+            raise InvalidArgument(message("token", "letters, digits and signs", "other text", fix))
+        self._secret = secret
+
+    def header(self) -> str:
+        """What goes into the header Authorization."""
+        return f"Bearer {self._secret}"
+
+    def __repr__(self) -> str:
+        return "Token(…)"
+
+    def __reduce__(self) -> str:
+        raise WrongType(
+            message("token", "to stay where it is", "a copy or a pickle", "pass the token where it is used")
+        )
+
+
+class Reply(NamedTuple):
+    """What a server answered: its status, and its JSON."""
+
+    status: int
+    document: Any
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection that is closed when nobody holds it any more, as that of a thread that ended."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    """The same over TLS."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _OfThread(threading.local):
+    """The connection of one thread, and the process that opened it."""
+
+    connection: http.client.HTTPConnection | None = None
+
+    def __init__(self) -> None:
+        self.process = process()
+
+
+class Transport:
+    """Requests to a server, which threads may share: each has a connection, which is opened when it is first used."""
+
+    def __init__(
+        self, address: Address, token: Token | None, *, timeout: float = 60.0, ca_file: str | None = None
+    ) -> None:
+        self.address = address
+        self.timeout = timeout
+        self._token = token
+        self._context = _tls(ca_file) if address.secure else None
+        self._own = _OfThread()
+
+    def __repr__(self) -> str:
+        return f"Transport({str(self.address)!r})"
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        document: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        wait: float = 0.0,
+    ) -> Reply:
+        """Send a request; an answer that is a problem is raised as the error that it tells of.
+
+        ``wait`` is how many seconds more than usual the server may take. A request that the server has no room for is
+        sent again when the server says so.
+        """
+        body = None if document is None else json.dumps(document, allow_nan=False).encode()
+        for attempt in range(ATTEMPTS):
+            last = attempt == ATTEMPTS - 1
+            try:
+                status, pause, content = self._once(method, path, body, dict(headers or {}), self.timeout + wait)
+            except ssl.SSLCertVerificationError:
+                fix = "check the address; for a certificate of your own, pass ca_file="
+                raise ServerUnavailable(
+                    message("server", "a certificate that can be verified", "another", fix)
+                ) from None
+            except (OSError, http.client.HTTPException) as error:
+                if last:
+                    raise self._unreachable(error) from None
+                time.sleep(_PAUSES[attempt])
+                continue
+            if status in (429, 503) and pause is not None and not last:
+                time.sleep(pause)
+                continue
+            return self._reply(status, content)
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        """Close the connection of this thread; the next request opens another one."""
+        connection, self._own.connection = self._own.connection, None
+        if connection is not None and self._own.process == process():
+            connection.close()
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
+    ) -> tuple[int, float | None, bytes]:
+        """One attempt: the status, when to try again, and the body."""
+        try:
+            connection = self._open(timeout)
+            connection.request(method, self.address.prefix + path, body, self._headers(headers, body))
+            response = connection.getresponse()
+            content = response.read(MAX_BODY + 1)
+            if len(content) > MAX_BODY:
+                raise http.client.HTTPException("too large")
+            return response.status, _seconds(response.getheader("Retry-After")), content
+        except BaseException:
+            self.close()  # what is left of the answer must not be read as that of the next request
+            raise
+
+    def _open(self, timeout: float) -> http.client.HTTPConnection:
+        own = self._own
+        if own.process != process():  # the parent's connection is the parent's
+            own.process, own.connection = process(), None
+        connection = own.connection
+        if connection is None:
+            host, port = self.address.host, self.address.port
+            if self._context is None:
+                connection = _Connection(host, port, timeout=timeout)
+            else:
+                connection = _SecureConnection(host, port, timeout=timeout, context=self._context)
+            connection.connect()
+            own.connection = connection
+        connection.sock.settimeout(timeout)
+        return connection
+
+    def _headers(self, headers: dict[str, str], body: bytes | None) -> dict[str, str]:
+        stated = {"Accept": "application/json", "User-Agent": "dither", **headers}
+        if body is not None:
+            stated["Content-Type"] = "application/json"
+        if self._token is not None:
+            stated["Authorization"] = self._token.header()
+        return stated
+
+    def _reply(self, status: int, content: bytes) -> Reply:
+        if 300 <= status < 400:
+            fix = "pass the address that it redirects to"
+            raise ServerUnavailable(
+                message("server", "an answer of dither serve", f"a redirect (status {status})", fix)
+            )
+        try:
+            document = documents.read(content) if content else None
+        except InvalidArgument:
+            document = None
+        if status >= 400:
+            error = problems.from_json(document, status)
+            if status == 401 and self._token is None:
+                fix = "pass token=, or set DITHER_TOKEN; the page makes one under Tokens"
+                raise AccessDenied(message("token", "a token", "none", fix))
+            raise error
+        if document is None and content:
+            raise problems.from_json(None, status)
+        return Reply(status, document)
+
+    def _unreachable(self, error: Exception) -> ServerUnavailable:
+        got = (
+            "no answer in time"
+            if isinstance(error, TimeoutError)
+            else f"a connection that fails ({type(error).__name__})"
+        )
+        fix = "check the address and the network, then ask again: the same question is charged once"
+        return ServerUnavailable(message("server", f"an answer from {self.address}", got, fix))
+
+
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    """Certificates are verified, by the system's authorities or by those in a file."""
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError):
+        raise InvalidArgument(
+            message("ca_file", "a file of certificates in PEM", "another", "check its path")
+        ) from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _seconds(header: str | None) -> float | None:
+    """How long the header Retry-After says to wait, up to a limit."""
+    if header is None or not header.strip().isdigit() or len(header) > 9:
+        return None
+    return min(float(header), _MAX_RETRY_AFTER)
+
+
+__all__ = ["ATTEMPTS", "Reply", "Token", "Transport"]

@@ -1,0 +1,137 @@
+"""The JSON interface: endpoints served under ``/api/v1``, with a personal token and never a cookie.
+
+A request that names another analyst is refused like any unknown field: who asks is whose token it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dither.errors import DitherError, InvalidArgument, message
+from dither.server.documents import document
+from dither.server.endpoints import API, ENDPOINTS, Call, Endpoint
+from dither.server.errors import NotFound, NotSignedIn, TooMany
+from dither.server.openapi import described
+from dither.server.principal import Principal
+from dither.server.problems import problem_of, to_json
+from dither.server.results import Job
+from dither.server.service import Service
+from dither.tables.card.accounts import TableAccounts
+from dither.wire.problems import CONTENT_TYPE
+from dither.wire.routes import KEY_HEADER
+
+_BEARER = "bearer "
+_SHORT = 16_384
+"""How many bytes of a body are read in the thread of the event loop."""
+
+
+def error_response(error: BaseException, status: int | None = None) -> Response:
+    """An error as ``application/problem+json``."""
+    problem = problem_of(error, status)
+    headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
+    if isinstance(error, TooMany):
+        headers["retry-after"] = str(error.seconds)
+    return Response(json.dumps(to_json(problem)), problem.status, headers, CONTENT_TYPE)
+
+
+def _token_of(request: Request) -> str:
+    header = request.headers.get("authorization", "")
+    if header[: len(_BEARER)].lower() != _BEARER or len(header) > 500:
+        raise NotSignedIn
+    return header[len(_BEARER) :].strip()
+
+
+def principal_of(service: Service, request: Request) -> Principal:
+    """Whose token a request has; refused without one."""
+    who = service.auth.principal_of_token(_token_of(request))
+    service.context.requests.take(who.credential)
+    return who
+
+
+def _endpoint(endpoint: Endpoint) -> Route:
+    async def serve(request: Request) -> Response:
+        service: Service = request.app.state.service
+        body = await request.body()
+        call = Call(request.path_params, request.query_params, body, request.headers.get(KEY_HEADER))
+
+        quick = _recorded(endpoint, service, request, call)
+        if quick is not None:
+            return JSONResponse(quick)
+
+        def work() -> tuple[Principal, Any]:
+            who = principal_of(service, request)
+            unknown = set(call.query) - set(endpoint.query)
+            if unknown:
+                expected = ", ".join(endpoint.query) or "none"
+                raise InvalidArgument(message("query", expected, "another parameter", "leave it out"))
+            result = endpoint.run(service, who, call)
+            if isinstance(result, Job):
+                return who, result if result.state == "waiting" else _job(service, who, result)
+            return who, document(result)
+
+        who, result = await run_in_threadpool(work)
+        if not isinstance(result, Job):
+            return JSONResponse(result)
+        if endpoint.waits and call.seconds:
+            result = await service.questions.wait(who, result.id, seconds=call.seconds)
+        waiting = result.state == "waiting"
+        return JSONResponse(await run_in_threadpool(_job, service, who, result), 202 if waiting else 200)
+
+    return Route(API + endpoint.path, serve, methods=[endpoint.method])
+
+
+def _recorded(endpoint: Endpoint, service: Service, request: Request, call: Call) -> dict[str, Any] | None:
+    """A recorded answer, in the thread of the event loop: on SQLite it takes a few short reads, and a thread that has
+    to be woken up twice takes longer. Whatever else it may be is None, and is done, or refused, in a thread."""
+    if endpoint.quick is None or not service.context.is_quick(call.path.get("table", "")):
+        return None
+    if set(call.query) - set(endpoint.query) or len(call.body) > _SHORT:
+        return None
+    who = service.auth.known_token(_token_of(request))
+    if who is None:
+        return None
+    try:
+        job = endpoint.quick(service, who, call)
+    except DitherError:
+        return None
+    if job is None:
+        return None
+    service.context.requests.take(who.credential)
+    return _job(service, who, job)
+
+
+def _job(service: Service, who: Principal, job: Job) -> dict[str, Any]:
+    """A job; when it is answered, with the answer, and with what is left by now."""
+    result: dict[str, Any] = {**document(job), "answer": None}
+    if job.answer_id is not None and job.kind == "question" and who.scopes is not None and "ask" in who.scopes:
+        answer = service.answers.of_job(who, job.answer_id)
+        if job.id.startswith("recorded-"):
+            folder = service.context.folder
+            left = TableAccounts(folder.get(job.table).card, folder.ledger(job.table)).left(who.name)
+            answer |= {"replayed": True, "left": left}
+        result["answer"] = answer
+    return result
+
+
+async def _openapi(_: Request) -> Response:
+    return JSONResponse(described())
+
+
+async def _unknown(_: Request) -> Response:
+    raise NotFound.of("path")
+
+
+ROUTES = (
+    *map(_endpoint, ENDPOINTS),
+    Route(f"{API}/openapi.json", _openapi, methods=["GET"]),
+    Route(f"{API}/{{rest:path}}", _unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+)
+"""The routes of the interface."""
+
+__all__ = ["ROUTES", "error_response", "principal_of"]

@@ -1,0 +1,121 @@
+"""The application: pages and the JSON interface of one service, inside the limits and headers of every request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dither.errors import DitherError, InvalidArgument, message
+from dither.server import api, oidc, pages
+from dither.server.config import Config
+from dither.server.endpoints import API
+from dither.server.errors import NotFound
+from dither.server.limits import LimitedBodies
+from dither.server.security import OwnSite, SecureHeaders
+from dither.server.service import Service
+
+_log = logging.getLogger("dither.server")
+
+
+def create_app(
+    config: Config, *, service: Service | None = None, started: Callable[[Service], None] | None = None
+) -> Starlette:
+    """The application of a service, or of a new one that starts and stops with it.
+
+    ``started`` is called once the service runs.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        running: Service = service if service is not None else await run_in_threadpool(Service.start, config)
+        app.state.service = running
+        if started is not None:
+            started(running)
+        try:
+            yield
+        finally:
+            if service is None:
+                await run_in_threadpool(running.stop)
+
+    origins = frozenset({urlsplit(config.public_url).netloc} - {""})
+    middleware = [
+        Middleware(SecureHeaders, https=config.cookies_are_secure and config.public_url.startswith("https://")),
+        Middleware(OwnSite, origins=origins, refuse=api.error_response),
+        Middleware(
+            LimitedBodies, max_bytes=config.max_body_bytes, seconds=config.read_timeout, refuse=api.error_response
+        ),
+        Middleware(Unforeseen),
+    ]
+    handlers: dict[Any, Any] = {DitherError: _refused, HTTPException: _http_error}
+    routes = [*api.ROUTES, *oidc.ROUTES, *pages.ROUTES]
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
+    app.router.redirect_slashes = False  # it redirects to whatever the request says is the host
+    if service is not None:
+        app.state.service = service
+    return app
+
+
+def _response(request: Request, error: BaseException, status: int | None = None) -> Response:
+    if request.url.path.startswith(f"{API}/") or request.url.path == API:
+        return api.error_response(error, status)
+    return pages.error_response(request, error, status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return _response(request, error)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 404:
+        return _response(request, NotFound.of("path"))
+    if status >= 500:
+        return _response(request, error)
+    return _response(
+        request, InvalidArgument(message("request", "another method or form", "this one", "see the docs")), status
+    )
+
+
+class Unforeseen:
+    """Answers an error that nobody foresaw with one sentence. The log gets its class and place, and not its text, which
+    may hold anything."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = False
+
+        async def watch(event: Message) -> None:
+            nonlocal began
+            began = began or event["type"] == "http.response.start"
+            await send(event)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception as error:
+            place = error.__traceback__
+            while place is not None and place.tb_next is not None:
+                place = place.tb_next
+            where = "?" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+            _log.error("unforeseen %s at %s", type(error).__name__, where)
+            if not began:
+                await _response(Request(scope), error)(scope, receive, send)
+
+
+__all__ = ["create_app"]

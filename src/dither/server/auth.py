@@ -1,0 +1,247 @@
+"""Signing in: passwords, sessions, personal tokens, and links that work once.
+
+Sessions, tokens and links are 256 random bits; only their SHA-256 is stored, so that whoever reads the database cannot
+use them. Passwords are hashed by argon2id. An unknown user costs as long as a wrong password, and both are answered
+alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import time
+from typing import Any
+
+import sqlalchemy as sa
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+
+from dither.errors import AccessDenied, InvalidArgument, message
+from dither.server import schema
+from dither.server.context import Context
+from dither.server.errors import Conflict, NotSignedIn
+from dither.server.principal import Principal
+from dither.server.roles import ROLES
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,62}")
+"""What users may be called: also the analyst's name in the ledger, for ever."""
+MIN_PASSWORD, MAX_PASSWORD = 10, 200
+TOKEN_PREFIX = "dither_"
+_LINK_HOURS = 72
+_TOUCH_SECONDS = 60.0  # how exactly it is known when a session or token was last used
+
+hasher = PasswordHasher()
+"""argon2id, with the parameters of RFC 9106 for little memory: 64 MiB, 3 passes, 4 lanes."""
+
+
+def _of_user(table: sa.Table) -> sa.Select[Any]:
+    """A credential by its hash, with the roles of its user."""
+    users = schema.users
+    joined = sa.select(table, users.c.roles, users.c.active).join(users, users.c.name == table.c.user)
+    return joined.where(table.c.hash == sa.bindparam("secret"))
+
+
+_TOKEN, _SESSION = _of_user(schema.tokens), _of_user(schema.sessions)
+
+
+def hashed(secret: str) -> str:
+    """What is stored of a random secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def password_hash(password: str) -> str:
+    """What is stored of a password; one that is too short or too long is refused."""
+    if not isinstance(password, str) or not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        expected = f"{MIN_PASSWORD} to {MAX_PASSWORD} characters"
+        raise InvalidArgument(message("password", expected, "another number of them", "choose another password"))
+    return hasher.hash(password)
+
+
+def check_name(name: str) -> str:
+    """A user's name; others are refused.
+
+    >>> check_name("ann")
+    'ann'
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        expected = "1 to 63 of a-z, 0-9 and . _ @ -, beginning with a letter or digit"
+        raise InvalidArgument(message("name", expected, "others", "choose another name, such as ann"))
+    return name
+
+
+class Authentication:
+    """Who somebody is."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._nobody = hasher.hash(secrets.token_hex(16))
+
+    # -- passwords and links ----------------------------------------------------------------------------------------
+
+    def sign_in(self, name: str, password: str, address: str = "") -> str:
+        """Sign in with a password: the new session's secret, for a cookie. ``address`` is where it comes from."""
+        self._context.sign_ins.take(f"address {address}")
+        self._context.sign_ins.take(f"user {str(name)[:64]}")
+        known = isinstance(name, str) and NAME.fullmatch(name) is not None
+        row = self._user(name) if known else None
+        stored = row.password if row is not None and row.password and row.active else None
+        if not verify(stored or self._nobody, password) or stored is None:
+            self._context.log(name if known else "?", "sign-in", refused="wrong name or password")
+            raise AccessDenied(
+                message("sign-in", "a name and its password", "others", "try again, or ask a steward for a new link")
+            )
+        if hasher.check_needs_rehash(stored):
+            update = schema.users.update().where(schema.users.c.name == name)
+            self._store.run(update.values(password=password_hash(password)))
+        return self.start_session(name, "password")
+
+    def start_session(self, name: str, how: str) -> str:
+        """A new session of a user whose identity is known."""
+        secret, now = secrets.token_urlsafe(32), time.time()
+        expires = now + 3600 * self._context.config.session_hours
+        values = {"hash": hashed(secret), "user": name, "created_at": now, "used_at": now, "expires_at": expires}
+        self._store.run(
+            schema.sessions.delete().where(schema.sessions.c.expires_at < now),
+            schema.sessions.insert().values(**values),
+            self._context.event(name, "sign-in", how),
+        )
+        return secret
+
+    def first_link(self) -> str | None:
+        """The path of a link by which the first steward sets a name and a password; None once there is a steward."""
+        roles = [row.roles for row in self._store.rows(sa.select(schema.users.c.roles))]
+        if any("steward" in text.split() for text in roles):
+            return None
+        self._store.run(schema.links.delete().where(schema.links.c.kind == "first"))
+        return f"/welcome/{self.new_link('first', None)}"
+
+    def new_link(self, kind: str, user: str | None, data: Any = None, hours: float = _LINK_HOURS) -> str:
+        """A secret that works once."""
+        secret = secrets.token_urlsafe(32)
+        expires = time.time() + 3600 * hours
+        values = {"hash": hashed(secret), "kind": kind, "user": user, "data": json.dumps(data), "expires_at": expires}
+        self._store.run(schema.links.insert().values(**values))
+        return secret
+
+    def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
+        """What a link is for, and whose, without using it; for the page that asks for a password."""
+        row = self._store.one(sa.select(schema.links).where(schema.links.c.hash == hashed(secret)))
+        if row is None or row.kind not in kinds or row.expires_at < time.time():
+            raise _used_up()
+        return row.kind, row.user
+
+    def take_link(self, secret: str, kind: str) -> tuple[str | None, Any]:
+        """Use a link up: whose it is, and its data."""
+        links = schema.links
+        with self._store.writing() as connection:
+            row = connection.execute(sa.select(links).where(links.c.hash == hashed(secret))).fetchone()
+            right = row is not None and row.kind == kind and row.expires_at >= time.time()
+            taken = right and connection.execute(links.delete().where(links.c.hash == hashed(secret))).rowcount == 1
+        if row is None or not taken:
+            raise _used_up()
+        return row.user, json.loads(row.data)
+
+    def use_link(self, secret: str, password: str, name: str | None = None) -> str:
+        """Set a password by a link, and sign in: the session's secret. By the first link ``name`` becomes a steward."""
+        kind, user = self.peek_link(secret)
+        stored = password_hash(password)
+        if kind == "first":
+            user = check_name(name or "")
+            if self._user(user) is not None:
+                raise Conflict(message("name", "a new one", "one that is taken", "choose another name"))
+        self.take_link(secret, kind)
+        assert user is not None
+        users = schema.users
+        if kind == "first":
+            values = {"name": user, "display": user, "roles": "steward", "active": True, "created_at": time.time()}
+            self._store.run(
+                users.insert().values(**values, password=stored), self._context.event(user, "first steward")
+            )
+        else:
+            self._store.run(
+                users.update().where(users.c.name == user).values(password=stored),
+                schema.sessions.delete().where(schema.sessions.c.user == user),
+                self._context.event(user, "password set by a link"),
+            )
+        row = self._user(user)
+        if row is None or not row.active:
+            raise _used_up()
+        return self.start_session(user, "link")
+
+    def check_password(self, name: str, password: str) -> bool:
+        """Whether this is the password of a user."""
+        row = self._user(name)
+        return row is not None and bool(row.password) and verify(row.password, password)
+
+    def _user(self, name: str) -> Any:
+        return self._store.one(sa.select(schema.users).where(schema.users.c.name == name))
+
+    # -- who a request is from --------------------------------------------------------------------------------------
+
+    def principal_of_session(self, secret: str) -> Principal:
+        """Who a session is; refused if it is unknown, expired, or its user may not sign in any more."""
+        sessions = schema.sessions
+        row = self._store.one(_SESSION, {"secret": hashed(secret)})
+        now = time.time()
+        idle = 3600 * self._context.config.idle_hours
+        if row is None or not row.active or row.expires_at < now or row.used_at < now - idle:
+            raise NotSignedIn
+        if row.used_at < now - _TOUCH_SECONDS:
+            self._store.run(sessions.update().where(sessions.c.hash == row.hash).values(used_at=now))
+        return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
+
+    def principal_of_token(self, secret: str) -> Principal:
+        """Who a token is; refused if it is unknown, expired or revoked, or its user may not sign in any more."""
+        known = self.known_token(secret)
+        if known is not None:
+            return known
+        tokens = schema.tokens
+        row = self._store.one(_TOKEN, {"secret": hashed(secret)})
+        now = time.time()
+        if row is None:
+            raise NotSignedIn
+        if not row.active or row.expires_at < now or row.revoked_at is not None:
+            self._context.log(row.user, "token", row.hint, refused="expired or revoked")
+            raise NotSignedIn
+        if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
+            self._store.run(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
+        return _principal_of_token(row)
+
+    def known_token(self, secret: str) -> Principal | None:
+        """Who a token is if it is valid and was used a moment ago, so that there is nothing to write; else None."""
+        row = self._store.one(_TOKEN, {"secret": hashed(secret)})
+        now = time.time()
+        if row is None or not row.active or row.expires_at < now or row.revoked_at is not None:
+            return None
+        if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
+            return None
+        return _principal_of_token(row)
+
+    def sign_out(self, who: Principal) -> None:
+        """End a session."""
+        delete = schema.sessions.delete().where(schema.sessions.c.hash == who.credential)
+        self._store.run(delete, self._context.event(who.name, "sign-out"))
+
+
+def _principal_of_token(row: Any) -> Principal:
+    roles = frozenset(row.roles.split()) & frozenset(ROLES)
+    return Principal(row.user, roles, frozenset(row.scopes.split()), row.id)
+
+
+def verify(stored: str, password: str) -> bool:
+    """Whether a password has this hash."""
+    try:
+        return isinstance(password, str) and len(password) <= MAX_PASSWORD and hasher.verify(stored, password)
+    except (Argon2Error, InvalidHashError):
+        return False
+
+
+def _used_up() -> AccessDenied:
+    fix = "ask a steward for a new one, or start the server again for the first"
+    return AccessDenied(message("link", "one that was not used, and has not expired", "another", fix))
+
+
+__all__ = ["TOKEN_PREFIX", "Authentication", "check_name", "hashed", "password_hash", "verify"]

@@ -1,0 +1,122 @@
+"""What all use cases share: configuration, store, cards with ledgers, worker processes, jobs, the event log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from dither.errors import DitherError
+from dither.server import schema
+from dither.server.cards import Folder
+from dither.server.config import Config
+from dither.server.errors import NotFound
+from dither.server.jobs import Jobs
+from dither.server.limits import RateLimit
+from dither.server.pool import Pool
+from dither.server.principal import Principal
+from dither.server.roles import authorize
+from dither.server.store import Store
+
+_MAX_DETAIL = 500
+_GRANT = sa.select(schema.grants.c.user).where(
+    schema.grants.c.user == sa.bindparam("name"), schema.grants.c.dataset == sa.bindparam("table")
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parts of a running server."""
+
+    config: Config
+    store: Store
+    folder: Folder
+    pool: Pool
+    explaining: Pool
+    jobs: Jobs
+    requests: RateLimit
+    questions: RateLimit
+    sign_ins: RateLimit
+
+    @classmethod
+    def start(cls, config: Config) -> Context:
+        """Open and start everything."""
+        folder = Folder(config.folder)
+        for name in folder.names():
+            folder.ledger(name)  # a ledger that went back is refused now
+        store = Store(config.place)
+        warm_up = [{"do": "open", "card": folder.get(name).path} for name in folder.names()]
+        pools = [
+            Pool(
+                size, memory_mb=config.memory_limit_mb, time_limit=config.time_limit, warm_up=list(warm_up),
+                warm=config.warm,
+            )
+            for size in (config.workers, 1)
+        ]  # fmt: skip
+        jobs = Jobs(config, store, folder, pools[0])
+        return cls(
+            config, store, folder, pools[0], pools[1], jobs,
+            RateLimit(config.requests_per_minute), RateLimit(config.questions_per_minute),
+            RateLimit(config.sign_ins_per_minute),
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Let questions under way end, give up those that wait, and close everything."""
+        self.jobs.stop()
+        self.pool.stop()
+        self.explaining.stop()
+        self.folder.close()
+        self.store.close()
+
+    # -- the event log ----------------------------------------------------------------------------------------------
+
+    def event(self, who: str, action: str, subject: str = "", *, refused: str = "") -> sa.Executable:
+        """The statement that writes a line of the event log."""
+        return schema.events.insert().values(
+            at=time.time(), user=who[:64], action=action, subject=subject[:_MAX_DETAIL],
+            outcome="refused" if refused else "done", detail=refused[:_MAX_DETAIL],
+        )  # fmt: skip
+
+    def log(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
+        """Write a line of the event log."""
+        self.store.run(self.event(who, action, subject, refused=refused))
+
+    @contextmanager
+    def acting(self, who: Principal, action: str, subject: str = "", *, logged: bool = False) -> Iterator[None]:
+        """Do an action in this block, if the principal may. What is refused is logged, and what is done if ``logged``.
+
+        Of a refusal the log has the class alone: its words may repeat what somebody typed, a password among it.
+        """
+        try:
+            authorize(who, action)
+            yield
+        except DitherError as error:
+            self.log(who.name, action, subject, refused=type(error).__name__)
+            raise
+        if logged:
+            self.log(who.name, action, subject)
+
+    def is_quick(self, table: str) -> bool:
+        """Whether reading what the server knows of a table is a matter of microseconds: nothing is on a network."""
+        if not self.store.is_sqlite:
+            return False
+        try:
+            return "://" not in (self.folder.get(table).card.ledger or "://")
+        except NotFound:
+            return False
+
+    def check_granted(self, who: Principal, table: str) -> None:
+        """Refuse a table that is not granted to a principal, in the words for one that does not exist."""
+        self.folder.get(table)
+        if not self.is_granted(who.name, table):
+            raise NotFound.of("table")
+
+    def is_granted(self, user: str, table: str) -> bool:
+        """Whether a user may ask a table."""
+        return self.store.one(_GRANT, {"name": user, "table": table}) is not None
+
+
+__all__ = ["Context"]

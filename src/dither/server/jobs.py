@@ -1,0 +1,331 @@
+"""Questions under way: each is a job, which ends at a tick, answered, refused, failed or cancelled.
+
+Whoever asked sees ``waiting`` until then, whatever happens meanwhile: the answer is in no list before, the question
+counts as under way, and the worker that computed it takes no other, since when that one begins would tell when this one
+ended. A worker that dies or takes too long has paid if
+it had charged: the incident is recorded, and what is said is the sentence for any failure that touched data.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from dither.errors import Cancelled, DataIncident, ServerUnavailable, message
+from dither.ledger import Charge
+from dither.ledger.accounts import promised
+from dither.server import problems, schema
+from dither.server.cards import Folder
+from dither.server.config import Config
+from dither.server.errors import NotFound, Stopping, TooMany
+from dither.server.pool import Ending, Pool, Task
+from dither.server.results import Job, Problem
+from dither.server.store import Store
+from dither.server.ticks import next_tick
+from dither.server.times import iso
+
+_AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
+"""Refusals that follow from the question and the card alone: nothing was read, so they need not wait for a tick."""
+
+_GIVEN_UP = 8
+"""After so many times the limit of one question, the process that should have done it is gone."""
+
+_jobs = schema.jobs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked: for the worker, for the history, and to find it again (``request``)."""
+
+    user: str
+    dataset: str
+    kind: str
+    question: str
+    options: Mapping[str, Any]
+    request: str
+    message: Mapping[str, Any]
+
+
+class Jobs:
+    """The jobs of this process; their states are in the store, so that every process can show them."""
+
+    def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool) -> None:
+        self._config, self._store, self._folder, self._pool = config, store, folder, pool
+        self.server = secrets.token_hex(8)
+        self._lock = threading.Lock()
+        self._by_request: dict[str, str] = {}
+        self._of_user: dict[str, int] = {}
+        self._cancel_at: dict[str, float] = {}
+        self._began_at: dict[str, float] = {}
+        self._stopping = threading.Event()
+        waiting = _jobs.c.state == "waiting"
+        if store.is_sqlite:  # nobody else serves: what waited when the last process ended was never answered
+            self._abandon(waiting)
+        else:  # another process may still do it, unless it is as old as this
+            self._abandon(waiting & (_jobs.c.asked_at < time.time() - _GIVEN_UP * config.time_limit))
+
+    def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
+        """Give up jobs of a process that is gone: charges of theirs without an answer are incidents.
+
+        Which of the charges of a table were theirs is not written down anywhere, for that would have to be on a disk
+        before each charge. Those count that came after the first of these jobs was asked, for the same analysts.
+        """
+        by_dataset: dict[str, list[sa.Row[Any]]] = {}
+        for row in self._store.rows(sa.select(_jobs).where(condition)):
+            by_dataset.setdefault(row.dataset, []).append(row)
+        for dataset, rows in by_dataset.items():
+            with suppress(NotFound):  # its card is not served any more
+                self._record_incidents(dataset, {row.user for row in rows}, min(row.asked_at for row in rows))
+        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping())}
+        self._store.run(_jobs.update().where(condition).values(**values))
+
+    def _record_incidents(self, dataset: str, users: set[str], since: float) -> None:
+        """Record the incidents of charges of a table without an answer, made for some users after a moment."""
+        ledger = self._folder.ledger(dataset)
+        charges, settled = [], set()
+        for entry in ledger.history(dataset):
+            if entry.kind == "charge" and datetime.fromisoformat(entry.at).timestamp() >= since - 1.0:
+                charges.append(entry)
+            elif entry.kind in ("answer", "incident"):
+                settled.add(entry.charge)
+        for entry in charges:
+            payers = {place[2] for place in entry.body["charged"] if place[1] == "analyst"}
+            prefix, slash, _ = (entry.key or "").partition("/")
+            theirs = payers & users if payers else not slash or prefix in users
+            cost = promised(entry.body["cost"])
+            if theirs and entry.seq not in settled and cost is not None and entry.key is not None:
+                ledger.record_incident(Charge(dataset, entry.key, cost, entry.receipt))
+
+    def start(self, asked: Asked, log: sa.Executable) -> Job:
+        """Put a question into the queue, or find the same one that is in it already."""
+        with self._lock:
+            known = self._by_request.get(asked.request)
+            if known is None:
+                if self._stopping.is_set():
+                    raise Stopping
+                self._admit(asked.user)
+                job = secrets.token_hex(16)
+                self._by_request[asked.request] = job
+                self._of_user[asked.user] = self._of_user.get(asked.user, 0) + 1
+        now = time.time()
+        if known is not None:
+            try:
+                return self.get(known, asked.user)
+            except NotFound:  # the one who asked first has not written it down yet
+                return Job(known, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+        row = {
+            "id": job, "user": asked.user, "dataset": asked.dataset, "kind": asked.kind, "question": asked.question,
+            "server": self.server, "request": asked.request, "state": "waiting", "asked_at": now,
+        }  # fmt: skip
+        try:
+            self._store.run(_jobs.insert().values(**row), log)
+        except BaseException:
+            self._forget(job, asked)
+            raise
+
+        def ended(how: Ending, event: dict[str, Any], key: str | None) -> None:
+            try:
+                visible_at = self._end(job, asked, self._began_at.get(job, now), how, event, key)
+                if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
+                    self._stopping.wait(max(0.0, visible_at - time.time()))
+            finally:
+                self._forget(job, asked)
+
+        task = Task(
+            asked.message,
+            ended,
+            begin=lambda: self._began_at.__setitem__(job, time.time()),
+            stop_at=lambda: self._stop_at(job),
+            wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
+        )
+        self._pool.submit(task)
+        return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+
+    def _admit(self, user: str) -> None:
+        most = self._config.max_questions_each
+        if self._of_user.get(user, 0) >= most:
+            raise TooMany("questions", f"at most {most} at the same time", 1)
+        if len(self._by_request) >= self._config.max_waiting:
+            raise TooMany("questions", "a server with room for more", 5)
+
+    def _forget(self, job: str, asked: Asked) -> None:
+        with self._lock:
+            self._by_request.pop(asked.request, None)
+            self._cancel_at.pop(job, None)
+            self._began_at.pop(job, None)
+            count = self._of_user.get(asked.user, 1) - 1
+            if count:
+                self._of_user[asked.user] = count
+            else:
+                self._of_user.pop(asked.user, None)
+
+    def _stop_at(self, job: str) -> float | None:
+        """When a job is to be stopped, if it was cancelled: at a tick once it has begun, at once before."""
+        cancelled_at = self._cancelled_at(job)
+        if cancelled_at is None or job not in self._began_at:
+            return cancelled_at
+        began_at = self._began_at[job]
+        return next_tick(began_at, max(began_at, cancelled_at), self._config.tick)
+
+    def _cancelled_at(self, job: str) -> float | None:
+        """When a job was cancelled; another process may have been asked to."""
+        if job in self._cancel_at or self._store.is_sqlite:
+            return self._cancel_at.get(job)
+        row = self._store.one(sa.select(_jobs.c.cancel_at).where(_jobs.c.id == job))
+        return None if row is None else row[0]
+
+    def _end(
+        self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
+    ) -> float:
+        """Write down how a job ended, and from when on that may be seen, which is returned."""
+        now = time.time()
+        visible_at = next_tick(began_at, now, self._config.tick)
+        values: dict[str, Any] = {"state": "failed", "visible_at": visible_at}
+        statements: list[sa.Executable] = []
+        if how == "end" and "answers" in event:
+            rows = self.answer_rows(asked, event, visible_at)
+            values |= {"state": "answered", "answer": self._recorded_ids(rows, statements)[0]}
+        elif how == "end":
+            values["state"] = "refused"
+            values["problem"] = json.dumps(event["problem"])
+            if event["problem"]["title"] == "DataIncident":
+                values["state"] = "failed"
+            if event.get("kind") in _AT_ONCE:
+                values["visible_at"] = now
+        elif how == "stopped":
+            error: BaseException = Stopping() if self._stopping.is_set() else Cancelled(_CANCELLED)
+            values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _document(error)}
+        else:
+            charged = key is not None and self._record_incident(asked.dataset, key)
+            error = DataIncident() if charged or key is not None else ServerUnavailable(_NOT_CHARGED)
+            values["problem"] = _document(error)
+        self._store.run(*statements, _jobs.update().where(_jobs.c.id == job).values(**values))
+        if values["state"] == "answered":
+            with suppress(Exception):  # the answer counts without it; the next one is kept
+                self._folder.keep_receipt(asked.dataset)
+        return float(values["visible_at"])
+
+    def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
+        """The rows of the recorded answers of a question, or of the tables of a publication; there from a tick on."""
+        return [
+            {
+                "id": secrets.token_hex(16), "user": asked.user, "dataset": asked.dataset, "kind": asked.kind,
+                "request": asked.request, "question": asked.question + (f": {part}" if part else ""),
+                "options": json.dumps(dict(asked.options)), "cost": event["cost"], "receipt": document["receipt"],
+                "part": place, "body": json.dumps(document), "at": visible_at, "title": "",
+            }
+            for place, (document, part) in enumerate(zip(event["answers"], event["parts"], strict=True))
+        ]  # fmt: skip
+
+    def _recorded_ids(self, rows: list[dict[str, Any]], statements: list[sa.Executable]) -> list[str]:
+        """The ids of answers: of those that are known by their receipt, the known ones; the others are inserted."""
+        ids = []
+        table = schema.answers
+        for row in rows:
+            same = [table.c[name] == row[name] for name in ("user", "dataset", "receipt", "part")]
+            known = self._store.one(sa.select(table.c.id).where(*same))
+            if known is None:
+                statements.append(table.insert().values(**row))
+            else:  # asked in other words, or recorded before a card was edited: found by these words from now on
+                statements.append(table.update().where(table.c.id == known[0]).values(request=row["request"]))
+            ids.append(row["id"] if known is None else known[0])
+        return ids
+
+    def _record_incident(self, dataset: str, key: str) -> bool:
+        """Record the incident of the last charge under a key, if it has no answer; whether there is such a charge."""
+        ledger = self._folder.ledger(dataset)
+        last, answered = None, set()
+        for entry in ledger.history(dataset):
+            if entry.key == key and entry.kind == "charge":
+                last = entry
+            elif entry.kind in ("answer", "incident"):
+                answered.add(entry.charge)
+        if last is None or last.seq in answered:
+            return False
+        cost = promised(last.body["cost"])
+        assert cost is not None
+        ledger.record_incident(Charge(dataset, key, cost, last.receipt))
+        return True
+
+    def get(self, job: str, user: str) -> Job:
+        """A job of a user as they may see it now."""
+        row = self._store.one(sa.select(_jobs).where(_jobs.c.id == job, _jobs.c.user == user))
+        if row is None:
+            raise NotFound.of("question")
+        return self._shown(row)
+
+    def waiting(self, user: str) -> tuple[Job, ...]:
+        """The jobs of a user that wait, the oldest first."""
+        recent = time.time() - 4 * self._config.time_limit
+        statement = sa.select(_jobs).where(_jobs.c.user == user, _jobs.c.asked_at > recent).order_by(_jobs.c.asked_at)
+        return tuple(job for job in map(self._shown, self._store.rows(statement)) if job.state == "waiting")
+
+    def next_look(self, job: Job, now: float) -> float:
+        """The next moment at which to look whether a job has ended for whoever asked.
+
+        If it has ended that is its tick. Otherwise it is the first tick of the question, then a while that grows.
+        """
+        row = self._store.one(sa.select(_jobs.c.asked_at, _jobs.c.visible_at).where(_jobs.c.id == job.id))
+        if row is None:
+            return now
+        if row.visible_at is not None:
+            return float(row.visible_at)
+        first = float(row.asked_at) + self._config.tick
+        return first if now < first else now + min(1.0, max(0.01, (now - row.asked_at) / 8))
+
+    def cancel(self, job: str, user: str) -> Job:
+        """Cancel a job: it does not begin, or is stopped at its next tick, if it has not ended by then."""
+        current = self.get(job, user)
+        if current.state == "waiting":
+            now = time.time()
+            with self._lock:
+                if job in self._by_request.values():
+                    self._cancel_at[job] = now
+            self._store.run(_jobs.update().where(_jobs.c.id == job).values(cancel_at=now))
+        return current
+
+    def _shown(self, row: sa.Row[Any]) -> Job:
+        now = time.time()
+        state: Any
+        hidden = row.state == "waiting" or row.visible_at > now
+        if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone
+            hidden, state = False, "failed"
+            problem: Problem | None = problems.problem_of(Stopping())
+        else:
+            state = "waiting" if hidden else row.state
+            problem = None if hidden or row.problem is None else problems.from_json(json.loads(row.problem))
+        return Job(
+            row.id, row.dataset, row.question, state, iso(row.asked_at), _kind(row.kind),
+            None if hidden else row.answer, problem,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Take no more questions; those under way end, those that wait are given up, uncharged."""
+        with self._lock:
+            self._stopping.set()
+
+
+_CANCELLED = message("question", "to be left alone", "cancelled", "ask again; if it had been charged, the charge stays")
+_NOT_CHARGED = message(
+    "question", "one that can be planned within the limits", "one that took too much", "ask something simpler"
+)
+
+
+def _document(error: BaseException) -> str:
+    return json.dumps(problems.to_json(problems.problem_of(error)))
+
+
+def _kind(text: str) -> Any:
+    return text
+
+
+__all__ = ["Asked", "Jobs"]

@@ -1,0 +1,163 @@
+"""Limits on what clients send: how often, how much, and how slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dither.errors import InvalidArgument, message
+from dither.server.errors import TooMany
+
+_MOST_NAMES = 100_000
+
+
+class RateLimit:
+    """So many events a minute for each name, in this process; a bucket that fills again steadily.
+
+    >>> limit = RateLimit(60)
+    >>> [limit.take("ann", now=0.0) for _ in range(60)] == [None] * 60
+    True
+    >>> limit.take("ann", now=0.0)
+    Traceback (most recent call last):
+    dither.server.errors.TooMany: requests: expected at most 60 a minute, got more. Fix: try again in 1 s.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._rate, self._most = per_minute / 60.0, float(per_minute)
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str, now: float | None = None) -> None:
+        """Count an event of a name; refused if there were too many."""
+        moment = time.monotonic() if now is None else now
+        with self._lock:
+            left, before = self._buckets.get(name, (self._most, moment))
+            left = min(self._most, left + (moment - before) * self._rate)
+            if left < 1:
+                self._buckets[name] = left, moment
+                raise TooMany("requests", f"at most {self._most:.0f} a minute", max(1, round((1 - left) / self._rate)))
+            if len(self._buckets) >= _MOST_NAMES and name not in self._buckets:
+                self._buckets = {
+                    n: b for n, b in self._buckets.items() if b[0] + (moment - b[1]) * self._rate < self._most
+                }
+            self._buckets[name] = left - 1, moment
+
+
+class Places:
+    """So many things of one name, and so many in all, at the same time; whoever comes then is refused, and not queued.
+
+    >>> places = Places("explanations", most_of_one=1, most_of_all=10)
+    >>> with places.taken("ann"), places.taken("bob"):
+    ...     with places.taken("ann"):
+    ...         pass
+    Traceback (most recent call last):
+    dither.server.errors.TooMany: explanations: expected at most 1 at the same time, got more. Fix: try again in 1 s.
+    """
+
+    def __init__(self, what: str, *, most_of_one: int, most_of_all: int) -> None:
+        self._what, self._of_one, self._of_all = what, most_of_one, most_of_all
+        self._lock = threading.Lock()
+        self._of_name: dict[str, int] = {}
+
+    @contextmanager
+    def taken(self, name: str) -> Iterator[None]:
+        """Hold a place in this block."""
+        with self._lock:
+            count = self._of_name.get(name, 0)
+            if count >= self._of_one:
+                raise TooMany(self._what, f"at most {self._of_one} at the same time", 1)
+            if sum(self._of_name.values()) >= self._of_all:
+                raise TooMany(self._what, "a server with room for more", 2)
+            self._of_name[name] = count + 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._of_name[name] -= 1
+                if not self._of_name[name]:
+                    del self._of_name[name]
+
+
+class TooLarge(InvalidArgument):
+    """A body that is larger than allowed.
+
+    >>> issubclass(TooLarge, InvalidArgument)
+    True
+    """
+
+
+class TooSlow(InvalidArgument):
+    """A client that took too long to send its body.
+
+    >>> issubclass(TooSlow, InvalidArgument)
+    True
+    """
+
+
+class LimitedBodies:
+    """Reads the whole body of a request before anybody else does, within the limits of size and time.
+
+    A slow or an endless client is refused here, before it holds a thread or a place in a queue.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, seconds: float, refuse: Any) -> None:
+        self._app, self._max_bytes, self._seconds, self._refuse = app, max_bytes, seconds, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, then hand the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            declared = dict(scope["headers"]).get(b"content-length", b"0")
+            if not declared.isdigit() or len(declared) > 15 or int(declared) > self._max_bytes:
+                raise self._too_large()
+            async with asyncio.timeout(self._seconds):
+                body = await self._read(receive)
+        except InvalidArgument as error:
+            await self._refuse(error, 413)(scope, receive, send)
+            return
+        except TimeoutError:
+            fix = "send it at once"
+            slow = TooSlow(message("body", f"all of it within {self._seconds:g} s", "a part of it", fix))
+            await self._refuse(slow, 408)(scope, receive, send)
+            return
+        if body is None:  # the client is gone
+            return
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if not sent:
+                sent = True
+                return {"type": "http.request", "body": body, "more_body": False}
+            return await receive()
+
+        await self._app(scope, replay, send)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                return None
+            part = event.get("body", b"")
+            size += len(part)
+            if size > self._max_bytes:
+                raise self._too_large()
+            parts.append(part)
+            if not event.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(message("body", f"at most {self._max_bytes} bytes", "more", "send less"))
+
+
+__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow"]

@@ -1,0 +1,190 @@
+"""Single sign-on by OpenID Connect: the code flow with PKCE, by Authlib.
+
+Who somebody is follows from the issuer and the subject of a signed token alone. A steward adds people by an email
+first; the first sign-in with that email, which the issuer says it has verified, binds the subject, and from then on the
+subject counts. A state that works once, and a cookie that only the same browser has, tie both ends of the flow
+together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from typing import Any, cast
+
+import httpx2 as httpx
+import sqlalchemy as sa
+from authlib.integrations.httpx_client import OAuth2Client
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from dither.errors import AccessDenied, DitherError, message
+from dither.server import schema
+from dither.server.auth import NAME
+from dither.server.errors import NotFound
+from dither.server.pages.session import SESSION_COOKIE, set_cookie
+from dither.server.service import Service
+
+BACK = "/sign-in/oidc/back"
+STATE_COOKIE = "dither_oidc"
+_HOURS = 0.25
+_TIMEOUT = 10.0
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+class SignOn:
+    """The flow of one issuer. ``transport`` replaces the network in tests."""
+
+    def __init__(self, service: Service, transport: httpx.BaseTransport | None = None) -> None:
+        self._service = service
+        self._config = service.config
+        self._transport = transport
+
+    @property
+    def _back(self) -> str:
+        return self._config.url + BACK
+
+    def begin(self) -> tuple[str, str]:
+        """Where to send the browser, and the state, which is also put into a cookie."""
+        nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+        state = self._service.auth.new_link("oidc", None, {"nonce": nonce, "verifier": verifier}, hours=_HOURS)
+        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        with self._client() as client:
+            endpoint = self._metadata(client)["authorization_endpoint"]
+            url, _ = client.create_authorization_url(
+                endpoint, state=state, nonce=nonce, code_challenge=challenge, code_challenge_method="S256"
+            )
+        return str(url), state
+
+    def finish(self, state: str, cookie: str, code: str) -> str:
+        """A session for whoever the issuer says has signed in: its secret."""
+        if not state or not hmac.compare_digest(state.encode(), cookie.encode()):
+            raise _refused("a sign-in that began in this browser")
+        _, data = self._service.auth.take_link(state, "oidc")
+        try:
+            with self._client() as client:
+                metadata = self._metadata(client)
+                answer = client.fetch_token(metadata["token_endpoint"], code=code, code_verifier=data["verifier"])
+                keys = client.request("GET", metadata["jwks_uri"], withhold_token=True).raise_for_status().json()
+            claims = self._claims(answer["id_token"], keys, data["nonce"])
+        except DitherError:
+            raise
+        except Exception:  # of the network, of JSON, of Authlib: none of its words are shown
+            claims = None
+        if claims is None:
+            raise _refused("an answer of the issuer that is right")
+        return self._service.auth.start_session(self._user(claims), "single sign-on")
+
+    def _client(self) -> Any:
+        config = self._config
+        return OAuth2Client(
+            config.oidc_client_id, config.oidc_client_secret, scope="openid email profile", redirect_uri=self._back,
+            transport=self._transport, timeout=_TIMEOUT,
+        )  # fmt: skip
+
+    def _metadata(self, client: Any) -> dict[str, str]:
+        place = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
+        metadata = cast(dict[str, str], client.request("GET", place, withhold_token=True).raise_for_status().json())
+        if metadata.get("issuer", "").rstrip("/") != self._config.oidc_issuer.rstrip("/"):
+            raise _refused("the issuer that is configured")
+        return metadata
+
+    def _claims(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
+        """The claims of an ID token that is signed, current, and for this very sign-in."""
+        registry = jwt.JWTClaimsRegistry(
+            leeway=60,
+            iss={"essential": True, "value": self._config.oidc_issuer},
+            aud={"essential": True, "value": self._config.oidc_client_id},
+            exp={"essential": True},
+            sub={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        try:
+            decoded = jwt.decode(token, KeySet.import_key_set(keys), algorithms=_ALGORITHMS)
+            registry.validate(decoded.claims)
+        except (JoseError, ValueError, KeyError, TypeError):
+            raise _refused("a token that the issuer signed, for this sign-in") from None
+        return dict(decoded.claims)
+
+    def _user(self, claims: dict[str, Any]) -> str:
+        """The user of an identity: a known one, one that a steward added by email, or a new one."""
+        store, identities, users = self._service.context.store, schema.identities, schema.users
+        issuer, subject = self._config.oidc_issuer, str(claims["sub"])
+        user = self._known(issuer, subject, "subject")
+        email = claims.get("email") if claims.get("email_verified") is True else None
+        if user is None and isinstance(email, str):
+            user = self._known(issuer, email, "email")
+            if user is not None:
+                same = identities.c.issuer == issuer, identities.c.subject == email
+                store.run(identities.update().where(*same).values(subject=subject, kind="subject"))
+        if user is None and self._config.oidc_roles:
+            user = self._new_name(str(email or claims.get("preferred_username") or subject))
+            values = {"name": user, "display": user, "roles": " ".join(self._config.oidc_roles), "active": True}
+            identity = {"issuer": issuer, "subject": subject, "kind": "subject", "user": user}
+            store.run(
+                users.insert().values(**values, created_at=time.time()),
+                identities.insert().values(**identity),
+                self._service.context.event(user, "first single sign-on"),
+            )
+        row = None if user is None else store.one(sa.select(users.c.active).where(users.c.name == user))
+        if user is None or row is None or not row.active:
+            self._service.context.log("?", "single sign-on", refused="unknown or inactive")
+            raise _refused("somebody whom a steward has added")
+        return user
+
+    def _known(self, issuer: str, subject: str, kind: str) -> str | None:
+        identities = schema.identities
+        same = identities.c.issuer == issuer, identities.c.subject == subject, identities.c.kind == kind
+        row = self._service.context.store.one(sa.select(identities.c.user).where(*same))
+        return None if row is None else str(row.user)
+
+    def _new_name(self, wanted: str) -> str:
+        plain = re.sub("[^a-z0-9._@-]", "-", wanted.lower()).lstrip("._@-")[:50] or "user"
+        users = schema.users
+        name = plain
+        while not NAME.fullmatch(name) or self._service.context.store.one(sa.select(users).where(users.c.name == name)):
+            name = f"{plain}-{secrets.token_hex(3)}"
+        return name
+
+
+def _refused(expected: str) -> AccessDenied:
+    return AccessDenied(message("sign-in", expected, "another", "sign in again, or ask a steward"))
+
+
+def _sign_on(request: Request) -> SignOn:
+    service: Service = request.app.state.service
+    if not service.config.oidc_issuer:
+        raise NotFound.of("path")
+    return SignOn(service, getattr(request.app.state, "oidc_transport", None))
+
+
+async def _begin(request: Request) -> Response:
+    url, state = await run_in_threadpool(_sign_on(request).begin)
+    response = RedirectResponse(url, 303)
+    set_cookie(request, response, STATE_COOKIE, state, max_age=int(3600 * _HOURS))
+    return response
+
+
+async def _finish(request: Request) -> Response:
+    query = request.query_params
+    cookie = request.cookies.get(STATE_COOKIE, "")
+    state, code = query.get("state", ""), query.get("code", "")
+    session = await run_in_threadpool(_sign_on(request).finish, state, cookie, code)
+    response = RedirectResponse("/", 303)
+    set_cookie(request, response, SESSION_COOKIE, session)
+    response.delete_cookie(STATE_COOKIE, path="/")
+    return response
+
+
+ROUTES = (Route("/sign-in/oidc", _begin, methods=["GET"]), Route(BACK, _finish, methods=["GET"]))
+
+__all__ = ["BACK", "ROUTES", "STATE_COOKIE", "SignOn"]

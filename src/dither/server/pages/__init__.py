@@ -1,0 +1,52 @@
+"""The pages: rendered on the server, usable without JavaScript, from files of this server alone.
+
+``ROUTES`` are all of them, and ``error_response`` is what an error of dither looks like as a page. Pages call the use
+cases of :class:`dither.server.service.Service`, which the application has as ``app.state.service``, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from dither.server.pages import answering, asking, entrance, evidence, stewardship
+from dither.server.pages.render import page
+from dither.server.pages.session import SESSION_COOKIE
+from dither.server.problems import problem_of
+
+_HEADINGS = {
+    401: "You are not signed in",
+    403: "You may not do this",
+    404: "This is not here",
+    409: "This was decided already",
+    413: "This is too large",
+    429: "That was too fast",
+    503: "The server cannot answer now",
+}
+
+ROUTES: Sequence[BaseRoute] = (
+    *entrance.ROUTES,
+    *asking.ROUTES,
+    *answering.ROUTES,
+    *stewardship.ROUTES,
+    *evidence.ROUTES,
+    Mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static"),
+)
+"""All pages, and the style sheet and scripts."""
+
+
+def error_response(request: Request, error: BaseException, status: int | None = None) -> Response:
+    """An error as a page: what was expected, what was got, and what to do; of foreign errors, one sentence."""
+    problem = problem_of(error, status)
+    if problem.status == 401:
+        return RedirectResponse("/sign-in", 303)
+    heading = _HEADINGS.get(problem.status, "Something went wrong" if problem.status >= 500 else "This was refused")
+    return page(request, "error.html", problem.status, problem=problem, heading=heading)
+
+
+__all__ = ["ROUTES", "SESSION_COOKIE", "error_response"]

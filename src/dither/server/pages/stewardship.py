@@ -1,0 +1,257 @@
+"""The pages of stewards: cards with their gaps, budgets over time, people and grants, limits, incidents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from dither.errors import DitherError, InvalidArgument, message
+from dither.ledger import Account
+from dither.server.pages.charts import meter, timeline
+from dither.server.pages.forms import limit_of, text_of, texts_of
+from dither.server.pages.render import page
+from dither.server.pages.session import call, form_of, service_of, signed_in
+from dither.server.principal import Principal
+from dither.server.problems import problem_of
+from dither.server.results import DatasetBudget, LimitChange, Problem
+from dither.server.roles import ROLES, may
+
+ROLE_WORDS = {
+    "steward": "looks after cards, limits and people",
+    "analyst": "asks questions",
+    "auditor": "reads and verifies the ledger",
+    "reader": "sees published answers",
+}
+
+
+_UNITS = {"epsilon": "ε", "rho": "ρ"}
+
+
+@dataclass(frozen=True)
+class AccountWords:
+    """An account in words."""
+
+    whose: str
+    limit: str
+    spent: str
+    left: str
+
+
+def account_words(account: Account) -> AccountWords:
+    """An account in words; of people, only their limit, since what each has spent is private."""
+    if account.kind == "people":
+        return AccountWords("each person", str(account.limit), "private", "private")
+    whose = f"analyst {account.name}" if account.kind == "analyst" else "the whole table"
+    left = account.left
+    return AccountWords(whose, str(account.limit or "none"), str(account.spent or "nothing"), str(left or "nothing"))
+
+
+def _meter_of(budget: DatasetBudget) -> Any:
+    return meter(budget.points[-1].total if budget.points else 0.0, budget.limit)
+
+
+@signed_in
+async def overview(request: Request, who: Principal) -> Response:
+    """The cards with their gaps and budgets, and what waits for a steward."""
+    service, datasets = service_of(request), []
+    for summary in await call(service.tables.list, who):
+        shown = await call(service.tables.card, who, summary.name)
+        budget = await call(service.budgets.dataset, who, summary.name)
+        item = {"name": summary.name, "open": shown.open, "gaps": shown.gaps, "left": shown.left}
+        datasets.append(item | {"meter": _meter_of(budget), "unit": _UNITS.get(budget.unit, budget.unit)})
+    todo = []
+    if datasets and not await call(service.users.grants, who):
+        todo.append({"path": "/people", "text": "Nobody may ask yet: add an analyst, and grant a table"})
+    pending = [item for item in await call(service.budgets.changes, who) if item.state == "pending"]
+    if pending:
+        todo.append({"path": "/limits", "text": _counted(len(pending), "change of a limit", "changes of limits")})
+    closed = [item for item in await call(service.budgets.incidents, who) if not item.open]
+    if closed:
+        todo.append({"path": "/incidents", "text": _counted(len(closed), "closed table", "closed tables")})
+    proposals = await call(service.answers.proposals, who)
+    if proposals:
+        text = _counted(len(proposals), "answer that an analyst wants published", "answers to publish")
+        todo.append({"path": "/publishing", "text": text})
+    return page(request, "steward.html", datasets=datasets, todo=todo)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"1 {one}" if count == 1 else f"{count} {many}"
+
+
+@signed_in
+async def dataset(request: Request, who: Principal) -> Response:
+    """The budget of one table over time, its accounts, and who asked what at what cost."""
+    budget: DatasetBudget = await call(service_of(request).budgets.dataset, who, request.path_params["table"])
+    points = [(datetime.fromisoformat(point.at), point.total) for point in budget.points]
+    context = {"budget": budget, "meter": _meter_of(budget), "picture": timeline(points, budget.limit)}
+    accounts = [account_words(account) for account in budget.accounts]
+    context["unit"] = _UNITS.get(budget.unit, budget.unit)
+    return page(request, "dataset.html", accounts=accounts, can_change=may(who, "limits.propose"), **context)
+
+
+# -- people ---------------------------------------------------------------------------------------------------------
+
+
+async def _people_page(
+    request: Request, who: Principal, problem: Problem | None = None, notice: str = "", link: Any = None
+) -> Response:
+    service = service_of(request)
+    context = {
+        "users": await call(service.users.list, who),
+        "grants": await call(service.users.grants, who),
+        "tables": await call(service.tables.list, who),
+        "roles": ROLES,
+        "role_words": ROLE_WORDS,
+        "link": link,
+    }
+    status = problem.status if problem else 200
+    return page(request, "people.html", status, problem=problem, notice=notice, **context)
+
+
+@signed_in
+async def people(request: Request, who: Principal) -> Response:
+    """Users and grants."""
+    return await _people_page(request, who)
+
+
+@signed_in
+async def change_people(request: Request, who: Principal) -> Response:
+    """One of the forms of the page: what it does stands in the path."""
+    form, users = await form_of(request), service_of(request).users
+    name, table = text_of(form, "name", 200) or text_of(form, "user", 200), text_of(form, "table", 200)
+    link, notice = None, ""
+    try:
+        match request.path_params.get("what", "add"):
+            case "add":
+                identity = text_of(form, "identity", 300) or None
+                user, address = await call(users.add, who, name, roles=texts_of(form, "role"), identity=identity)
+                notice, link = f"{user.name} is added.", _link(request, user.name, address)
+            case "roles":
+                user = await call(users.change, who, name, roles=texts_of(form, "role"))
+                notice = f"The roles of {user.name} are changed."
+            case "stop":
+                await call(users.change, who, name, active=False)
+                notice = f"{name} may not sign in any more. Sessions and tokens have ended."
+            case "admit":
+                await call(users.change, who, name, active=True)
+                notice = f"{name} may sign in again."
+            case "invite":
+                link = _link(request, name, await call(users.invite, who, name))
+            case "grant":
+                result = await call(users.grant, who, name, table, limit=limit_of(form))
+                notice = f"{result.user} may ask {result.table}."
+            case "revoke":
+                await call(users.revoke, who, name, table)
+                notice = f"{name} may not ask {table} any more. What was asked stays recorded and paid."
+            case _:
+                raise InvalidArgument(message("form", "one of the page", "another", "load the page again"))
+    except DitherError as error:
+        return await _people_page(request, who, problem_of(error))
+    return await _people_page(request, who, notice=notice, link=link)
+
+
+def _link(request: Request, name: str, path: str) -> dict[str, str] | None:
+    if not path:
+        return None
+    address = path if "://" in path else service_of(request).config.url + path
+    return {"name": name, "address": address}
+
+
+# -- limits ---------------------------------------------------------------------------------------------------------
+
+
+def _change_words(change: LimitChange) -> dict[str, Any]:
+    whose = "for the whole table"
+    if change.analyst is not None:
+        whose = f"for the analyst {change.analyst}"
+    elif change.each_person:
+        whose = "for each person"
+    return {name: getattr(change, name) for name in LimitChange.__dataclass_fields__} | {"whose": whose}
+
+
+async def _limits_page(request: Request, who: Principal, problem: Problem | None = None, notice: str = "") -> Response:
+    service = service_of(request)
+    changes = [_change_words(item) for item in await call(service.budgets.changes, who)]
+    users = await call(service.users.list, who) if may(who, "users.list") else ()
+    context = {
+        "pending": [item for item in changes if item["state"] == "pending"],
+        "done": [item for item in changes if item["state"] != "pending"],
+        "tables": await call(service.tables.list, who),
+        "table": request.query_params.get("table", ""),
+        "analysts": [user.name for user in users if "analyst" in user.roles],
+        "can_change": may(who, "limits.propose"),
+        "single_steward": service.config.single_steward,
+    }
+    status = problem.status if problem else 200
+    return page(request, "limits.html", status, problem=problem, notice=notice, **context)
+
+
+@signed_in
+async def limits(request: Request, who: Principal) -> Response:
+    """Changes of limits: those that wait for a second steward, and earlier ones."""
+    return await _limits_page(request, who)
+
+
+@signed_in
+async def change_limits(request: Request, who: Principal) -> Response:
+    """Propose a limit, approve or withdraw one."""
+    form, budgets = await form_of(request), service_of(request).budgets
+    what = request.path_params.get("what", "propose")
+    try:
+        if what == "approve":
+            await call(budgets.approve, who, text_of(form, "change", 200))
+            return await _limits_page(request, who, notice="The limit is changed.")
+        if what == "withdraw":
+            await call(budgets.withdraw, who, text_of(form, "change", 200))
+            return await _limits_page(request, who, notice="The change is withdrawn.")
+        limit, whose = limit_of(form), text_of(form, "whose", 300)
+        if limit is None:
+            raise InvalidArgument(message("limit", "ε, or ρ", "nothing", "write the new limit"))
+        analyst = whose.removeprefix("analyst:") if whose.startswith("analyst:") else None
+        reason, table = text_of(form, "reason", 500), text_of(form, "table", 200)
+        each_person = whose == "person"
+        change = await call(budgets.propose, who, table, limit, reason=reason, analyst=analyst, each_person=each_person)
+    except DitherError as error:
+        return await _limits_page(request, who, problem_of(error))
+    waits = "The limit is changed." if change.state == "done" else "The change waits for a second steward."
+    return await _limits_page(request, who, notice=waits)
+
+
+# -- incidents ------------------------------------------------------------------------------------------------------
+
+
+@signed_in
+async def incidents(request: Request, who: Principal) -> Response:
+    """The incidents of each table."""
+    states = await call(service_of(request).budgets.incidents, who)
+    return page(request, "incidents.html", states=states, can_reopen=may(who, "incidents.reopen"))
+
+
+@signed_in
+async def reopen(request: Request, who: Principal) -> Response:
+    """Take questions again."""
+    form, budgets = await form_of(request), service_of(request).budgets
+    await call(budgets.reopen, who, text_of(form, "table", 200), reason=text_of(form, "reason", 500))
+    return RedirectResponse("/incidents", 303)
+
+
+ROUTES = [
+    Route("/steward", overview),
+    Route("/steward/{table}", dataset),
+    Route("/people", people),
+    Route("/people", change_people, methods=["POST"]),
+    Route("/people/{what}", change_people, methods=["POST"]),
+    Route("/limits", limits),
+    Route("/limits", change_limits, methods=["POST"]),
+    Route("/limits/{what}", change_limits, methods=["POST"]),
+    Route("/incidents", incidents),
+    Route("/incidents/reopen", reopen, methods=["POST"]),
+]
+
+__all__ = ["ROLE_WORDS", "ROUTES", "AccountWords", "account_words"]

@@ -1,0 +1,212 @@
+"""Worker processes that are kept warm, each with a thread that hands it one task after the other.
+
+A worker that exceeds its time, or dies, is replaced. What it had charged stays charged; the thread says so to whoever
+submitted the task (``died``), with the key of the charge, so that the incident can be recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+_START_SECONDS = 300.0
+"""How long a new process may take to open a table, before there is a question."""
+Ending = Literal["end", "died", "stopped", "late"]
+
+
+@dataclass
+class Task:
+    """Something to do in a worker. ``ended`` is called once, with how it ended and what the worker said last.
+
+    ``begin`` is called when a worker takes it up. ``stop_at`` returns the moment at which the task is to be stopped
+    although it may not have ended, or None; it is asked again at every moment that ``wake_at`` returns.
+    """
+
+    message: Mapping[str, Any]
+    ended: Callable[[Ending, dict[str, Any], str | None], None]
+    begin: Callable[[], None] = lambda: None
+    stop_at: Callable[[], float | None] = lambda: None
+    wake_at: Callable[[float], float] = lambda now: now + 1.0
+    time_limit: float | None = None
+
+
+class Process:
+    """One worker process, and what it has said so far."""
+
+    def __init__(self, memory_mb: int, seconds: int) -> None:
+        command = [sys.executable, "-m", "dither.server.worker", str(memory_mb), str(seconds)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        self._rest = b""
+        self._number = 0
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a task; an error of the pipe means that the process is dead, which reading will show."""
+        assert self._process.stdin is not None
+        self._number += 1
+        with suppress(OSError):
+            self._process.stdin.write(json.dumps({**message, "number": self._number}).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def read(self, seconds: float) -> dict[str, Any] | None:
+        """The next event of the task that was sent last, None if there is none for so long; EOFError if the process is
+        dead. An event of another task is dropped: no answer may go to another question."""
+        until = time.monotonic() + seconds
+        while True:
+            while b"\n" not in self._rest:
+                ready, _, _ = select.select([self._output], [], [], max(0.0, until - time.monotonic()))
+                if not ready:
+                    return None
+                part = os.read(self._output, 1 << 20)
+                if not part:
+                    raise EOFError
+                self._rest += part
+            line, _, self._rest = self._rest.partition(b"\n")
+            result: dict[str, Any] = json.loads(line)
+            if result["number"] == self._number:
+                return result
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it now."""
+        self._process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Let it end: its input ends."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+class Pool:
+    """So many worker processes, and a queue of tasks for them, first come, first served."""
+
+    def __init__(
+        self, size: int, *, memory_mb: int, time_limit: float, warm_up: list[Mapping[str, Any]], warm: bool = True
+    ) -> None:
+        self._memory, self._limit, self._warm = memory_mb, time_limit, warm
+        self._warm_up = warm_up
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._stopping = False
+        self._processes: set[Process] = set()
+        self._threads = [threading.Thread(target=self._serve, daemon=True, name=f"worker-{i}") for i in range(size)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the worker processes."""
+        return [process.pid for process in list(self._processes)]
+
+    def submit(self, task: Task) -> None:
+        """Put a task into the queue."""
+        self._tasks.put(task)
+
+    def call(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
+        """Do a task and wait for what it says; None if it died or took too long."""
+        done = threading.Event()
+        result: list[dict[str, Any]] = []
+
+        def ended(how: Ending, event: dict[str, Any], _: str | None) -> None:
+            if how == "end":
+                result.append(event)
+            done.set()
+
+        self.submit(Task(message, ended, time_limit=seconds))
+        done.wait(seconds * 4)
+        return result[0] if result else None
+
+    def stop(self) -> None:
+        """Stop: tasks that wait are ended as ``stopped``, those under way end first."""
+        self._stopping = True
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self) -> Process:
+        process = Process(self._memory, int(self._limit) + 30)
+        self._processes.add(process)
+        for message in self._warm_up:
+            process.send(message)
+            with suppress(EOFError):
+                while (event := process.read(_START_SECONDS)) is not None and event["event"] != "end":
+                    pass
+        return process
+
+    def _serve(self) -> None:
+        process = self._start() if self._warm else None
+        while True:
+            task = self._tasks.get()
+            if task is None:
+                break
+            if self._stopping:
+                task.ended("stopped", {}, None)
+                continue
+            process = process or self._start()
+            how = self._do(task, process)
+            if how in ("died", "late"):
+                process.kill()
+                self._processes.discard(process)
+                process = None if self._stopping else self._start()
+        if process is not None:
+            process.close()
+            self._processes.discard(process)
+
+    def _do(self, task: Task, process: Process) -> Ending:
+        """Do a task, and tell how it ended; a worker that is stopped or late is killed before that is told."""
+        key: str | None = None
+        stop_at = task.stop_at()
+        if stop_at is not None and time.time() >= stop_at:
+            task.ended("stopped", {}, None)
+            return "end"
+        task.begin()
+        until = time.time() + (self._limit if task.time_limit is None else task.time_limit)
+        process.send(task.message)
+        while True:
+            now = time.time()
+            stop_at = task.stop_at()
+            if now >= until or (stop_at is not None and now >= stop_at):
+                process.kill()
+                task.ended("stopped" if now < until else "late", {}, key)
+                return "late"
+            wake = min(until, task.wake_at(now), until if stop_at is None else stop_at)
+            try:
+                event = process.read(max(0.0, wake - now))
+            except EOFError:
+                task.ended("died", {}, key)
+                return "died"
+            if event is None:
+                continue
+            if event["event"] == "end":
+                task.ended("end", event, key)
+                return "end"
+            key = event["key"]
+
+
+__all__ = ["Pool", "Process", "Task"]

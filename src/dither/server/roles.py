@@ -1,0 +1,105 @@
+"""What each role may do: one table, which every use case asks.
+
+No action reads rows. ``scope`` is what a personal token must have been given for an action; an action without a scope
+takes a person who signed in, so that a stolen token can neither make tokens nor change users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dither.errors import AccessDenied, message
+from dither.server.principal import Principal
+
+Role = Literal["steward", "analyst", "auditor", "reader"]
+ROLES: tuple[Role, ...] = ("steward", "analyst", "auditor", "reader")
+Scope = Literal["explain", "ask", "read", "audit", "publish", "steward"]
+SCOPES: tuple[Scope, ...] = ("explain", "ask", "read", "audit", "publish", "steward")
+
+
+class Forbidden(AccessDenied):
+    """The principal may not do this. The message names the role or the scope that is missing.
+
+    >>> issubclass(Forbidden, AccessDenied)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may do an action: any of these roles, with a session, or with a token of this scope (None: no token)."""
+
+    roles: frozenset[Role]
+    scope: Scope | None
+    words: str
+
+
+def _rule(roles: str, scope: Scope | None, words: str) -> Rule:
+    named = ROLES if roles == "all" else tuple(role for role in ROLES if role in roles.split())
+    return Rule(frozenset(named), scope, words)
+
+
+ACTIONS: dict[str, Rule] = {
+    "tables.list": _rule("steward analyst auditor", "explain", "list tables"),
+    "tables.card": _rule("steward analyst auditor", "explain", "see what is public about a table"),
+    "tables.gaps": _rule("steward auditor", "steward", "see what a card leaves open"),
+    "questions.explain": _rule("analyst", "explain", "explain a question"),
+    "questions.ask": _rule("analyst", "ask", "ask a question"),
+    "questions.job": _rule("steward analyst", "ask", "see how an own question stands"),
+    "questions.cancel": _rule("steward analyst", "ask", "cancel an own question"),
+    "answers.own": _rule("steward analyst", "read", "see own answers"),
+    "answers.published": _rule("all", "read", "see published answers"),
+    "answers.publish": _rule("steward", "publish", "publish an answer to readers"),
+    "answers.propose": _rule("analyst", "ask", "ask a steward to publish an own answer"),
+    "budget.own": _rule("analyst", "explain", "see what is left of an own budget"),
+    "budget.dataset": _rule("steward auditor", "audit", "see the accounts of a table"),
+    "plans.list": _rule("steward", "publish", "list the plans of publications"),
+    "plans.explain": _rule("steward", "publish", "explain a plan"),
+    "plans.release": _rule("steward", "publish", "release a plan"),
+    "users.list": _rule("steward", "steward", "list users"),
+    "users.change": _rule("steward", None, "add and change users"),
+    "grants.list": _rule("steward auditor", "steward", "list grants"),
+    "grants.change": _rule("steward", "steward", "grant and revoke tables"),
+    "limits.list": _rule("steward auditor", "audit", "list changes of limits"),
+    "limits.propose": _rule("steward", None, "propose another limit"),
+    "limits.approve": _rule("steward", None, "approve another limit"),
+    "incidents.list": _rule("steward auditor", "audit", "see incidents"),
+    "incidents.reopen": _rule("steward", None, "reopen a table after incidents"),
+    "chain.read": _rule("steward auditor", "audit", "read the history of a ledger"),
+    "chain.verify": _rule("steward auditor", "audit", "verify a ledger, and keep its receipt"),
+    "events.read": _rule("steward auditor", "audit", "read the event log"),
+    "account.own": _rule("all", None, "change the own password and end own sessions"),
+    "tokens.own": _rule("all", None, "make, list and revoke own tokens"),
+}
+
+
+def may(principal: Principal, action: str) -> bool:
+    """Whether a principal may do an action.
+
+    >>> ann = Principal("ann", frozenset({"analyst"}))
+    >>> may(ann, "questions.ask"), may(ann, "users.change")
+    (True, False)
+    """
+    rule = ACTIONS[action]
+    by_role = bool(rule.roles & principal.roles)
+    return by_role and (principal.scopes is None or rule.scope in principal.scopes)
+
+
+def authorize(principal: Principal, action: str) -> None:
+    """Refuse a principal who may not do an action."""
+    if may(principal, action):
+        return
+    rule = ACTIONS[action]
+    if not rule.roles & principal.roles:
+        expected = f"the role {' or '.join(role for role in ROLES if role in rule.roles)}, to {rule.words}"
+        got = ", ".join(role for role in ROLES if role in principal.roles) or "no role"
+        raise Forbidden(message("role", expected, got, "ask a steward for the role"))
+    if rule.scope is None:
+        fix = "sign in on the page"
+        raise Forbidden(message("token", f"somebody who signed in, to {rule.words}", "a token", fix))
+    got = ", ".join(sorted(principal.scopes or ())) or "none"
+    raise Forbidden(message("scope", f"{rule.scope}, to {rule.words}", got, "make a token with this scope"))
+
+
+__all__ = ["ACTIONS", "ROLES", "SCOPES", "Forbidden", "Role", "Rule", "Scope", "authorize", "may"]

@@ -1,0 +1,149 @@
+"""Starting and stopping a server: one process on SQLite, several on PostgreSQL.
+
+A stop (SIGTERM, Ctrl-C) takes no new questions, lets those under way end and be recorded, and gives up those that wait,
+uncharged: no question is half charged. A second signal does not hurry it; only a kill does, after which a charge may be
+without an answer, and the same question asked again is charged again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+
+from dither.errors import InvalidArgument, message
+from dither.server.app import create_app
+from dither.server.config import Config, read_config
+from dither.server.patience import ImpatientProtocol
+from dither.server.service import Service
+
+_CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
+Say = Callable[[str], None]
+
+
+def serve(config: Config, say: Say) -> None:
+    """Serve until a signal stops it; ``say`` prints a line."""
+    listener = listen(config)
+    host, port = listener.getsockname()[:2]
+    if config.processes > 1:
+        _serve_several(config, listener, say)
+        return
+
+    def started(service: Service) -> None:
+        announce(service, f"http://{_bracketed(host)}:{port}", say)
+
+    _Server(_settings(create_app(config, started=started), config)).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals in this block."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; a second signal does not hurry it."""
+        self.should_exit = True
+
+
+def listen(config: Config) -> socket.socket:
+    """A socket that listens where the configuration says."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((config.host, config.port))
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        fix = "choose another with --port, or stop what listens there"
+        got = f"{config.host}:{config.port}, which cannot be used ({error.strerror})"
+        raise InvalidArgument(message("port", "one that is free", got, fix)) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def announce(service: Service, address: str, say: Say) -> None:
+    """Say where the server is, and, until there is a steward, by which link the first one signs in."""
+    tables = service.context.folder.names()
+    say(f"dither serves {len(tables)} table(s) on {service.config.public_url or address}")
+    link = service.auth.first_link() if service.config.is_local else None
+    if link is not None:
+        say(f"first steward, once: {address}{link}")
+    elif not service.config.is_local and service.auth.first_link() is not None:
+        say("there is no steward yet: start once on localhost (--host 127.0.0.1), which prints a link for the first")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # paths hold links that work once
+        server_header=False,
+        proxy_headers=bool(config.trusted_proxies),
+        forwarded_allow_ips=list(config.trusted_proxies),
+        limit_concurrency=2000,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=int(config.time_limit) + 30,
+        h11_max_incomplete_event_size=32 * 1024,
+        http=ImpatientProtocol,
+        lifespan="on",
+        ws="none",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+# -- several processes ------------------------------------------------------------------------------------------------
+
+
+def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
+    """Several processes on one socket, which uvicorn's supervisor keeps alive; each reads the configuration again."""
+    from uvicorn.supervisors import Multiprocess
+
+    service = Service.start(config)  # once, to create tables and to say the link, before there are several
+    try:
+        host, port = listener.getsockname()[:2]
+        announce(service, f"http://{_bracketed(host)}:{port}", say)
+    finally:
+        service.stop()
+    os.environ[_CONFIG[0]] = config.folder
+    _remember(config)
+    settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
+    Multiprocess(settings, [listener]).run()
+
+
+def _remember(config: Config) -> None:
+    """Leave the configuration to the processes that are started from this one, in their environment alone."""
+    import json
+    from dataclasses import asdict
+
+    os.environ[_CONFIG[2]] = json.dumps(asdict(config))
+
+
+def app_from_environment() -> Starlette:
+    """The application of one of several processes."""
+    import json
+
+    options = json.loads(os.environ[_CONFIG[2]])
+    folder = options.pop("folder")
+    return create_app(read_config(folder, environment={}, **options))
+
+
+__all__ = ["announce", "app_from_environment", "listen", "serve"]

@@ -1,0 +1,89 @@
+"""All use cases in one place: what pages and the JSON interface call, and where authorization is decided.
+
+Every method takes the :class:`~dither.server.principal.Principal` first, checks it against
+:data:`dither.server.roles.ACTIONS`, and writes what was done, or refused, to the event log. Methods may block: call
+them from a thread (``run_in_threadpool``). Only :meth:`Questions.wait` is a coroutine.
+
+Errors are those of dither (:mod:`dither.errors`), :class:`dither.server.roles.Forbidden` and
+:class:`dither.server.errors.NotFound`; :func:`dither.server.problems.problem_of` turns each into a
+:class:`~dither.server.results.Problem`, with expected, got and fix.
+
+>>> import tempfile
+>>> from dither.server.config import Config
+>>> with tempfile.TemporaryDirectory() as folder:
+...     service = Service.start(Config(folder=folder))
+...     sorted(name for name in vars(service) if not name.startswith("_"))
+...     service.stop()
+['accounts', 'answers', 'auth', 'budgets', 'chain', 'config', 'context', 'plans', 'questions', 'tables', 'users']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dither.server.auth import Authentication
+from dither.server.config import Config
+from dither.server.context import Context
+from dither.server.use_cases.accounts import OwnAccount
+from dither.server.use_cases.answers import Answers
+from dither.server.use_cases.budgets import Budgets
+from dither.server.use_cases.chain import Chain
+from dither.server.use_cases.plans import Plans
+from dither.server.use_cases.questions import Questions
+from dither.server.use_cases.tables import Tables
+from dither.server.use_cases.users import Users
+
+
+@dataclass(frozen=True)
+class Service:
+    """The use cases, by subject.
+
+    ========================  ==========================================================================
+    ``service.tables``        list, card
+    ``service.questions``     explain, ask, wait, job, jobs, cancel
+    ``service.answers``       mine, answer, publish, unpublish, published, propose, proposals
+    ``service.budgets``       own, dataset; limits: propose, approve, withdraw, changes; incidents, reopen
+    ``service.plans``         list, explain, release
+    ``service.users``         users, add, change, set_password; grants, grant, revoke
+    ``service.accounts``      change_password, tokens, create_token, revoke_token, end_sessions
+    ``service.chain``         entries, verify, receipt, events
+    ``service.auth``          sign_in, sign_out, principal_of_session, principal_of_token, first link
+    ========================  ==========================================================================
+    """
+
+    config: Config
+    context: Context
+    auth: Authentication
+    tables: Tables
+    questions: Questions
+    answers: Answers
+    budgets: Budgets
+    plans: Plans
+    users: Users
+    accounts: OwnAccount
+    chain: Chain
+
+    @classmethod
+    def start(cls, config: Config) -> Service:
+        """Open the store, the cards and the ledgers, and start the worker processes."""
+        context = Context.start(config)
+        return cls(
+            config,
+            context,
+            Authentication(context),
+            Tables(context),
+            Questions(context),
+            Answers(context),
+            Budgets(context),
+            Plans(context),
+            Users(context),
+            OwnAccount(context),
+            Chain(context),
+        )
+
+    def stop(self) -> None:
+        """Let questions under way end, cancel those that wait, and close everything."""
+        self.context.stop()
+
+
+__all__ = ["Service"]

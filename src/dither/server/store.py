@@ -1,0 +1,142 @@
+"""The server's own database: SQLite for one process, PostgreSQL for several.
+
+Statements are SQLAlchemy Core. On SQLite all threads share one connection to write and one to read, each under a lock:
+two threads that write never meet, and who reads does not wait for a disk. Commits are on disk when they return, so that
+a token that was revoked stays so.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from dither.errors import InvalidArgument, LedgerError, message
+from dither.server import schema
+
+_BUSY_MS = 60_000
+
+
+class Store:
+    """Where users, credentials, grants, questions, answers and events are kept.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder + "/server.sqlite")
+    ...     print(store.rows(sa.select(schema.users)))
+    ...     store.close()
+    []
+    """
+
+    def __init__(self, place: str) -> None:
+        self._lock, self._reading = threading.RLock(), threading.RLock()
+        self.is_sqlite = "://" not in place
+        try:
+            self._engine = _sqlite(place) if self.is_sqlite else _postgresql(place)
+            self._connection = self._engine.connect() if self.is_sqlite else None
+            self._reader = self._engine.connect() if self.is_sqlite else None
+        except (SQLAlchemyError, ArgumentError, OSError):
+            raise _unusable() from None
+        try:
+            self._create()
+        except BaseException:
+            self.close()
+            raise
+
+    def _create(self) -> None:
+        with self.writing() as connection:
+            if not self.is_sqlite:  # several processes start at the same time
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216471)"))
+            schema.metadata.create_all(connection)
+            versions = [row[0] for row in connection.execute(sa.select(schema.about.c.version))]
+            if not versions:
+                connection.execute(schema.about.insert().values(version=schema.VERSION))
+            elif versions != [schema.VERSION]:
+                fix = "use the version of dither that wrote it, or a newer one"
+                got = "one of another version"
+                raise InvalidArgument(message("database", f"version {schema.VERSION} of the server's tables", got, fix))
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """One transaction, durable when the block ends; nothing of it happened if the block fails."""
+        if self._connection is not None:
+            with self._lock, self._connection.begin():
+                self._connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield self._connection
+        else:
+            with self._engine.begin() as connection:
+                yield connection
+
+    @contextmanager
+    def alone(self) -> Iterator[sa.Connection]:
+        """One transaction that no other process or thread is in at the same time."""
+        with self.writing() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216472)"))
+            yield connection
+
+    def rows(self, statement: sa.Select[Any], values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
+        """The rows of a SELECT."""
+        if self._reader is not None:
+            with self._reading:  # SQLite reads without a transaction: each SELECT sees what is committed
+                return self._reader.execute(statement, values or {}).fetchall()
+        with self._engine.connect() as connection:
+            return connection.execute(statement, values or {}).fetchall()
+
+    def one(self, statement: sa.Select[Any], values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
+        """The first row of a SELECT, or None."""
+        rows = self.rows(statement, values)
+        return rows[0] if rows else None
+
+    def run(self, *statements: sa.Executable) -> int:
+        """Several statements in one transaction; how many rows the last one changed."""
+        count = 0
+        with self.writing() as connection:
+            for statement in statements:
+                count = connection.execute(statement).rowcount
+        return count
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            if self._connection is not None and self._reader is not None:
+                self._connection.close()
+                self._reader.close()
+            self._engine.dispose()
+
+
+def _sqlite(place: str) -> sa.Engine:
+    path = Path(place)
+    if not path.exists():  # readable by its owner alone
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    engine = sa.create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False}, poolclass=sa.NullPool)
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where this module says
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _postgresql(place: str) -> sa.Engine:
+    url = sa.make_url(place)
+    if url.get_backend_name() != "postgresql":
+        fix = "pass a file for SQLite, or postgresql://user@host/name"
+        raise InvalidArgument(message("database", "SQLite or PostgreSQL", url.get_backend_name(), fix))
+    return sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=24, pool_pre_ping=True)
+
+
+def _unusable() -> LedgerError:
+    fix = "check its place, and who may read and write it"
+    return LedgerError(message("database", "a database of the server that can be opened", "none", fix))
+
+
+__all__ = ["Store"]

@@ -1,0 +1,44 @@
+"""When the answer to a question may be given: at a tick, then at twice, four times, eight times as long.
+
+How long a question takes depends on the rows, a little. Whoever asks sees an answer, or that there is none, at one of
+the moments ``began_at + tick * 2**k`` and at no other, so all that time can tell is k: with the first tick at 0.25 s
+and a limit of 120 s, one of ten values. Multiples of a tick would be one of 480. The price is that an answer may
+come up to twice as late as it could. A neighboring table changes how long a question takes by far less than a tick, so
+k differs only if the work ends right at a tick. That this is improbable is an assumption, not a proof: see the threat
+model.
+
+A question begins when it is asked, or, if all workers are taken, at the tick at which one of them ends: the wait in a
+queue is a sum of ticks of others, and is not doubled.
+
+Being cancelled happens at a tick, too: otherwise when a question ended could be found by cancelling it.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def delay(elapsed: float, tick: float) -> float:
+    """The delay of the first tick at or after so many seconds.
+
+    >>> [delay(s, 0.25) for s in (0.0, 0.25, 0.26, 0.9, 3.0)]
+    [0.25, 0.25, 0.5, 1.0, 4.0]
+    """
+    if elapsed <= tick:
+        return tick
+    result = tick * 2.0 ** math.ceil(math.log2(elapsed / tick))
+    while result < elapsed:  # the logarithm was rounded
+        result *= 2
+    return result
+
+
+def next_tick(began_at: float, now: float, tick: float) -> float:
+    """The first tick of a question at or after a moment.
+
+    >>> next_tick(100.0, 100.3, 0.25)
+    100.5
+    """
+    return began_at + delay(now - began_at, tick)
+
+
+__all__ = ["delay", "next_tick"]

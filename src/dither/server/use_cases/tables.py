@@ -1,0 +1,81 @@
+"""Tables and what is public about them."""
+
+from __future__ import annotations
+
+from dither.errors import LedgerError
+from dither.server.context import Context
+from dither.server.errors import NotFound
+from dither.server.principal import Principal
+from dither.server.problems import LEDGER, as_error, from_json
+from dither.server.results import TableCard, TableSummary
+from dither.server.roles import may
+from dither.tables.card import toml
+from dither.tables.card.accounts import TableAccounts
+from dither.tables.card.model import Card
+from dither.wire import cards
+
+
+class Tables:
+    """The tables of the served folder."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def list(self, who: Principal) -> tuple[TableSummary, ...]:
+        """The tables that a principal may know of: an analyst those that are granted, stewards and auditors all."""
+        context = self._context
+        with context.acting(who, "tables.list"):
+            result = []
+            for name in context.folder.names():
+                granted = context.is_granted(who.name, name)
+                if not granted and not _knows_all(who):
+                    continue
+                card = context.folder.get(name).card
+                columns = sum(len(item.columns) for item in card.private_tables.values())
+                left, is_open = self._state(card, who)
+                result.append(TableSummary(name, tuple(card.private_tables), columns, granted, left, is_open))
+            return tuple(result)
+
+    def card(self, who: Principal, table: str) -> TableCard:
+        """The public part of a card: columns, types, bounds, keys, limits on one person; what is left."""
+        context = self._context
+        with context.acting(who, "tables.card", table):
+            granted = context.is_granted(who.name, table)
+            if not granted and not _knows_all(who):
+                raise NotFound.of("table")
+            served = context.folder.get(table)
+            public = self._public(served.path, served.card)
+            left, is_open = self._state(served.card, who)
+            gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
+            exact = context.folder.ledger(table).left(table)
+            return TableCard(public, left, granted, is_open, gaps, exact, *self._limits(table, who))
+
+    def _public(self, path: str, card: Card) -> Card:
+        """The public part of a card, with the values of public tables as their keys."""
+        if not card.public:
+            return cards.from_json(cards.to_json(card))
+        event = self._context.explaining.call({"do": "card", "card": path}, self._context.config.time_limit)
+        if event is None:
+            raise LedgerError(LEDGER)
+        if "problem" in event:
+            raise as_error(from_json(event["problem"]))
+        return cards.from_json(event["card"])
+
+    def _limits(self, table: str, who: Principal) -> tuple[str, str, str]:
+        """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
+        accounts = self._context.folder.ledger(table).accounts(table)
+        by_name = {account.name: account for account in accounts if account.kind == "analyst"}
+        whole = next(account for account in accounts if account.kind == "dataset")
+        account = by_name.get(who.name, by_name.get("", whole))
+        own = ("", "") if account.limit is None else (str(account.limit), account.left_text)
+        return *own, "" if whole.limit is None else str(whole.limit)
+
+    def _state(self, card: Card, who: Principal) -> tuple[str, bool]:
+        """What is left in words, and whether the table takes questions."""
+        ledger = self._context.folder.ledger(card.name)
+        left = TableAccounts(card, ledger).left(who.name)
+        return left, ledger.incident_count(card.name) < card.max_incidents
+
+
+def _knows_all(who: Principal) -> bool:
+    return bool({"steward", "auditor"} & who.roles)

@@ -1,0 +1,170 @@
+"""Users and what they may ask."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from dither.errors import InvalidArgument, message
+from dither.guarantees import Guarantee
+from dither.server import schema
+from dither.server.auth import Authentication, check_name, password_hash
+from dither.server.context import Context
+from dither.server.errors import Conflict, NotFound
+from dither.server.principal import Principal
+from dither.server.results import Grant, User
+from dither.server.roles import ROLES, authorize
+from dither.server.times import iso
+from dither.wire import guarantees
+
+_users, _grants = schema.users, schema.grants
+
+
+class Users:
+    """Users, their roles, and the tables that are granted to them. All of it is for stewards."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._auth = Authentication(context)
+
+    def list(self, who: Principal) -> tuple[User, ...]:
+        """All users."""
+        authorize(who, "users.list")
+        return tuple(self._user(row) for row in self._context.store.rows(sa.select(_users).order_by(_users.c.name)))
+
+    def add(
+        self,
+        who: Principal,
+        name: str,
+        *,
+        roles: Iterable[str],
+        display: str = "",
+        password: str | None = None,
+        identity: str | None = None,
+    ) -> tuple[User, str]:
+        """Add a user, and the path of a link by which they set a password, once; ``password`` sets one now, and the
+        path is empty.
+
+        ``identity`` is who they are for single sign-on: ``issuer email`` or ``issuer subject``.
+        """
+        context = self._context
+        with context.acting(who, "users.change", name, logged=True):
+            check_name(name)
+            if self._row(name) is not None:
+                raise Conflict(message("name", "a new one", "one that is taken", "choose another name"))
+            if len(display) > 200 or not (display or "x").isprintable():
+                fix = "choose another"
+                raise InvalidArgument(message("display", "at most 200 printable characters", "others", fix))
+            values = {
+                "name": name, "display": display or name, "roles": _roles(roles), "active": True,
+                "password": None if password is None else password_hash(password), "created_at": time.time(),
+            }  # fmt: skip
+            statements: list[sa.Executable] = [_users.insert().values(**values)]
+            if identity is not None:
+                issuer, _, subject = identity.strip().partition(" ")
+                if not subject.strip():
+                    expected = "the issuer, a space, and an email or a subject"
+                    fix = "write https://issuer.example ann@example.org"
+                    raise InvalidArgument(message("identity", expected, "other text", fix))
+                kind = "email" if "@" in subject else "subject"
+                known = {"issuer": issuer, "subject": subject.strip(), "kind": kind, "user": name}
+                statements.append(schema.identities.insert().values(**known))
+            context.store.run(*statements)
+            link = "" if password is not None or identity is not None else self._link(name)
+            return self._known(name), link
+
+    def change(
+        self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
+    ) -> User:
+        """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it."""
+        context = self._context
+        with context.acting(who, "users.change", name, logged=True):
+            self._known(name)
+            values: dict[str, Any] = {} if roles is None else {"roles": _roles(roles)}
+            values |= {} if active is None else {"active": bool(active)}
+            if name == who.name and (active is False or (roles is not None and "steward" not in values["roles"])):
+                fix = "have another steward do it"
+                raise Conflict(message("steward", "another one", "the one who is signed in", fix))
+            if values:
+                sessions, tokens = schema.sessions, schema.tokens
+                own = tokens.c.user == name, tokens.c.revoked_at.is_(None)
+                context.store.run(
+                    _users.update().where(_users.c.name == name).values(**values),
+                    sessions.delete().where(sessions.c.user == name, sessions.c.hash != who.credential),
+                    tokens.update().where(*own).values(revoked_at=time.time()),
+                )
+            return self._known(name)
+
+    def invite(self, who: Principal, name: str) -> str:
+        """The path of a new link by which a user sets a password, once; earlier ones are void."""
+        with self._context.acting(who, "users.change", name, logged=True):
+            self._known(name)
+            self._context.store.run(schema.links.delete().where(schema.links.c.user == name))
+            return self._link(name)
+
+    def _link(self, name: str) -> str:
+        return f"/welcome/{self._auth.new_link('password', name)}"
+
+    # -- grants -----------------------------------------------------------------------------------------------------
+
+    def grants(self, who: Principal, *, table: str | None = None) -> tuple[Grant, ...]:
+        """Who may ask what."""
+        authorize(who, "grants.list")
+        statement = sa.select(_grants).order_by(_grants.c.dataset, _grants.c.user)
+        statement = statement if table is None else statement.where(_grants.c.dataset == table)
+        return tuple(_grant(row) for row in self._context.store.rows(statement))
+
+    def grant(self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None) -> Grant:
+        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from then on everybody who
+        asks this table needs one."""
+        context = self._context
+        with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
+            self._known(user)
+            ledger = context.folder.ledger(table)
+            if limit is not None:
+                ledger.admit(table, user, limit=limit, filter=context.folder.get(table).card.filter)
+                context.folder.keep_receipt(table)
+            stated = "" if limit is None else json.dumps(guarantees.to_json(limit))
+            row = {"user": user, "dataset": table, "limit": stated, "by": who.name, "at": time.time()}
+            same = _grants.c.user == user, _grants.c.dataset == table
+            context.store.run(_grants.delete().where(*same), _grants.insert().values(**row))
+            known = context.store.one(sa.select(_grants).where(*same))
+            return _grant(known)
+
+    def revoke(self, who: Principal, user: str, table: str) -> None:
+        """Let a user ask a table no longer. What they asked stays recorded and paid."""
+        with self._context.acting(who, "grants.change", f"{user}: {table}", logged=True):
+            same = _grants.c.user == user, _grants.c.dataset == table
+            if not self._context.store.run(_grants.delete().where(*same)):
+                raise NotFound.of("grant")
+
+    def _row(self, name: str) -> Any:
+        return self._context.store.one(sa.select(_users).where(_users.c.name == name))
+
+    def _known(self, name: str) -> User:
+        row = self._row(name)
+        if row is None:
+            raise NotFound.of("user")
+        return self._user(row)
+
+    def _user(self, row: Any) -> User:
+        identities = schema.identities
+        rows = self._context.store.rows(sa.select(identities).where(identities.c.user == row.name))
+        known = tuple(f"{identity.issuer} {identity.subject}" for identity in rows)
+        return User(row.name, row.display, tuple(row.roles.split()), row.active, iso(row.created_at), known)
+
+
+def _roles(roles: Iterable[str]) -> str:
+    wanted = [roles] if isinstance(roles, str) else list(roles)
+    if not wanted or not set(wanted) <= set(ROLES):
+        raise InvalidArgument(message("roles", f"some of {', '.join(ROLES)}", "others", "choose among these"))
+    return " ".join(role for role in ROLES if role in wanted)
+
+
+def _grant(row: Any) -> Grant:
+    limit = str(guarantees.from_json(json.loads(row.limit), "limit")) if row.limit else ""
+    return Grant(row.user, row.dataset, limit, row.by, iso(row.at))

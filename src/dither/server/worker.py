@@ -1,0 +1,233 @@
+"""The process in which questions are computed: its memory and its time are limited, and it can be killed.
+
+It reads tasks as lines of JSON from its standard input and writes events as lines of JSON, and it keeps its tables open
+from one question to the next. It charges, computes and records through the library, as anybody does; before a charge it
+says under which key, so that whoever started it can record the incident if it dies. What it or a library prints goes
+nowhere: it might be data.
+
+>>> from dither.server import worker
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dither.errors import DataIncident
+from dither.ledger import Charge, Ledger
+from dither.publish import plan_file
+from dither.server import problems
+from dither.server.cards import aligned, fingerprint
+from dither.tables.answer import Answer
+from dither.tables.card import toml
+from dither.tables.card.accounts import TableAccounts
+from dither.tables.planning.derived_keys import MOST_VALUES
+from dither.tables.table import Table
+from dither.tables.table import open as open_table
+from dither.wire import answers, cards, explanations, options, questions
+
+Event = dict[str, Any]
+Send = Callable[[Event], None]
+
+
+class AnnouncedLedger:
+    """A ledger that says when it is about to charge, and remembers that it did; all else is the ledger's."""
+
+    def __init__(self, ledger: Ledger, announce: Callable[[str], None]) -> None:
+        self._ledger = ledger
+        self._announce = announce
+        self.charged = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    def charge(self, dataset: str, cost: Any, *, key: str, **stated: Any) -> Charge:
+        """Charge, as the ledger does."""
+        self._announce(key)
+        result = self._ledger.charge(dataset, cost, key=key, **stated)
+        self.charged = result.answer is None
+        return result
+
+
+class AnnouncedAccounts(TableAccounts):
+    """The accounts of a table, whose ledger announces its charges."""
+
+    def __init__(self, accounts: TableAccounts, announce: Callable[[str], None]) -> None:
+        super().__init__(accounts.card, accounts.ledger, opened_now=accounts.opened_now)
+        self.announced = AnnouncedLedger(accounts.ledger, announce)
+
+    @property
+    def ledger(self) -> Any:
+        """The ledger, which announces its charges."""
+        super().ledger  # noqa: B018  refused once the table is closed
+        return self.announced
+
+
+class Worker:
+    """Tables that are open, and what is done with them."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._number = 0
+        self._tables: dict[str, tuple[tuple[int, ...], Table, AnnouncedLedger]] = {}
+
+    def do(self, task: Mapping[str, Any]) -> Event:
+        """Do one task; what is sent when it has ended."""
+        ledger: AnnouncedLedger | None = None
+        self._number = task["number"]
+        try:
+            table, ledger = self._table(task["card"])
+            ledger.charged = False
+            return {"event": "end", **_ACTIONS[task["do"]](table, task), "charged": ledger.charged}
+        except BaseException as error:
+            if ledger is not None and ledger.charged:  # one sentence, whatever it was
+                document = problems.to_json(problems.problem_of(DataIncident()))
+                return {"event": "end", "problem": document, "charged": True}
+            return {"event": "end", "problem": problems.to_json(problems.problem_of(error)), "kind": _kind(error)}
+
+    def _announce(self, key: str) -> None:
+        self._send({"event": "charging", "key": key, "number": self._number})
+
+    def _table(self, path: str) -> tuple[Table, AnnouncedLedger]:
+        state = fingerprint(path)
+        if path in self._tables:
+            before, table, ledger = self._tables[path]
+            if before == state:
+                return table, ledger
+            del self._tables[path]
+            table.close()
+        card = aligned(toml.read(path))
+        if "://" in (card.ledger or "") and card.incident_log is None:
+            card = replace(card, incident_log=str(Path(path).absolute().parent / f"{card.name}.incidents.log"))
+        table = open_table(card)
+        accounts = AnnouncedAccounts(table.accounts, self._announce)
+        table.accounts = accounts
+        self._tables[path] = state, table, accounts.announced
+        return table, accounts.announced
+
+
+def _kind(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _open(_table: Table, _task: Mapping[str, Any]) -> Event:
+    return {}
+
+
+def _explain(table: Table, task: Mapping[str, Any]) -> Event:
+    asked = questions.from_json(task["question"], table)
+    stated = options.from_json(task["options"], analyst=task["analyst"])
+    return {"explanation": explanations.to_json(asked.explain(options=stated))}
+
+
+def _ask(table: Table, task: Mapping[str, Any]) -> Event:
+    asked = questions.from_json(task["question"], table)
+    stated = options.from_json(task["options"], analyst=task["analyst"], key=task["key"])
+    answer = asked.release(options=stated)
+    return {"answers": [answers.to_json(answer)], "cost": answer.cost, "parts": [""]}
+
+
+def _card(table: Table, _task: Mapping[str, Any]) -> Event:
+    def values(public: str, column: str) -> Any:
+        return table.engine.public_values(public, column, MOST_VALUES)
+
+    return {"card": cards.to_json(table.card, values)}
+
+
+def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
+    plan = plan_file.plan(task["plan"], table)
+    explained = plan.explain(analyst=task["analyst"])
+    return {
+        "cost": explained.cost, "text": str(explained), "left": explained.left, "refused": explained.refused
+    }  # fmt: skip
+
+
+def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
+    publication = plan_file.plan(task["plan"], table).release(analyst=task["analyst"], key=task["key"])
+    parts = [publication.names_of(levels) for levels in publication.tables]
+    documents = [answers.to_json(_published(publication, names)) for names in parts]
+    return {"answers": documents, "cost": publication.cost, "parts": [", ".join(names) or "all" for names in parts]}
+
+
+def _published(publication: Any, names: tuple[str, ...]) -> Answer:
+    """A table of a publication as an answer: its keys, the value with its ±, and the whole count."""
+    result = publication.table(*names)
+    columns = [name for name in result.column_names if name not in ("lower", "upper")]
+    data = result.to_pydict()
+    errors = tuple((high - low) / 2 for low, high in zip(data["lower"], data["upper"], strict=True))
+    kinds = tuple(_type(result.schema.field(name).type) for name in columns)
+    rows = tuple(zip(*(data[name] for name in columns), strict=True))
+    receipt = str(publication.receipt)
+    return Answer(
+        tuple(columns), kinds, rows, {"value": errors}, publication.cost, tuple(publication.notes), receipt=receipt
+    )
+
+
+def _type(kind: Any) -> Any:
+    import pyarrow.types as types
+
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind):
+        return "integer"
+    if types.is_floating(kind):
+        return "number"
+    if types.is_timestamp(kind):
+        return "timestamp"
+    return "date" if types.is_date(kind) else "text"
+
+
+_ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], Event]] = {
+    "open": _open, "explain": _explain, "ask": _ask, "card": _card,
+    "explain_plan": _explain_plan, "release_plan": _release_plan,
+}  # fmt: skip
+
+
+def _end_with_the_server() -> None:
+    """Be killed when whoever started this process is, where the kernel can do that (Linux).
+
+    Otherwise it would charge or answer after the next server has counted what the last one left without an answer.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def main() -> None:
+    """Serve tasks until standard input ends: the process that started this one is gone, or has no more."""
+    memory, seconds = int(sys.argv[1]), int(sys.argv[2])
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started it, who lets questions end
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _end_with_the_server()
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold rows
+
+    def send(event: Event) -> None:
+        output.write(json.dumps(event) + "\n")
+        output.flush()
+
+    worker = Worker(send)
+    for line in sys.stdin:
+        signal.alarm(seconds)  # should nobody be left to kill it
+        task = json.loads(line)
+        event = worker.do(task)
+        signal.alarm(0)
+        send({**event, "number": task["number"]})
+
+
+if __name__ == "__main__":
+    main()

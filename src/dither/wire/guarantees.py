@@ -1,0 +1,50 @@
+"""Guarantees as JSON: their kind, and their numbers as exact fractions.
+
+>>> to_json(PureDP(0.5)), from_json({"kind": "approximate", "epsilon": "1", "delta": "1/1000000"}, "limit")
+({'kind': 'pure', 'epsilon': '1/2'}, ApproxDP(1, 1e-06))
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import InvalidArgument, message
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.wire.documents import fields, text
+
+_KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "pure": (PureDP, ("epsilon",)),
+    "approximate": (ApproxDP, ("epsilon", "delta")),
+    "concentrated": (ZCDP, ("rho",)),
+}
+_FRACTION = re.compile(r"[0-9]{1,2000}(/0*[1-9][0-9]{0,1999})?")
+
+
+def to_json(guarantee: Guarantee) -> dict[str, Any]:
+    """The guarantee, exactly."""
+    for kind, (cls, names) in _KINDS.items():
+        if type(guarantee) is cls:
+            return {"kind": kind, **{name: str(part) for name, part in zip(names, guarantee.exact, strict=True)}}
+    raise AssertionError("there are three kinds of guarantees")
+
+
+def from_json(document: object, what: str) -> Guarantee:
+    """The guarantee."""
+    kind = text(fields(document, what, ("kind",), ("epsilon", "delta", "rho"), versioned=False)["kind"], f"{what}.kind")
+    if kind not in _KINDS:
+        raise InvalidArgument(message(f"{what}.kind", ", ".join(_KINDS), "another", "write one of these"))
+    cls, names = _KINDS[kind]
+    given = fields(document, what, ("kind", *names), versioned=False)
+    numbers = []
+    for name in names:
+        part = text(given[name], f"{what}.{name}")
+        if not _FRACTION.fullmatch(part):
+            raise InvalidArgument(message(f"{what}.{name}", 'a fraction such as "1/2"', "other text", "write digits"))
+        numbers.append(Fraction(part))
+    result: Guarantee = cls(*numbers)
+    return result
+
+
+__all__ = ["from_json", "to_json"]

@@ -1,0 +1,56 @@
+"""Constants as JSON: what JSON has no type of is an object with one field that names the type.
+
+>>> to_json(date(2024, 1, 31)), from_json({"date": "2024-01-31"}, "day")
+({'date': '2024-01-31'}, datetime.date(2024, 1, 31))
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import InvalidArgument, WrongType, message
+from dither.tables.card.values import Value
+from dither.wire.documents import kind_of
+
+_MAX_DIGITS = 1000
+
+
+def to_json(value: Any) -> Any:
+    """A constant of a question or a card as JSON has it; its type is kept."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, datetime):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    raise WrongType(message("value", "a number, text, boolean, date or None", type(value).__name__, "convert it"))
+
+
+def from_json(document: object, what: str) -> Value | Fraction:
+    """The constant."""
+    if document is None or isinstance(document, (bool, int, float, str)):
+        return document
+    if isinstance(document, dict) and len(document) == 1:
+        ((kind, text),) = document.items()
+        reader: Any = _READERS.get(kind)
+        if reader is not None and isinstance(text, str) and len(text) <= _MAX_DIGITS:
+            try:
+                result: Value | Fraction = reader(text)
+                return result
+            except (ValueError, OverflowError, ZeroDivisionError):
+                pass
+    expected = "a number, text, true, false, null, or an object with date, timestamp, float or fraction"
+    got = "another object" if isinstance(document, dict) else kind_of(document)
+    raise InvalidArgument(message(what, expected, got, 'write {"date": "2024-01-31"} for a date'))
+
+
+_READERS = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat, "float": float, "fraction": Fraction}
+
+__all__ = ["from_json", "to_json"]

@@ -1,0 +1,74 @@
+"""A folder with a table to serve, and a server process about it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pc
+
+CARD = """name = "{name}"
+source = "{name}.csv"
+unit = "who"
+ledger = "{name}.sqlite"
+max_incidents = {incidents}
+[budget]
+epsilon = {epsilon}
+[columns.who]
+type = "integer"
+[columns.region]
+type = "text"
+keys = ["north", "south"]
+[columns.amount]
+type = "integer"
+bounds = [0, 100]
+"""
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+BY_REGION = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+PASSWORD = "correct horse battery"
+
+
+def rows(n: int = 400, without: int | None = None) -> pa.Table:
+    people = [i for i in range(n) if i != without]
+    region = [("north", "south")[i % 2] for i in people]
+    return pa.table({"who": people, "region": region, "amount": [i % 100 for i in people]})
+
+
+def fill(folder: Path, *, name: str = "visits", epsilon: float = 1000, incidents: int = 3, **data: Any) -> Path:
+    """Write a table and its card."""
+    pc.write_csv(rows(**data), folder / f"{name}.csv")
+    (folder / f"{name}.toml").write_text(CARD.format(name=name, epsilon=epsilon, incidents=incidents))
+    return folder
+
+
+class Running:
+    """A server in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+        import os
+
+        command = [sys.executable, "-m", "dither", "serve", str(folder), "--port", "0", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        match = re.search(r"http://\S+", line)
+        assert match, line
+        self.url = match.group()
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.end()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.end()
+
+    def end(self) -> int:
+        code = self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code

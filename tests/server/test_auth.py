@@ -1,0 +1,173 @@
+"""Signing in: passwords, sessions, tokens and links, and how each ends."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+import pytest
+import sqlalchemy as sa
+from serving import PASSWORD
+
+from dither.errors import AccessDenied, InvalidArgument
+from dither.server import schema
+from dither.server.auth import hashed
+from dither.server.errors import Conflict, NotFound, NotSignedIn
+from dither.server.principal import Principal
+
+
+@pytest.fixture
+def person(site):
+    """Somebody new: a name and a session."""
+    name = f"p{time.time_ns()}"
+    site.service.users.add(site.people["sam"], name, roles=["analyst", "reader"], password=PASSWORD)
+    return name
+
+
+def test_sign_in_and_out(site, person):
+    auth = site.service.auth
+    secret = auth.sign_in(person, PASSWORD, "address")
+    who = auth.principal_of_session(secret)
+    assert (who.name, who.roles, who.scopes) == (person, {"analyst", "reader"}, None)
+    auth.sign_out(who)
+    with pytest.raises(NotSignedIn):
+        auth.principal_of_session(secret)
+
+
+@pytest.mark.parametrize("password", ["", "wrong", PASSWORD + "x", "x" * 100_000, "\0"])
+def test_wrong_passwords_and_unknown_names_are_told_alike(site, person, password):
+    texts = set()
+    for name in (person, "nobody", "Not A Name", ""):
+        with pytest.raises(AccessDenied) as error:
+            site.service.auth.sign_in(name, password, "somewhere")
+        texts.add(str(error.value))
+    assert len(texts) == 1
+
+
+def test_passwords_are_hashed_at_a_price(real_hasher):
+    from argon2 import Type
+
+    assert real_hasher.type is Type.ID
+    assert (real_hasher.memory_cost, real_hasher.time_cost) == (65536, 3)
+
+
+def test_guessing_is_slow(site, person):
+    from dataclasses import replace
+
+    from dither.server.auth import Authentication
+    from dither.server.errors import TooMany
+    from dither.server.limits import RateLimit
+
+    auth = Authentication(replace(site.service.context, sign_ins=RateLimit(3)))
+    for _ in range(3):
+        with pytest.raises(AccessDenied):
+            auth.sign_in(person, "wrong password", "here")
+    with pytest.raises(TooMany):
+        auth.sign_in(person, PASSWORD, "elsewhere")
+
+
+def test_sessions_expire(site, person):
+    auth, sessions = site.service.auth, schema.sessions
+    for column in ("expires_at", "used_at"):
+        secret = auth.sign_in(person, PASSWORD)
+        auth.principal_of_session(secret)
+        site.service.context.store.run(
+            sessions.update().where(sessions.c.hash == hashed(secret)).values(**{column: time.time() - 86400})
+        )
+        with pytest.raises(NotSignedIn):
+            auth.principal_of_session(secret)
+
+
+def test_tokens_expire_and_are_revoked(site, person):
+    service, who = site.service, Principal(person, frozenset({"analyst"}))
+    made = service.accounts.create_token(who, "laptop", scopes=["ask"], days=2)
+    assert service.auth.principal_of_token(made.secret).scopes == {"ask"}
+    service.context.store.run(schema.tokens.update().where(schema.tokens.c.id == made.token.id).values(expires_at=1.0))
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_token(made.secret)
+    other = service.accounts.create_token(who, "laptop", scopes=["ask"])
+    service.accounts.revoke_token(who, other.token.id)
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_token(other.secret)
+    events = service.chain.events(site.people["aud"], user=person)
+    assert [event.detail for event in events if event.action == "token"] == ["expired or revoked"] * 2
+    with pytest.raises(NotFound):
+        service.accounts.revoke_token(site.people["bob"], other.token.id)
+    for wrong in (
+        {"scopes": ["root"]},
+        {"scopes": []},
+        {"scopes": ["ask"], "days": 100_000},
+        {"scopes": ["ask"], "days": 0},
+    ):
+        with pytest.raises(InvalidArgument):
+            service.accounts.create_token(who, "laptop", **wrong)
+
+
+def test_who_may_not_sign_in_any_more_is_out_at_once(site, person):
+    service = site.service
+    session = service.auth.sign_in(person, PASSWORD)
+    token = service.accounts.create_token(Principal(person, frozenset({"analyst"})), "x", scopes=["ask"]).secret
+    service.users.change(site.people["sam"], person, active=False)
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_session(session)
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_token(token)
+    with pytest.raises(AccessDenied):
+        service.auth.sign_in(person, PASSWORD)
+
+
+def test_the_last_steward_cannot_lock_everybody_out(site):
+    for change in ({"active": False}, {"roles": ["reader"]}):
+        with pytest.raises(Conflict):
+            site.service.users.change(site.people["sam"], "sam", **change)
+
+
+def test_links_work_once(site):
+    service = site.service
+    name = f"q{time.time_ns()}"
+    user, path = service.users.add(site.people["sam"], name, roles=["reader"])
+    secret = path.rpartition("/")[2]
+    assert service.auth.peek_link(secret) == ("password", name)
+    with pytest.raises(InvalidArgument, match="password"):
+        service.auth.use_link(secret, "short")
+    session = service.auth.use_link(secret, PASSWORD)
+    assert service.auth.principal_of_session(session).name == user.name
+    with pytest.raises(AccessDenied, match="link"):
+        service.auth.use_link(secret, PASSWORD)
+    again = service.users.invite(site.people["sam"], name).rpartition("/")[2]
+    last = service.users.invite(site.people["sam"], name).rpartition("/")[2]
+    with pytest.raises(AccessDenied):
+        service.auth.use_link(again, PASSWORD)
+    service.context.store.run(schema.links.update().where(schema.links.c.hash == hashed(last)).values(expires_at=1.0))
+    with pytest.raises(AccessDenied):
+        service.auth.use_link(last, PASSWORD)
+    assert service.auth.first_link() is None  # there is a steward
+
+
+def test_a_password_is_changed_by_who_knows_it(site, person):
+    service = site.service
+    one, two = (service.auth.principal_of_session(service.auth.sign_in(person, PASSWORD)) for _ in range(2))
+    with pytest.raises(AccessDenied):
+        service.accounts.change_password(one, "wrong", "another password")
+    service.accounts.change_password(one, PASSWORD, "another password")
+    rows = service.context.store.rows(sa.select(schema.sessions.c.hash).where(schema.sessions.c.user == person))
+    assert [row.hash for row in rows] == [one.credential] != [two.credential]
+
+
+@pytest.mark.parametrize("name", ["", "Ann", "a b", "a/b", "../x", "<script>", "a\n", "x" * 64, "ß", "-x", "a'--"])
+def test_names_are_plain(site, name):
+    with pytest.raises(InvalidArgument):
+        site.service.users.add(site.people["sam"], name, roles=["reader"])
+
+
+def test_no_secret_is_in_the_database(site, person):
+    service = site.service
+    session = service.auth.sign_in(person, PASSWORD)
+    token = service.accounts.create_token(Principal(person, frozenset({"reader"})), "x", scopes=["read"]).secret
+    link = service.users.invite(site.people["sam"], person).rpartition("/")[2]
+    with sqlite3.connect(service.config.place) as connection:
+        dump = "\n".join(connection.iterdump())
+    connection.close()
+    assert person in dump
+    for secret in (session, token, link, PASSWORD):
+        assert secret not in dump

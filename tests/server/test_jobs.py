@@ -1,0 +1,290 @@
+"""Questions under way: they end at ticks, can be cancelled; a worker that dies leaves its charge and an incident."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from serving import BY_REGION, COUNT, fill
+
+import dither as dp
+from dither.errors import DataIncident
+from dither.server import schema
+from dither.server.errors import NotFound, TooMany
+from dither.server.jobs import Asked, Jobs
+from dither.server.ticks import delay
+
+
+def ended(site, name, job, seconds=30.0):
+    return asyncio.run(site.service.questions.wait(site.people[name], job.id, seconds=seconds))
+
+
+def ask(site, name="ann", sql=COUNT, key=None, table="visits", **options):
+    return site.service.questions.ask(site.people[name], table, sql, {"epsilon": 0.5} | options, key=key)
+
+
+def history(site, kind, table="visits"):
+    return [entry for entry in site.service.context.folder.ledger(table).history(table) if entry.kind == kind]
+
+
+def test_an_answer_comes_at_a_tick_and_again_at_once(site):
+    before = time.time()
+    job = ask(site, again=True)
+    assert job.state == "waiting"
+    job = ended(site, "ann", job)
+    assert job.state == "answered"
+    assert time.time() - before >= site.service.config.tick
+    row = site.service.context.jobs
+    assert row.get(job.id, "ann") == job
+    first = ended(site, "ann", ask(site, sql=BY_REGION))
+    again = ask(site, sql=BY_REGION)
+    assert (again.state, again.answer_id) == ("answered", first.answer_id)
+    record = site.service.answers.answer(site.people["ann"], first.answer_id)
+    assert record.answer["region"] == ["north", "south"]
+    assert record.analyst == "ann"
+
+
+def test_what_is_seen_is_seen_at_a_tick_only(site):
+    tick = site.service.config.tick
+    asked_at = time.time()
+    job = ask(site, again=True)
+    while site.service.questions.job(site.people["ann"], job.id).state == "waiting":
+        time.sleep(0.001)
+    late = time.time() - asked_at - delay(time.time() - asked_at - 0.02, tick)
+    assert -0.02 <= late <= 0.05 or delay(late, tick) >= tick  # a loaded machine sees it later, never earlier
+    assert time.time() - asked_at >= tick
+
+
+def test_what_follows_from_the_question_alone_is_refused_at_once(site):
+    with pytest.raises(dp.InvalidArgument):
+        ask(site, epsilon=-1)
+    job = ended(site, "ann", ask(site, sql="SELECT nowhere FROM visits"))
+    assert (job.state, job.problem.title) == ("refused", "InvalidArgument")
+    charges = len(history(site, "charge"))
+    job = ended(site, "ann", ask(site, epsilon=5000))
+    assert (job.state, job.problem.title, job.problem.status) == ("refused", "BudgetExceeded", 403)
+    assert len(history(site, "charge")) == charges
+
+
+def test_the_same_question_under_way_is_one_question(site):
+    jobs = [ask(site, key="one", again=True) for _ in range(5)]
+    assert len({job.id for job in jobs}) == 1
+    assert ended(site, "ann", jobs[0]).state == "answered"
+    assert len([entry for entry in history(site, "charge") if entry.key == "ann/one"]) == 1
+
+
+def test_keys_are_each_analysts_own(site):
+    first = ended(site, "ann", ask(site, key="monday"))
+    theirs = ended(site, "bob", ask(site, "bob", key="monday"))
+    assert theirs.state == "answered"
+    assert theirs.answer_id != first.answer_id
+    job = ended(site, "ann", ask(site, key="monday", sql=BY_REGION))
+    assert (job.state, job.problem.name) == ("refused", "key")
+    assert ended(site, "bob", ask(site, "bob", key="ann/monday")).answer_id != first.answer_id
+
+
+def test_jobs_of_others_do_not_exist(site):
+    job = ask(site, again=True)
+    for method in (site.service.questions.job, site.service.questions.cancel):
+        with pytest.raises(NotFound):
+            method(site.people["bob"], job.id)
+    with pytest.raises(NotFound):
+        asyncio.run(site.service.questions.wait(site.people["bob"], job.id))
+    done = ended(site, "ann", job)
+    with pytest.raises(NotFound):
+        site.service.questions.job(site.people["bob"], f"recorded-{done.answer_id}")
+
+
+def test_a_table_that_is_not_granted_does_not_exist(site):
+    for table in ("other", "nowhere", "../visits", "visits.toml"):
+        with pytest.raises(NotFound, match="table: expected one that you may see"):
+            ask(site, table=table)
+
+
+@pytest.fixture(scope="module")
+def fragile(start_site, tmp_path_factory):
+    """A site of which the worker takes its time, with room for many incidents."""
+    folder = fill(tmp_path_factory.mktemp("fragile"), incidents=50, n=2000)
+    return start_site(folder, tick=0.2, time_limit=10.0, memory_limit_mb=4000, max_questions_each=3)
+
+
+# a public function of many groups, slow enough to be met while it runs
+SLOW = (
+    "SELECT " + ", ".join(f"SUM(CASE WHEN amount % {i + 2} = 0 THEN amount ELSE 0 END) AS s{i}" for i in range(60))
+    + " FROM visits"
+)  # fmt: skip
+
+
+def killed(site, job, sig=signal.SIGKILL):
+    """Kill the worker as soon as the question is charged; whether it was still running."""
+    ledger = site.service.context.folder.ledger("visits")
+    before = ledger.head.seq
+    [pid] = site.service.context.pool.pids
+    until = time.time() + 15
+    while time.time() < until:
+        if ledger.head.seq > before:
+            os.kill(pid, sig)
+            return True
+    return False
+
+
+def stopped(site):
+    """Stop the worker before it charges: the kernel holds it, whatever it does."""
+    [pid] = site.service.context.pool.pids
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def test_a_worker_that_dies_leaves_its_charge_and_an_incident(fragile):
+    site = fragile
+    ended(site, "ann", ask(site, sql=BY_REGION))  # warm
+    incidents, charges = len(history(site, "incident")), len(history(site, "charge"))
+    for attempt in range(20):
+        before = len(history(site, "answer"))
+        job = ask(site, sql=SLOW, key=f"slow {attempt}", epsilon=0.1)
+        assert killed(site, job)
+        job = ended(site, "ann", job)
+        if job.state == "answered":  # it was recorded before the signal came
+            assert len(history(site, "answer")) == before + 1
+            continue
+        assert (job.state, job.problem.detail) == ("failed", str(DataIncident()))
+        assert len(history(site, "charge")) > charges
+        assert len(history(site, "incident")) == incidents + 1
+        break
+    else:
+        pytest.fail("the worker was never met between charge and answer")
+    assert ended(site, "ann", ask(site, again=True)).state == "answered"  # another worker took its place
+    assert site.service.chain.verify(site.people["aud"], "visits").ok
+
+
+def test_a_question_that_takes_too_long_is_ended(fragile):
+    site = fragile
+    ended(site, "ann", ask(site))
+    charges = len(history(site, "charge"))
+    [pid] = site.service.context.pool.pids
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    [space] = [line.split()[3] for line in limits.splitlines() if line.startswith("Max address space")]
+    assert space == str(4000 << 20)
+    stopped(site)
+    job = ended(site, "ann", ask(site, again=True))
+    assert job.state == "failed"
+    assert job.problem.title == "ServerUnavailable"  # nothing was charged
+    assert len(history(site, "charge")) == charges
+    assert ended(site, "ann", ask(site, again=True)).state == "answered"
+
+
+def test_cancelling_takes_effect_at_a_tick(fragile):
+    site = fragile
+    ended(site, "ann", ask(site, sql=BY_REGION))
+    stopped(site)
+    asked_at = time.time()
+    jobs = [ask(site, again=True), ask(site, again=True), ask(site, key="third")]
+    with pytest.raises(TooMany):
+        ask(site, again=True)
+    assert len(site.service.questions.jobs(site.people["ann"])) == 3
+    charges = len(history(site, "charge"))
+    assert [site.service.questions.cancel(site.people["ann"], job.id).state for job in jobs] == ["waiting"] * 3
+    ends = [ended(site, "ann", job) for job in jobs]
+    assert [job.state for job in ends] == ["cancelled"] * 3
+    assert time.time() - asked_at >= site.service.config.tick
+    assert len(history(site, "charge")) == charges
+    assert ended(site, "ann", ask(site, again=True)).state == "answered"
+
+
+def test_the_wait_in_a_queue_is_not_doubled(site):
+    """A tick counts from when a worker takes a question up: behind ten others it would otherwise be a thousand."""
+
+    class Waiting:
+        def submit(self, task):
+            self.task = task
+
+    context, pool, tick = site.service.context, Waiting(), 5.0
+    jobs = Jobs(replace(context.config, tick=tick), context.store, context.folder, pool)
+    asked = Asked("ann", "visits", "question", COUNT, {}, "queued", {})
+    job = jobs.start(asked, context.event("ann", "questions.ask", "visits"))
+    time.sleep(1.0)
+    before = time.time()
+    pool.task.begin()
+    began = time.time()
+    problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
+    pool.task.ended("end", {"problem": problem, "kind": "BudgetExceeded"}, None)
+    assert time.time() - before < tick, "the machine is too slow for this test"
+    row = context.store.one(sa.select(schema.jobs).where(schema.jobs.c.id == job.id))
+    assert before + tick <= row.visible_at <= began + tick
+    assert jobs.next_look(job, time.time()) == row.visible_at
+
+
+def test_what_is_cancelled_stops_at_a_tick_once_it_has_begun(site):
+    class Waiting:
+        def submit(self, task):
+            self.task = task
+
+    context, pool = site.service.context, Waiting()
+    jobs = Jobs(replace(context.config, tick=5.0), context.store, context.folder, pool)
+    asked = Asked("ann", "visits", "question", COUNT, {}, "to be cancelled", {})
+    job = jobs.start(asked, context.event("ann", "questions.ask", "visits"))
+    assert pool.task.stop_at() is None
+    jobs.cancel(job.id, "ann")
+    assert pool.task.stop_at() <= time.time()  # it need not begin
+    before = time.time()
+    pool.task.begin()
+    assert before + 5.0 <= pool.task.stop_at() <= time.time() + 5.0
+    pool.task.ended("stopped", {}, None)
+
+
+def restarted(site):
+    """The jobs as the next server process finds them."""
+    context = site.service.context
+    return Jobs(context.config, context.store, context.folder, context.pool)
+
+
+def test_what_a_killed_server_had_charged_is_an_incident(fragile):
+    """Charges without an answer, of those whose questions waited; not those of others, and not what was answered."""
+    site, ledger = fragile, fragile.service.context.folder.ledger("visits")
+    old = ledger.charge("visits", dp.PureDP(0.1), key="ann/before", request="old")  # of another time
+    time.sleep(2.1)
+    ended(site, "ann", ask(site, again=True))
+    row = {
+        "id": "0" * 32, "user": "ann", "dataset": "visits", "kind": "question", "question": COUNT, "server": "gone",
+        "request": "none", "state": "waiting", "asked_at": time.time(),
+    }  # fmt: skip
+    site.service.context.store.run(schema.jobs.insert().values(**row))
+    lost = ledger.charge("visits", dp.PureDP(0.1), key="ann/lost", request="lost")
+    theirs = ledger.charge("visits", dp.PureDP(0.1), key="bob/theirs", request="theirs")
+    before = {entry.charge for entry in history(site, "incident")}
+    for _ in range(2):  # once, however often it is started
+        assert restarted(site).get("0" * 32, "ann").state == "failed"
+        assert {entry.charge for entry in history(site, "incident")} - before == {lost.receipt.seq}
+    assert {old.receipt.seq, theirs.receipt.seq}.isdisjoint({entry.charge for entry in history(site, "incident")})
+
+
+def test_what_waits_when_the_server_stops_is_given_up_uncharged(fragile):
+    site, context = fragile, fragile.service.context
+    ended(site, "ann", ask(site))
+    unanswered = len(history(site, "charge")) - len(history(site, "answer"))
+    before = len(history(site, "answer"))
+    pid = stopped(site)
+    jobs = [ask(site, again=True) for _ in range(3)]
+    context.jobs.stop()
+    going_on = threading.Timer(0.5, os.kill, (pid, signal.SIGCONT))
+    going_on.start()
+    context.pool.stop()  # stops taking questions at once, and returns when the worker has gone on and ended
+    going_on.join()
+    answered = len(history(site, "answer"))
+    assert len(history(site, "charge")) == answered + unanswered  # none is half charged
+    # as recorded: whoever asked sees that a question was given up at its tick only
+    rows = context.store.rows(sa.select(schema.jobs).where(schema.jobs.c.id.in_([job.id for job in jobs])))
+    states = sorted(row.state for row in rows)
+    assert states in (["failed"] * 3, ["answered", "failed", "failed"])  # the worker may have had the first one
+    assert states.count("answered") == answered - before
+    again, until = restarted(site), time.time() + 60
+    while any(again.get(job.id, "ann").state == "waiting" for job in jobs):  # until their ticks
+        assert time.time() < until
+        time.sleep(0.05)

@@ -1,0 +1,90 @@
+"""A server in a process of its own: start, slow clients, stop; and, slowly, load and kills."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+import socket
+import sys
+import time
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from serving import Running, fill
+
+import dither as dp
+from dither.errors import InvalidArgument
+from dither.server.config import Config
+from dither.server.run import listen
+
+SMALL = {"DITHER_TICK": "0.01", "DITHER_WORKERS": "1", "DITHER_WARM": "false"}
+"""Few processes, and answers soon."""
+
+
+@pytest.fixture(scope="module")
+def bench():
+    path = Path(__file__).parents[2] / "benchmarks" / "server.py"
+    spec = importlib.util.spec_from_file_location("server_benchmark", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["server_benchmark"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_from_the_first_link_to_a_clean_stop(tmp_path):
+    server = Running(fill(tmp_path), DITHER_READ_TIMEOUT="1", DITHER_WARM="false")
+    try:
+        line = server.process.stdout.readline()
+        assert re.search(r"first steward, once: http://127\.0\.0\.1:\d+/welcome/\S{43}$", line)
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 30) as slow:  # never sends its body
+            slow.sendall(b"POST /api/v1/tables/visits/questions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")
+            with httpx.Client(base_url=server.url, timeout=30) as client:
+                assert client.get("/sign-in").status_code == 200  # others are served meanwhile
+            assert slow.recv(100).startswith(b"HTTP/1.1 408")
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            assert client.get("/api/v1/tables").status_code == 401
+            assert client.get("/welcome/wrong").status_code in (403, 404)
+    finally:
+        started = time.monotonic()
+        code = server.stop()
+    assert code == 0
+    assert time.monotonic() - started < 60
+    with dp.ledger.open(tmp_path / "visits.sqlite", create=False) as ledger:
+        assert ledger.verify().entries == 1
+
+
+def test_a_port_that_is_taken():
+    with listen(Config(folder=".", port=0)) as taken, pytest.raises(InvalidArgument, match="--port"):
+        listen(Config(folder=".", port=taken.getsockname()[1]))
+
+
+@pytest.mark.slow
+def test_two_processes_on_postgresql(tmp_path, postgresql, bench):
+    """Several processes share the store: whoever is asked knows the job, and both together spend what there is."""
+    bench.make_folder(tmp_path, 12)
+    tokens = bench.make_people(tmp_path, 4, database=postgresql)
+    server = Running(tmp_path, "--database", postgresql, "--processes", "2", **bench.FAST, **SMALL)
+    try:
+        outcomes, answered = asyncio.run(bench.ask_all(server.url, tokens, 6))
+        assert outcomes == {"answered": 12, "refused BudgetExceeded": 12}
+        assert asyncio.run(bench.ask_again(server.url, tokens, answered)) == 12
+    finally:
+        assert server.stop() == 0
+    assert bench.ledger_state(tmp_path) == (12, 12, True)
+
+
+@pytest.mark.slow
+def test_exactly_what_the_budget_allows_is_answered(bench):
+    outcomes = bench.load(analysts=20, questions=200, budget=40, **SMALL)
+    expected = {"answered": 40, "refused BudgetExceeded": 160, "charges": 40, "recorded": 40, "replayed": 40}
+    assert outcomes == {**expected, "status": 0}
+
+
+@pytest.mark.slow
+def test_a_kill_wastes_budget_at_most(bench):
+    """Kills while questions are charged; what was left without an answer is an incident, and all else is replayed."""
+    seen, same = bench.kills(times=3, within=0.5)
+    assert seen == same >= 3

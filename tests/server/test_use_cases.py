@@ -1,0 +1,192 @@
+"""What stewards and auditors do: cards, limits that take two, grants with accounts, incidents, publications."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from serving import COUNT, fill
+
+import dither as dp
+from dither.server.cards import Folder
+from dither.server.errors import Conflict, Forbidden, NotFound
+
+PLAN = """card = "visits.toml"
+tables = [["region"], []]
+[budget]
+rho = 0.01
+"""
+
+
+@pytest.fixture(scope="module")
+def own(start_site, tmp_path_factory):
+    """A site for what changes limits."""
+    folder = fill(tmp_path_factory.mktemp("own"), epsilon=10)
+    fill(folder, name="second", epsilon=5)
+    (folder / "regions.toml").write_text(PLAN.replace("rho = 0.01", "epsilon = 1\ndelta = 1e-9"))
+    text = (folder / "visits.toml").read_text().replace("epsilon = 10", "epsilon = 10\ndelta = 1e-6")
+    (folder / "visits.toml").write_text(text)
+    return start_site(folder, max_questions_each=9)
+
+
+def wait(site, name, job):
+    return asyncio.run(site.service.questions.wait(site.people[name], job.id))
+
+
+def test_raising_a_limit_takes_two(own):
+    budgets, sam, sue = own.service.budgets, own.people["sam"], own.people["sue"]
+    lower = budgets.propose(sam, "second", dp.PureDP(4), reason="less is enough")
+    assert (lower.state, lower.approved_by) == ("done", "sam")
+    change = budgets.propose(sam, "second", dp.PureDP(6), reason="a new study")
+    assert change.state == "pending"
+    with pytest.raises(Forbidden, match="a second one"):
+        budgets.approve(sam, change.id)
+    assert own.service.context.folder.ledger("second").left("second") == dp.PureDP(4)
+    done = budgets.approve(sue, change.id)
+    assert (done.state, done.approved_by) == ("done", "sue")
+    assert own.service.context.folder.ledger("second").left("second") == dp.PureDP(6)
+    last = [e for e in own.service.context.folder.ledger("second").history("second") if e.kind == "limit"][-1]
+    assert last.body["signed_by"] == "sam, sue"
+    assert str(last.receipt) == done.receipt
+    for decide in (budgets.approve, budgets.withdraw):
+        with pytest.raises(Conflict):
+            decide(sue, change.id)
+    other = budgets.propose(sam, "second", dp.PureDP(60), reason="far more")
+    assert budgets.withdraw(sue, other.id).state == "withdrawn"
+    with pytest.raises(dp.InvalidArgument):
+        budgets.propose(sam, "second", dp.ZCDP(1), reason="another unit")
+    with pytest.raises(dp.InvalidArgument):
+        budgets.propose(sam, "second", dp.PureDP(1), reason="")
+
+
+def test_a_limit_that_is_lower_no_longer_waits_for_a_second_steward(own, monkeypatch):
+    """What is lower is judged by the limit as it is when it is changed, whatever others do at the same time."""
+    from threading import Barrier, Thread
+
+    budgets, sam, sue = own.service.budgets, own.people["sam"], own.people["sue"]
+    ledger = own.service.context.folder.ledger("second")
+    before = ledger.left("second")
+    for _ in range(5):
+        together, changes = Barrier(2), []
+
+        def lower(who, epsilon, together=together, changes=changes):
+            together.wait()
+            changes.append(budgets.propose(who, "second", dp.PureDP(epsilon), reason="at once"))
+
+        threads = [Thread(target=lower, args=args) for args in ((sam, 2), (sue, 3))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ledger.left("second") == dp.PureDP(2)  # never 3 after 2 without another steward
+        pending = [change for change in changes if change.state == "pending"]
+        assert len(pending) <= 1
+        for change in pending:
+            budgets.withdraw(sue, change.id)
+        budgets.approve(sue, budgets.propose(sam, "second", before, reason="as before").id)
+
+
+def test_one_steward_is_enough_where_that_is_configured(own):
+    context = replace(own.service.context, config=replace(own.service.config, single_steward=True))
+    budgets = type(own.service.budgets)(context)
+    assert budgets.propose(own.people["sam"], "second", dp.PureDP(7), reason="more").state == "done"
+
+
+def test_limits_of_the_ledger_outlive_the_card(own):
+    """A limit that was changed is not what the card says; the next start takes the ledger's."""
+    again = Folder(str(own.folder))
+    try:
+        assert again.get("second").card.budget == dp.PureDP(5)
+        assert again.ledger("second").left("second") == dp.PureDP(7)
+    finally:
+        again.close()
+
+
+def test_grants_with_an_account_of_ones_own(own):
+    users, sam = own.service.users, own.people["sam"]
+    with pytest.raises(NotFound):
+        own.service.questions.ask(own.people["ann"], "second", COUNT, {"epsilon": 1})
+    grant = users.grant(sam, "ann", "second", limit=dp.PureDP(1))
+    assert grant.limit == "ε = 1"
+    users.grant(sam, "bob", "second")
+    sql = "SELECT COUNT(*) AS n FROM second"
+    assert wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.75})).answer_id
+    refused = wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.5}))
+    assert refused.problem.title == "BudgetExceeded"
+    nobody = wait(own, "bob", own.service.questions.ask(own.people["bob"], "second", sql, {"epsilon": 0.5}))
+    assert nobody.state == "refused"  # from the first account on, everybody needs one
+    budget = {line.table: line for line in own.service.budgets.own(own.people["ann"])}["second"]
+    assert (budget.limit, budget.spent, budget.left, budget.used) == ("ε = 1", "ε = 0.75", "ε = 0.25", 0.75)
+    users.revoke(sam, "ann", "second")
+    with pytest.raises(NotFound):
+        own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.1})
+    with pytest.raises(NotFound):
+        users.revoke(sam, "ann", "second")
+    assert {g.user for g in users.grants(own.people["aud"], table="second")} == {"bob"}
+
+
+def test_a_plan_is_explained_and_released(own):
+    plans, sam = own.service.plans, own.people["sam"]
+    assert [(p.name, p.table, p.tables) for p in plans.list(sam)] == [("regions", "visits", ("region", "everybody"))]
+    assert plans.explain(sam, "regions").cost == "(ε, δ) = (1, 1e-09)"
+    job = wait(own, "sam", plans.release(sam, "regions"))
+    assert (job.state, job.kind) == ("answered", "publication"), job.problem
+    record = own.service.answers.answer(sam, job.answer_id)
+    assert record.answer["region"] == ["north", "south"]
+    assert all(error > 0 for error in record.answer.error("value"))
+    assert plans.release(sam, "regions").answer_id == job.answer_id
+    assert own.service.answers.publish(sam, job.answer_id, "Regions").title == "Regions"
+    assert own.service.answers.answer(own.people["rea"], job.answer_id).answer == record.answer
+    with pytest.raises(NotFound):
+        plans.explain(sam, "visits")
+
+
+def test_budgets_of_a_dataset_say_who_asked(own):
+    ask = own.service.questions.ask(own.people["ann"], "visits", COUNT, {"epsilon": 0.5})
+    wait(own, "ann", ask)
+    budget = own.service.budgets.dataset(own.people["aud"], "visits")
+    assert (budget.charges[0].analyst, budget.charges[0].question, budget.charges[0].cost) == ("ann", COUNT, "ε = 0.5")
+    assert budget.points[-1].total >= 0.5
+    assert budget.charges[0].answered
+
+
+def test_incidents_close_a_table_until_it_is_reopened(own):
+    ledger = own.service.context.folder.ledger("visits")
+    for _ in range(3):
+        ledger.record_incident(ledger.charge("visits", dp.PureDP(0.01)))
+    state = {s.table: s for s in own.service.budgets.incidents(own.people["aud"])}["visits"]
+    assert (state.count, state.open, len(state.incidents)) == (3, False, 3)
+    assert not own.service.tables.card(own.people["ann"], "visits").open
+    job = wait(own, "ann", own.service.questions.ask(own.people["ann"], "visits", COUNT, {"epsilon": 0.25}))
+    assert job.problem.title == "DatasetClosed"
+    assert own.service.budgets.reopen(own.people["sam"], "visits", reason="looked into").open
+
+
+def test_a_card_that_is_edited_counts_from_now_on(own):
+    card = own.folder / "visits.toml"
+    card.write_text(card.read_text().replace('keys = ["north", "south"]', 'keys = ["north", "south", "west"]'))
+    shown = own.service.tables.card(own.people["ann"], "visits").card
+    assert shown.columns["region"].keys == ("north", "south", "west")
+    sql = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+    job = wait(own, "ann", own.service.questions.ask(own.people["ann"], "visits", sql, {"epsilon": 0.25}))
+    record = own.service.answers.answer(own.people["ann"], job.answer_id)
+    assert len(record.answer) == 3
+
+
+def test_a_changed_ledger_is_found(own):
+    import sqlite3
+
+    assert own.service.chain.verify(own.people["aud"], "second").ok
+    receipt = own.service.chain.receipt(own.people["aud"], "second")
+    assert own.service.chain.verify(own.people["aud"], "second", receipt=receipt).ok
+    with sqlite3.connect(own.folder / "second.sqlite") as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        table = next(name for name in names if "entry" in name)
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(f"UPDATE {table} SET at = '2000' WHERE seq = 2")
+    connection.close()
+    result = own.service.chain.verify(own.people["aud"], "second")
+    assert not result.ok
+    assert "entry 2" in result.problem

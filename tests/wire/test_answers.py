@@ -1,0 +1,172 @@
+"""Answers, explanations, options, cards and guarantees come back as they were, and are read strictly."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.errors import DitherError
+from dither.tables.answer import Answer
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
+from dither.wire import answers, cards, explanations, guarantees, options, values
+from support import refuses
+
+ANSWER = Answer(
+    ("day", "at", "n", "h", "m"),
+    ("date", "timestamp", "integer", "number", "text"),
+    ((date(2024, 1, 31), datetime(2024, 1, 31, 12), 2**70, [1, 2.5], None), (None, None, -1, [], "ä<b>")),
+    {"n": (6.0, None), "h": (0.1, 0.2)},
+    "ε = 0.5",
+    ("a note",),
+    left="ε = 1",
+    replayed=True,
+    receipt="5-abc",
+    left_out={"n": (0.1, 0.0, 0.5)},
+    interval="population",
+    probabilities={"m": (0.5, None)},
+)
+
+
+def over_the_wire(document):
+    return json.loads(json.dumps(document))
+
+
+def test_an_answer_comes_back_with_its_bytes():
+    back = answers.from_json(over_the_wire(answers.to_json(ANSWER)))
+    assert back == ANSWER
+    assert (back.left, back.replayed, back.receipt) == ("ε = 1", True, "5-abc")
+    assert answers.recorded_bytes(back) == answers.recorded_bytes(ANSWER)
+    assert back.to_json() == ANSWER.to_json()
+
+
+def test_a_released_answer_comes_back():
+    rows = pa.table({"region": ["north", "south"] * 50})
+    with dp.open(rows, keys={"region": ["north", "south"]}, budget=dp.PureDP(1)) as table:
+        question = table.group_by("region").agg(n=dp.count())
+        explanation, answer = question.explain(epsilon=0.5), question.release(epsilon=0.5)
+    assert answers.from_json(over_the_wire(answers.to_json(answer))) == answer
+    back = explanations.from_json(over_the_wire(explanations.to_json(explanation)))
+    assert back == explanation
+    assert str(back) == str(explanation)
+
+
+@pytest.mark.parametrize(
+    "change", [{"recorded": "{}"}, {"recorded": 5}, {"replayed": 1}, {"left": 5}, {"more": 1}, {"version": 2}]
+)
+def test_another_answer_is_refused(change):
+    with refuses(DitherError, "answer"):
+        answers.from_json({**answers.to_json(ANSWER), **change})
+
+
+@pytest.mark.parametrize("change", [{"lines": {}}, {"lines": [{}]}, {"cost": 5}, {"limitations": "a"}, {"x": 1}])
+def test_another_explanation_is_refused(change):
+    explanation = dp.Explanation((), "ε = 1", "groups", "bounding", "left")
+    with refuses(DitherError, "explanation"):
+        explanations.from_json({**explanations.to_json(explanation), **change})
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"epsilon": 0.5}, {"error": "1%"}, {"error": 50, "delta": 1e-9}, {"epsilon": Fraction(1, 3)},
+        {"epsilon": 1, "max_groups": "auto", "max_rows": 3, "noise": "gaussian", "quantile_interval": True},
+        {"epsilon": 1, "interval": "population", "other": True, "bias": True, "nonnegative": True, "integer": True},
+        {"epsilon": 1, "again": True}, {},
+    ],
+)  # fmt: skip
+def test_options_come_back(stated):
+    wanted = dp.ReleaseOptions(**stated)
+    back = options.from_json(over_the_wire(options.to_json(wanted)), analyst="ann", key="k")
+    assert back == dp.ReleaseOptions(**stated, analyst="ann", key="k")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"analyst": "bob"}, {"key": "k"}, {"epsilon": "1"}, {"epsilon": True}, {"epsilon": -1}, {"noise": "none"},
+        {"max_rows": 0}, {"max_rows": "all"}, {"again": 1}, {"epsilom": 1}, [], {"error": "lots"}, {"delta": [1]},
+    ],
+)  # fmt: skip
+def test_other_options_are_refused(document):
+    with refuses(DitherError):
+        options.from_json(document)
+
+
+def test_a_client_does_not_say_who_asks():
+    with refuses(DitherError, "analyst"):
+        options.to_json(dp.ReleaseOptions(epsilon=1, analyst="ann"))
+
+
+COLUMNS = {
+    "who": ColumnCard("integer"),
+    "amount": ColumnCard("number", (0, 99.5)),
+    "region": ColumnCard("text", keys=("a", None)),
+    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31)), format="%Y"),
+}
+CARD = Card(
+    "visits", "/secret/place/visits.parquet", COLUMNS, "who", "auto", 5,
+    public={"regions": PublicTable("/secret/place/r.csv", {"key": ColumnCard("text"), "size": ColumnCard("integer")})},
+    ledger="/secret/place/ledger.sqlite", budget=dp.ApproxDP(1, 1e-6), each_analyst=dp.ZCDP(0.5), each_person=None,
+    delta=1e-7, version="3", population="secret people", filter="advanced", min_epsilon=0.01, max_incidents=7,
+    receipt="/secret/place/receipt", incident_log="/secret/place/log", rows=1000, rows_without_unit="drop",
+    tables={"patients": PrivateTable("/secret/place/p.csv", {"id": ColumnCard("integer")}, "id", 5)},
+)  # fmt: skip
+
+
+def test_a_card_shows_what_is_public_and_nothing_else():
+    sent = json.dumps(cards.to_json(CARD))
+    assert "secret" not in sent
+    back = cards.from_json(json.loads(sent))
+    assert "secret" not in repr(vars(back))
+    for name in ("name", "unit", "max_groups", "max_rows", "budget", "each_analyst", "each_person", "delta", "version",
+                 "filter", "min_epsilon", "max_incidents", "rows", "rows_without_unit"):  # fmt: skip
+        assert getattr(back, name) == getattr(CARD, name), name
+    assert repr({**back.columns, "day": None}) == repr({**CARD.columns, "day": None})
+    assert back.columns["day"].period == CARD.columns["day"].period
+    assert back.tables["patients"].columns == CARD.tables["patients"].columns
+    assert (back.tables["patients"].unit, back.tables["patients"].rows) == ("id", 5)
+    assert back.public["regions"].columns == CARD.public["regions"].columns
+
+
+def test_values_of_public_tables_become_keys():
+    def listed(table, column):
+        return ("a", "b") if (table, column) == ("regions", "key") else None
+
+    back = cards.from_json(over_the_wire(cards.to_json(CARD, listed)))
+    assert back.public["regions"].columns["key"].keys == ("a", "b")
+    assert back.public["regions"].columns["size"].keys is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "x"}, {"ledger": "x"}, {"columns": []}, {"columns": {"a": {"type": "blob"}}}, {"name": 5},
+        {"columns": {"a": {"type": "text", "keys": "ab"}}}, {"max_rows": 0}, {"budget": {"kind": "none"}},
+        {"budget": {"kind": "pure", "epsilon": "1/0"}}, {"budget": {"kind": "pure", "epsilon": 1}},
+        {"budget": {"kind": "pure", "epsilon": "1", "delta": "1"}}, {"filter": "none"}, {"delta": "1"},
+        {"tables": {"a": {}}}, {"columns": {"a": {"type": "date", "period": [1, 2]}}},
+        {"columns": {"a": {"type": "number", "bounds": [5, 1]}}},
+    ],
+)  # fmt: skip
+def test_another_card_is_refused(change):
+    with refuses(DitherError):
+        cards.from_json({**cards.to_json(CARD), **change})
+
+
+@pytest.mark.parametrize("limit", [dp.PureDP(0.1), dp.ApproxDP(Fraction(1, 3), 1e-9), dp.ZCDP(2)])
+def test_guarantees_come_back_exactly(limit):
+    assert guarantees.from_json(over_the_wire(guarantees.to_json(limit)), "limit") == limit
+
+
+def test_constants_of_no_kind_are_refused():
+    for value in (b"bytes", object(), 1j):
+        with refuses(DitherError):
+            values.to_json(value)
+    for document in ([], {"date": 5}, {"day": "x"}, {"date": "x", "float": "y"}, {"fraction": "1" * 2000}):
+        with refuses(DitherError):
+            values.from_json(document, "value")

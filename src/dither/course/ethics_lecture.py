@@ -105,8 +105,8 @@ RESULTS = (
         HOLDS,
         "A daily limit that is reset is no limit on what a person loses in a lifetime; a ledger never resets.",
         "dither.ledger.open",
-        "365 * dp.PureDP(1).epsilon",
-        "365.0",
+        "dp.local.repetition_cost(1, 365).fresh",
+        "PureDP(365)",
     ),
 )
 

@@ -9,6 +9,8 @@ from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
+from dither import markup
+
 Verdict = Literal["definition", "holds", "holds with conditions", "fails"]
 
 DEFINITION: Verdict = "definition"
@@ -91,6 +93,16 @@ class Result:
         """
         return eval(self.example, {"dp": importlib.import_module("dither"), "np": np, "math": math})
 
+    def _repr_html_(self) -> str:
+        """For a notebook: what is true, and the example with its value."""
+        where = f"document {self.document}, {DOCUMENTS[self.document]}"
+        return markup.block(
+            markup.heading(f"{self.number}: {self.title} ({self.verdict})"),
+            markup.lines([self.statement]),
+            markup.code(f">>> {self.example}\n{self.output}"),
+            markup.facts([("printed in", where), ("in dither", self.where)]),
+        )
+
     def __str__(self) -> str:
         return "\n".join(
             [
@@ -128,6 +140,12 @@ class Results(tuple[Result, ...]):
         if isinstance(index, slice):
             return Results(super().__getitem__(index))
         return super().__getitem__(index)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: a row for each."""
+        rows = [(row.document, row.number, row.title, row.verdict, row.where) for row in self]
+        header = ("document", "number", "about", "verdict", "in dither")
+        return markup.block(markup.table(header, rows, [True, False, False, False, False]))
 
     def __str__(self) -> str:
         lines = [(str(row.document), row.number, row.title, row.verdict, row.where) for row in self]

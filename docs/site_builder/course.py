@@ -1,0 +1,125 @@
+"""The pages of the course, from ``dither.course`` and the lessons."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+import dither as dp
+from dither.course import Result
+from dither.course.result import DOCUMENTS
+from site_builder import figures
+from site_builder.lessons import LESSONS, Lesson
+from site_builder.notebooks import value_of
+from site_builder.public_names import packages, public_names
+
+BADGES = {"holds": "success", "holds with conditions": "warning", "fails": "danger", "definition": "secondary"}
+
+
+def plain(text: str) -> str:
+    """A sentence of a result as Markdown: its signs stand for themselves."""
+    return re.sub(r"([\\`*_{}\[\]<>|#$~^])", r"\\\1", text)
+
+
+def label(result: Result) -> str:
+    """The name of a result's place on its page."""
+    words = re.sub(r"[^a-z0-9]+", "-", f"{result.number} {result.title}".lower()).strip("-")
+    return f"course-{result.document}-{words}"
+
+
+def _implementations() -> dict[str, str]:
+    return {item.full: item.home for package in packages() for item in public_names(package)}
+
+
+def _result(result: Result, homes: dict[str, str]) -> list[str]:
+    owner = result.where
+    while owner not in homes and "." in owner:
+        owner = owner.rpartition(".")[0]
+    home = homes.get(owner)
+    where = f"{{py:obj}}`{result.where} <{home}>`" if home else f"`{result.where}`"
+    return [
+        f"({label(result)})=", f"### {result.number}: {plain(result.title)}", "",
+        f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}", "",
+        plain(result.statement), "",
+        "```pycon", f">>> {result.example}", result.output, "```", "",
+    ]  # fmt: skip
+
+
+def answer_of(lesson: Lesson) -> str:
+    """The answer of an exercise, computed now."""
+    names: dict[str, Any] = {"dp": dp, "np": np, "math": math}
+    return repr(value_of(lesson.exercise.code, names))
+
+
+def lesson_page(lesson: Lesson) -> str:
+    """The page of a lesson."""
+    homes = _implementations()
+    exercise = lesson.exercise
+    lines = [
+        f"# {lesson.title}", "",
+        f"*Document {lesson.document}, {DOCUMENTS[lesson.document]}: {lesson.first} to {lesson.last}.* {lesson.about}", "",
+        f"{{download}}`Download this lesson as an executed notebook </generated/downloads/{lesson.slug}.ipynb>`", "",
+    ]  # fmt: skip
+    for name in lesson.figures:
+        lines += [figures.block(name), ""]
+    lines += [
+        "## Results",
+        "",
+        "Each statement is what is true: where the print needs a condition or a correction, it is in it.",
+        "",
+    ]
+    for result in lesson.results:
+        lines += _result(result, homes)
+    lines += [
+        "## Exercise", "", exercise.question, "",
+        ":::{dropdown} Answer", "```python", "import math", "", "import dither as dp", "", exercise.code, "```", "",
+        "```pycon", answer_of(lesson), "```", "", exercise.why, ":::", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def index_page() -> str:
+    """The first page of the course."""
+    lines = [
+        "# The course", "",
+        f"Five lecture documents about differential privacy, section by section: {len(dp.course.results())} definitions, theorems, lemmas, "
+        "examples and equations. Each has what is true of it, our verdict on the print, and an example that runs. Every lesson has a "
+        "figure, an exercise with an answer that was computed when this page was made, and can be downloaded as an executed notebook.", "",
+        "Some of what the documents print is wrong. [What fails](fails.md) collects it; the most instructive is "
+        "[Theorem 10](mixed-noise.md). [All claims, with the computation behind each verdict](/claims.md).", "",
+        "The same from Python: `dp.course.find(\"theorem 10\")`, `dp.course.results(document=2)`.", "",
+        "| lesson | document | results | of which fail |", "|---|---|---:|---:|",
+    ]  # fmt: skip
+    for lesson in LESSONS:
+        failing = sum(result.verdict == "fails" for result in lesson.results)
+        document = f"{lesson.document}. {DOCUMENTS[lesson.document]}"
+        lines.append(f"| [{lesson.title}]({lesson.slug}.md) | {document} | {len(lesson.results)} | {failing or ''} |")
+    names = [lesson.slug for lesson in LESSONS]
+    return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "fails", "/claims", "```", ""])
+
+
+def fails_page() -> str:
+    """Everything that fails as printed, with the correction."""
+    lines = [
+        "# What fails", "",
+        "Results that are false as the documents print them, with what is true instead. Misprints count, since somebody may implement them. "
+        "The computations behind these verdicts are on [the page of claims](/claims.md), and the tests run them.", "",
+    ]  # fmt: skip
+    for lesson in LESSONS:
+        failing = [result for result in lesson.results if result.verdict == "fails"]
+        if failing:
+            lines += [f"## {lesson.title}", ""]
+            lines += [
+                f"* [{result.number}: {plain(result.title)}](#{label(result)}). {plain(result.statement)}"
+                for result in failing
+            ]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, str]:
+    """Every page of the course by its path below ``generated/course``."""
+    return {"index": index_page(), "fails": fails_page(), **{lesson.slug: lesson_page(lesson) for lesson in LESSONS}}

@@ -1,0 +1,350 @@
+"""Pictures of mechanisms: densities, privacy curves, trade-off functions, and mechanisms beside each other.
+
+Every function draws on matplotlib axes, new ones unless ``axes`` are given, and returns them. matplotlib is imported
+when something is drawn: ``pip install 'dither[plot]'``.
+
+>>> import dither as dp
+>>> axes = dp.plot.privacy_curve(dp.Laplace(1, epsilon=1), dp.Gaussian(1, epsilon=1, delta=1e-6))
+>>> [line.get_label() for line in axes.get_lines()]
+['Laplace, ε = 1', 'Gaussian, (ε, δ) = (1, 1e-06)']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import accounting, arguments
+from dither.accounting import Event, epsilon_for_error
+from dither.errors import InvalidArgument, message
+from dither.extras import need
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.local import LocalProtocol
+from dither.mechanisms.additive import Additive
+from dither.mechanisms.bounded import BoundedLaplace
+from dither.mechanisms.densities import AddsNoise, density_at, grid
+from dither.mechanisms.mixed import MixedNoise
+from dither.mechanisms.smooth import SmoothNoise
+from dither.stream import StreamPlan
+from dither.stream.pictures import places
+
+_EPSILONS = 81
+_LARGEST = 60.0
+_COLORS = ("#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6", "#7f7f7f")
+
+
+def density(
+    *mechanisms: AddsNoise, value: float = 0.0, neighbor: float | None = None, smooth_sensitivity: float = 1.0,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    """The density of what is released about a value, and in dashes about a neighbor's value, where one is given.
+
+    Where the two differ by the sensitivity, one density is nowhere more than e^ε times the other, up to δ. They are the
+    laws that are drawn from, before rounding to the lattice.
+
+    >>> import dither as dp
+    >>> axes = density(dp.Laplace(sensitivity=1, epsilon=1), value=10, neighbor=11)
+    >>> len(axes.get_lines())
+    2
+    """
+    _require_some(mechanisms)
+    axes = _axes(axes)
+    for i, mechanism in enumerate(mechanisms):
+        _require_noise(mechanism)
+        color = _COLORS[i % len(_COLORS)]
+        for place, style in ((value, "-"), (neighbor, "--")):
+            if place is None:
+                continue
+            z = grid(mechanism, value, 401, smooth_sensitivity=smooth_sensitivity)
+            heights = [density_at(mechanism, at, value=place, smooth_sensitivity=smooth_sensitivity) for at in z]
+            label = _name(mechanism) if style == "-" else f"{_name(mechanism)}, neighbor"
+            axes.plot(z, heights, style, color=color, label=label)
+    axes.set(xlabel="released value", ylabel="density", ylim=(0, None))
+    axes.legend()
+    return axes
+
+
+def privacy_curve(*mechanisms: Any, axes: Any = None) -> Any:
+    """The smallest δ at every ε, of mechanisms, of events of accounting or of guarantees.
+
+    The curve is rounded up where it is computed, so the picture is of what is promised. A mechanism of which only its
+    guarantee is known has the curve of the worst mechanism with that guarantee.
+
+    >>> import dither as dp
+    >>> privacy_curve(dp.Laplace(1, 1), dp.PureDP(1)).get_xlabel()
+    'ε'
+    """
+    _require_some(mechanisms)
+    axes = _axes(axes)
+    for i, mechanism in enumerate(mechanisms):
+        epsilons, deltas = curve_of(mechanism)
+        axes.plot(epsilons, deltas, color=_COLORS[i % len(_COLORS)], label=_name(mechanism))
+    axes.set(xlabel="ε", ylabel="δ", ylim=(0, None), xlim=(0, None))
+    axes.legend()
+    return axes
+
+
+def trade_off(*mechanisms: Any, axes: Any = None) -> Any:
+    """The least error of the second kind at every level α, of any test that tells two neighbors apart by the release.
+
+    An adversary who accuses falsely with probability α misses with at least this probability; perfect privacy is the
+    line 1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and
+    its mirror image (Dong, Roth and Su 2022).
+
+    >>> import dither as dp
+    >>> axes = trade_off(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6))
+    >>> [line.get_label() for line in axes.get_lines()]
+    ['perfect privacy', 'Gaussian, (ε, δ) = (1, 1e-06)']
+    """
+    _require_some(mechanisms)
+    axes = _axes(axes)
+    axes.plot([0, 1], [1, 0], ":", color="gray", label="perfect privacy")
+    levels = np.concatenate([np.linspace(0, 0.02, 41), np.linspace(0.02, 1, 197)[1:]])
+    for i, mechanism in enumerate(mechanisms):
+        axes.plot(levels, trade_off_at(mechanism, levels), color=_COLORS[i % len(_COLORS)], label=_name(mechanism))
+    axes.set(xlabel="α: false accusations", ylabel="missed", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend()
+    return axes
+
+
+def noise_beside_data(
+    values: Sequence[float], mechanism: Any, *, names: Sequence[str] | None = None, confidence: float = 0.95,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    """Bars of values with the error that a mechanism would give each of them: is the noise small beside the data?
+
+    **This shows the values themselves.** It is for whoever may see the data, or for made-up values of about the right
+    size; what it draws is not private.
+
+    >>> import dither as dp
+    >>> axes = noise_beside_data([120, 40, 5], dp.Laplace(sensitivity=1, epsilon=0.5), names=["a", "b", "c"])
+    >>> axes.get_title()
+    'values ± 6 (95 %), ε = 0.5; the values are not private'
+    """
+    heights = [float(value) for value in values]
+    titles = [str(i) for i in range(len(heights))] if names is None else [str(name) for name in names]
+    if not heights or len(titles) != len(heights):
+        raise InvalidArgument(
+            message("names", "one for each value", f"{len(titles)} for {len(heights)}", "pass as many names as values")
+        )
+    width = float(mechanism.error(confidence=arguments.confidence(confidence)))
+    axes = _axes(axes)
+    axes.bar(range(len(heights)), heights, yerr=width, capsize=4, color=_COLORS[0])
+    axes.set_xticks(range(len(heights)), titles)
+    axes.set_title(
+        f"values ± {width:.4g} ({confidence:.0%}), {mechanism.guarantee}; the values are not private".replace("%", " %")
+    )
+    return axes
+
+
+def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Any = None) -> Any:
+    """The ± of a series at every step of its horizon, of plans (:class:`dither.stream.StreamPlan`) or started series.
+
+    With ``window`` the ± of the sum over the last so many steps, instead of the running sum.
+
+    >>> import dither as dp
+    >>> plan = dp.stream.StreamPlan(horizon=52, budget=dp.ApproxDP(1, 1e-9))
+    >>> error_over_time(plan).get_ylabel()
+    'error (95 %)'
+    """
+    _require_some(plans)
+    axes, level = _axes(axes), float(arguments.confidence(confidence))
+    for i, item in enumerate(plans):
+        plan = getattr(item, "plan", item)
+        if not isinstance(plan, StreamPlan):
+            raise InvalidArgument(
+                message("plans", "StreamPlan or a started series", type(item).__name__, "pass dp.stream.StreamPlan(…)")
+            )
+        steps = places(plan)
+        errors = [plan.error(step, level, window) for step in steps]
+        axes.plot(steps, errors, color=_COLORS[i % len(_COLORS)], label=f"{plan.factorization}, {plan.guarantee}")
+    axes.set(xlabel="step", ylabel=f"error ({level:.0%})".replace("%", " %"), ylim=(0, None))
+    axes.legend()
+    return axes
+
+
+def local_variance(*families: Callable[[float], Any], epsilons: Sequence[float] | None = None, axes: Any = None) -> Any:
+    """The variance of local protocols times the number of people, over the ε of one report.
+
+    A family is a function that makes the protocol for an ε. Protocols are those of :mod:`dither.local`; the variance is
+    that of the share of a rare category.
+
+    >>> import dither as dp
+    >>> axes = local_variance(lambda e: dp.local.SubsetSelection(categories=128, epsilon=e), epsilons=[0.5, 1, 2])
+    >>> [f"{height:.3g}" for height in axes.get_lines()[0].get_ydata()]
+    ['15.4', '3.61', '0.697']
+    """
+    _require_some(families)
+    axes = _axes(axes)
+    places_of_epsilon = [float(e) for e in (np.geomspace(0.25, 5, 20) if epsilons is None else epsilons)]
+    for i, make in enumerate(families):
+        protocols = [make(epsilon) for epsilon in places_of_epsilon]
+        if not all(isinstance(protocol, LocalProtocol) for protocol in protocols):
+            raise InvalidArgument(
+                message(
+                    "families", "functions of ε that make a local protocol", type(protocols[0]).__name__,
+                    "pass lambda e: dp.local.SubsetSelection(categories=128, epsilon=e)",
+                )
+            )  # fmt: skip
+        heights = [protocol.variance(1) for protocol in protocols]
+        name = type(protocols[0]).__name__
+        axes.plot(places_of_epsilon, heights, "o-", markersize=3, color=_COLORS[i % len(_COLORS)], label=name)
+    axes.set(xlabel="ε of one report", ylabel="variance × people", yscale="log")
+    axes.legend()
+    return axes
+
+
+def compare(
+    families: Mapping[str, Callable[[float], Any]], *, equal: Literal["epsilon", "error"] = "epsilon",
+    sizes: Sequence[float] | None = None, confidence: float = 0.95, axes: Any = None,
+) -> Any:  # fmt: skip
+    """Families of mechanisms side by side: their errors at the same ε, or the ε they need for the same error.
+
+    A family is a function that makes the mechanism for an ε, as for :func:`dither.accounting.epsilon_for_error`.
+    ``sizes`` are the epsilons, or the errors, at which they are compared.
+
+    >>> import dither as dp
+    >>> families = {"Laplace": lambda e: dp.Laplace(1, e), "Gaussian": lambda e: dp.Gaussian(1, e, 1e-6)}
+    >>> compare(families, sizes=[0.5, 1]).get_ylabel()
+    'error (95 %)'
+    >>> compare(families, equal="error", sizes=[5, 10]).get_ylabel()
+    'ε needed'
+    """
+    if not isinstance(families, Mapping) or not families:
+        raise InvalidArgument(
+            message(
+                "families",
+                "at least one name and function of ε",
+                "none",
+                "pass {'Laplace': lambda e: dp.Laplace(1, e)}",
+            )
+        )
+    if equal not in ("epsilon", "error"):
+        raise InvalidArgument(message("equal", "'epsilon' or 'error'", repr(equal), "leave it out"))
+    level = float(arguments.confidence(confidence))
+    places = (
+        [*np.geomspace(0.1, 4, 13)] if sizes is None and equal == "epsilon" else [*(sizes or np.geomspace(1, 50, 9))]
+    )
+    axes = _axes(axes)
+    for i, (name, make) in enumerate(families.items()):
+        heights = [_compared(make, float(place), equal, level) for place in places]
+        axes.plot(places, heights, "o-", markersize=3, color=_COLORS[i % len(_COLORS)], label=name)
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("ε" if equal == "epsilon" else f"error ({level:.0%})".replace("%", " %"))
+    axes.set_ylabel(f"error ({level:.0%})".replace("%", " %") if equal == "epsilon" else "ε needed")
+    axes.legend()
+    return axes
+
+
+# -- the numbers behind the pictures ------------------------------------------------------------------------------
+
+
+def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
+    """Epsilons from 0 on, and the delta at each, of a mechanism, an event or a guarantee.
+
+    >>> import dither as dp
+    >>> epsilons, deltas = curve_of(dp.PureDP(1))
+    >>> epsilons[0], epsilons[-1], deltas[-1] < 1e-12
+    (0.0, 1.0, True)
+    """
+    delta_at = _curve(mechanism)
+    end = 1.0
+    while delta_at(end) > 1e-9 and end < _LARGEST:
+        end *= 1.5
+    guarantee = mechanism if isinstance(mechanism, Guarantee) else getattr(mechanism, "guarantee", None)
+    if isinstance(guarantee, PureDP | ApproxDP):
+        end = float(guarantee.exact[0])
+    epsilons = [end * i / (_EPSILONS - 1) for i in range(_EPSILONS)]
+    return epsilons, [min(1.0, delta_at(epsilon)) for epsilon in epsilons]
+
+
+def trade_off_at(mechanism: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least error of the second kind at each level, from the privacy curve on a lattice of epsilons.
+
+    Fewer epsilons would lower it: what is returned is never above the true trade-off function.
+
+    >>> import dither as dp
+    >>> trade_off_at(dp.PureDP(math.log(3)), np.array([0.0, 0.25, 1.0])).round(3).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    delta_at = _curve(mechanism)
+    epsilons, _ = curve_of(mechanism)
+    end = max(epsilons)
+    grid_of_epsilons = np.concatenate([np.linspace(0, end, 161), end * np.linspace(1.05, 2, 20)])
+    result: NDArray[np.float64] = np.zeros_like(levels)
+    for epsilon in grid_of_epsilons.tolist():
+        delta = min(1.0, delta_at(epsilon))
+        result = np.maximum(result, 1 - delta - math.exp(epsilon) * levels)
+        result = np.maximum(result, math.exp(-epsilon) * (1 - delta - levels))
+    return result
+
+
+def _curve(mechanism: Any) -> Callable[[float], float]:
+    if isinstance(mechanism, Event):
+        return lambda epsilon: accounting.privacy_curve(mechanism, epsilon)
+    own = getattr(mechanism, "privacy_curve", None)
+    if own is not None:
+        return cast("Callable[[float], float]", own)
+    guarantee = mechanism if isinstance(mechanism, Guarantee) else getattr(mechanism, "guarantee", None)
+    if isinstance(guarantee, PureDP | ApproxDP):
+        event = accounting.Pure(guarantee.exact[0])
+        if isinstance(guarantee, ApproxDP):
+            event = cast(Any, accounting.Approximate(guarantee.exact[0], float(guarantee.exact[1])))
+        return lambda epsilon: accounting.privacy_curve(event, epsilon)
+    raise InvalidArgument(
+        message(
+            "mechanism", "a mechanism, an event or a guarantee of ε or (ε, δ)", type(mechanism).__name__,
+            "pass dp.Laplace(1, 1), its event, or dp.PureDP(1)",
+        )
+    )  # fmt: skip
+
+
+def _compared(make: Callable[[float], Any], size: float, equal: str, confidence: float) -> float:
+    if equal == "error":
+        return epsilon_for_error(make, size, confidence)
+    return float(make(size).error(confidence=confidence))
+
+
+def _name(mechanism: Any) -> str:
+    guarantee = mechanism if isinstance(mechanism, Guarantee) else getattr(mechanism, "guarantee", None)
+    if isinstance(mechanism, Guarantee):
+        return f"any, {mechanism}"
+    return type(mechanism).__name__ if guarantee is None else f"{type(mechanism).__name__}, {guarantee}"
+
+
+def _require_some(mechanisms: Sequence[Any]) -> None:
+    if not mechanisms:
+        raise InvalidArgument(message("mechanisms", "at least one", "none", "pass dp.Laplace(1, 1), for example"))
+
+
+def _require_noise(mechanism: Any) -> None:
+    if not isinstance(mechanism, Additive | BoundedLaplace | MixedNoise | SmoothNoise):
+        raise InvalidArgument(
+            message("mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass dp.Laplace(1, 1)")
+        )
+
+
+def _axes(axes: Any) -> Any:
+    if axes is not None:
+        return axes
+    figure = need("matplotlib.figure", "plot").Figure(figsize=(6.4, 4.0), layout="constrained")
+    return figure.add_subplot()
+
+
+__all__ = [
+    "compare",
+    "density",
+    "error_over_time",
+    "local_variance",
+    "noise_beside_data",
+    "privacy_curve",
+    "trade_off",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,72 @@
+"""Opens pages of a built site in a browser and prints what it saw as JSON: ``python site_browser.py`` with the site's
+address, the pages and the browser as JSON on standard input.
+
+It is a process of its own because Playwright leaves an event loop behind, which other tests would find.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+from playwright.sync_api import BrowserContext, sync_playwright
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+ARGUMENTS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+LOOKS = {"phone": (375, "light"), "desk": (1280, "dark")}
+WIDE = """() => {
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= width) return [];
+    return [...document.body.querySelectorAll("*")].filter(item => item.getBoundingClientRect().right > width + 0.5)
+        .map(item => item.outerHTML.slice(0, 120)).slice(0, 3);
+}"""
+MOVE = """() => [...document.querySelectorAll("figure.made input[type=range]")].map(slider => {
+    const figure = slider.closest("figure.made");
+    const before = figure.innerHTML;
+    slider.value = slider.value === slider.max ? slider.min : slider.max;
+    slider.dispatchEvent(new Event("input", {bubbles: true}));
+    return figure.innerHTML !== before;
+})"""
+
+
+def look_at(context: BrowserContext, base: str, path: str, shot: Path | None) -> dict[str, Any]:
+    """Load a page; its errors, what axe-core objects to, what is too wide, and whether its sliders move anything."""
+    seen: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda item: seen.append(item.text) if item.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("requestfailed", lambda request: seen.append(f"not loaded: {request.url}"))
+    page.on("request", lambda request: None if request.url.startswith(base) else seen.append(f"loads {request.url}"))
+    page.goto(f"{base}/{path}", wait_until="load")
+    wide = page.evaluate(WIDE)
+    if shot is not None:
+        page.screenshot(path=shot, full_page=False)
+    page.evaluate(AXE)
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+    axe = [f"{item['id']}: {node['html'][:160]}" for item in result["violations"] for node in item["nodes"][:2]]
+    moved = page.evaluate(MOVE)
+    page.close()
+    return {"path": path, "seen": seen, "axe": axe, "wide": wide, "moved": moved}
+
+
+def main() -> None:
+    """Look at every page, light at the width of a phone and dark at that of a desk."""
+    site = json.load(sys.stdin)
+    results = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=site["browser"], args=ARGUMENTS)
+        for name, (width, scheme) in LOOKS.items():
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            for path in site["pages"]:
+                shot = Path(site["shots"], f"{path.replace('/', '_')}_{name}.png") if site.get("shots") else None
+                results.append({"look": name, **look_at(context, site["base"], path, shot)})
+            context.close()
+        browser.close()
+    json.dump(results, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,25 +1,31 @@
 # make demo   set up what is needed, for the examples too, and run the main job
 # make test   every test            make check   lint, types, fast tests
 # make bench  the benchmarks        make lock    pin the versions used by CI
+# make serve-demo   the server on the demo's table, with people to sign in as
+# make browser   Chromium for the tests of pages, where apt is there; elsewhere what to install
+# make audit  the dependencies against the advisory database, which needs a network; make check has a list of its own
 # make neighbors NEIGHBOR_QUESTIONS=20000   the search for questions that are not private, with more of them than make test has
 # make coverage   the lines that the fast tests reach, with the floor in pyproject.toml
 # make versions   Python 3.11 to 3.13, newest and lowest dependencies; VERSIONS='--python python3.12 --newest' tries one
 # make bench-compare BASE=<commit>   the speed of this tree against that of a commit
 # make which-noise   measure docs/which-noise.md again
+# make docs   the site, in out/docs: open out/docs/index.html
 PYTHON ?= python3
 VENV := .venv
 BASE ?= HEAD
 VERSIONS ?=
 BIN := $(VENV)/bin
 LOCK := requirements/ci.txt
-DEMO := plot,learn
+DEMO := plot,learn,server
 
 NEIGHBOR_QUESTIONS ?= 20000
 
 # tests start hundreds of processes, each of which would compile every module again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check neighbors coverage versions lint bench bench-compare which-noise lock clean
+DOCS := out/docs
+
+.PHONY: browser demo docs serve-demo test check audit neighbors coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +34,10 @@ $(VENV)/run.stamp: pyproject.toml $(LOCK)
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[test,dev]'
+	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[docs]'
 	touch $@
 
 demo: $(VENV)/run.stamp
@@ -39,11 +49,22 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint
+check: lint browser
+	$(BIN)/python scripts/audit_dependencies.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+browser:
+	sh scripts/install_browser.sh
+
+audit: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python scripts/audit_dependencies.py --online
+
+serve-demo: $(VENV)/run.stamp
+	$(BIN)/python scripts/serve_demo.py
 
 neighbors: $(VENV)/dev.stamp
 	NEIGHBOR_QUESTIONS=$(NEIGHBOR_QUESTIONS) $(BIN)/python -m pytest -n 2 tests/tables/neighbors
@@ -60,6 +81,10 @@ bench: $(VENV)/dev.stamp
 
 bench-compare: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/compare.py $(BASE)
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going --builder html docs $(DOCS)
+	PYTHONPATH=docs $(BIN)/python -m site_builder.links $(DOCS)
 
 which-noise: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'

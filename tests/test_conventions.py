@@ -24,6 +24,7 @@ PACKAGES = [
     "learn",
     "ledger",
     "mechanisms",
+    "plot",
     "publish",
     "report",
     "sensitivity",

@@ -28,7 +28,7 @@ TESTED_BY = {
     "audit/proof/test_certify.py": "evidence smooth_noise",
     "audit/proof/test_certify_oracles.py": "additive bounded_laplace selection shifts sparse_vector",
     "audit/proof/test_integrity.py": "reference",
-    "audit/suite/test_counterexamples.py": "output_counterexamples",
+    "audit/suite/test_counterexamples.py": "local_counterexamples local_number_counterexamples output_counterexamples",
     "audit/suite/test_run.py": "subjects",
     "cli/test_edge.py": "audit charges guard opening plots",
     "course/test_results.py": (
@@ -38,15 +38,36 @@ TESTED_BY = {
     "learn/test_base.py": "sklearn_base",
     "learn/test_gd.py": "sgd",
     "mechanisms/test_contract.py": "noise releasing",
+    "local/test_protocol.py": (
+        "count_mean_sketch designs estimates hadamard hadamard_response hadamard_sketch index_records local_hashing "
+        "projective_geometry pure randomized_response sketch subset_selection unary_encoding"
+    ),
+    "local/test_reports.py": "keyed_hash wire_codes",
     "learn/test_inputs.py": "classes",
     "learn/test_naive_bayes.py": "groups",
     "ledger/test_accounts.py": "opening",
     "ledger/test_chain.py": "verify",
-    "ledger/test_charging.py": "ledger",
+    "ledger/test_charging.py": "checks ledger",
     "ledger/test_store.py": "schema",
     "publish/test_counting.py": "domain_codes",
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "report/test_report.py": "audit chart page sheet text words",
+    "stream/test_filters.py": "bands buffer_norms buffers tree",
+    "stream/test_mechanism.py": "noise_stream quantiles",
+    "stream/test_optimize.py": "epochs factorizations",
+    "stream/test_running.py": "session",
+    "stream/test_series.py": "calendar card_series series_answer series_chart series_lines series_mechanism "
+    "series_spec",
+    "server/pages/test_in_the_browser.py": "answering asking entrance evidence stewardship",
+    "server/test_api.py": "app documents endpoints errors openapi problems",
+    "server/test_jobs.py": "cards context pool times worker",
+    "server/test_roles.py": "principal results service",
+    "server/test_security.py": "limits",
+    "server/test_store.py": "schema",
+    "server/test_use_cases.py": " ".join(
+        f"use_cases/{name}"
+        for name in ("accounts", "answers", "budgets", "chain", "plans", "questions", "tables", "users")
+    ),
     "tables/builder/test_steps.py": "aggregates expressions",
     "tables/card/test_toml.py": "model wording",
     "tables/compile/test_statements.py": "context queries",
@@ -65,6 +86,8 @@ TESTED_BY = {
     "tables/query/test_nodes.py": "dialects engine_nodes",
     "tables/sql/test_parse.py": "aggregates expressions text",
     "tables/sql/test_relations.py": "existence person_functions person_select",
+    "wire/test_answers.py": "cards explanations guarantees options values",
+    "wire/test_questions.py": "routes",
     "test_public_face.py": "errors extras homes",
     "test_values.py": "comparison",
 }

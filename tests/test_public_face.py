@@ -24,21 +24,22 @@ from support import refuses
 
 DECIDED = {
     "dither": """
-        __version__ accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded Card col corr
+        __version__ AccessDenied accounting AddRemove among Answer ApproxDP audit BoundedLaplace BudgetExceeded
+        Cancelled Card col connect Connection corr
         count count_distinct course covariance DataIncident DatasetClosed density DitherError Explanation Exponential
         Gaussian Guarantee histogram
-        InvalidArgument InvalidData Laplace learn ledger LedgerError mean median MissingPackage MixedNoise mode
-        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip publish ProposeTestRelease PureDP quantile Question
-        RandomizedResponse regression_intercept regression_r2 regression_slope ReleaseOptions ReplaceOne report
+        InvalidArgument InvalidData Laplace learn ledger LedgerError local mean median MissingPackage MixedNoise mode
+        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip plot publish ProposeTestRelease PureDP quantile
+        Question RandomizedResponse regression_intercept regression_r2 regression_slope ReleaseOptions ReplaceOne report
         ReusableHoldout SampleAndAggregate sensitivity
-        sequential SmoothNoise SparseVector Staircase stats std Table TopK var WrongType ZCDP
+        sequential ServerUnavailable SmoothNoise SparseVector Staircase stats std stream Table TopK var WrongType ZCDP
     """,
     "accounting": """
         Accountant ACCOUNTANTS advanced amplify Approximate basic Best best_of BoundedRange calibrate Calibration
         Concentrated DiscreteLaplaceNoise epsilon_for_error Event gaussian_delta gaussian_epsilon gaussian_ratio
         gaussian_smooth_delta GaussianNoise heavy_smooth_loss laplace_smooth_delta LaplaceNoise Parallel pld
         PoissonSampled post_process PostProcessed POWERS privacy_curve Pure pure_delta renyi ResponseReport
-        Sequential smooth_calibration smooth_scale split to_dp_event zcdp
+        Sequential Shuffled shuffled smooth_calibration smooth_scale split to_dp_event zcdp
     """,
     "audit": """
         Audit audit Certificate certify measure Measurement multi_row_neighbors Pair Release Replay replay Row Search
@@ -69,10 +70,23 @@ DECIDED = {
     "ledger": """
         Account Charge Entry Ledger open Receipt Released Verified
     """,
+    "local": """
+        best CountMeanSketch DeviceBudget Distribution HadamardCountMeanSketch HadamardResponse HeavyHitter HeavyHitters
+        HeavyHitterSearch LocalDistribution LocalFrequencies LocalHashing LocalMean LocalProtocol Mean PaddedSets
+        ProjectiveGeometryResponse RandomizedResponse Recommendation repetition_cost RepetitionCost Reports Server
+        SubsetSelection UnaryEncoding
+    """,
     "mechanisms": """
         BoundedLaplace ContinuousExponential Exponential Frequencies Gaussian HoldoutAnswer Laplace mean_pieces
         MixedNoise Noise NoisyMax PermuteAndFlip piecewise_constant ProposeTestRelease RandomizedResponse
         ReusableHoldout SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
+    """,
+    "stream": """
+        Histogram Optimum Over RunningMean RunningSum Series SeriesAnswer SeriesExplanation SlidingWindow StreamPlan
+        ThresholdAlarm optimum
+    """,
+    "plot": """
+        compare density error_over_time local_variance noise_beside_data privacy_curve trade_off
     """,
     "publish": """
         allocate Allocation Attribute cost_of Domain Estimates ExpectedTable MarginalMechanism MarginalPlan
@@ -88,7 +102,7 @@ DECIDED = {
         uniform_integer uniform_integers Variate
     """,
     "report": """
-        chart html publication_page synthetic_page write_html write_publication write_synthetic
+        chart html publication_page series_page synthetic_page write_html write_publication write_series write_synthetic
     """,
     "sensitivity": """
         count distance_to_exceed histogram linear local_median local_order max mean median min smooth_iqr smooth_max
@@ -161,8 +175,9 @@ def test_all_is_what_was_decided(place):
 
 def test_every_package_has_decided_its_names():
     folder = Path(dither.__file__).parent
-    inner = {"cli", "tables"}  # commands, and rooms whose public classes are dither's own
-    assert {path.parent.name for path in folder.glob("*/__init__.py")} - inner == DECIDED.keys() - {"dither"}
+    inner = {"cli", "client", "server", "tables", "wire"}  # commands, and rooms whose public classes are dither's own
+    single = {"plot"}  # a module of its own
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} - inner == DECIDED.keys() - {"dither"} - single
 
 
 def test_dir_lists_every_public_name_and_no_other():
@@ -188,7 +203,8 @@ def test_type_hints_of_every_public_callable_can_be_read(name):
 @pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])
 def test_classes_are_named_by_their_public_home(name):
     kind, home = public()[name], name.rpartition(".")[0]
-    shorter = home != "dither" and name.rpartition(".")[2] in dither.__all__
+    short = name.rpartition(".")[2]
+    shorter = home != "dither" and short in dither.__all__ and getattr(dither, short) is kind
     assert kind.__module__ == ("dither" if shorter else home)
     assert kind.__qualname__ == name.rpartition(".")[2]
     assert getattr(importlib.import_module(kind.__module__), kind.__qualname__) is kind  # so that pickle finds it
@@ -249,15 +265,19 @@ def test_the_tree_of_errors_in_words_is_the_tree_of_errors():
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    kinds = {kind for kind in below(dither.DitherError) if defining_module(kind).startswith("dither.")}
+    defined = {kind: defining_module(kind) for kind in below(dither.DitherError)}
+    kinds = {kind for kind, home in defined.items() if home.startswith("dither.") and "dither.server" not in home}
     for kind in kinds:
         assert kind.__name__ in (errors.__doc__ or "")
         state = (
+            dither.AccessDenied,
             dither.BudgetExceeded,
+            dither.Cancelled,
             dither.DataIncident,
             dither.DatasetClosed,
             dither.LedgerError,
             dither.MissingPackage,
+            dither.ServerUnavailable,
         )
         if kind not in (dither.DitherError, *state):  # not of an argument's making
             assert issubclass(kind, (ValueError, TypeError))

@@ -8,6 +8,7 @@ import importlib
 import os
 import pickle
 import pkgutil
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable
@@ -22,9 +23,17 @@ from dither.homes import defining_module
 from dither.learn.budget import GaussianBudget
 from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
+from dither.local.repetition import DeviceBudget
+from dither.local.subset_selection import SubsetSelection
 from dither.mechanisms.sparse_vector import SparseVectorSession
+from dither.randomness import SYSTEM
 from dither.stateful import Stateful
+from dither.stream import Histogram, RunningMean, RunningSum, SlidingWindow, StreamPlan, ThresholdAlarm
+from dither.stream.noise_stream import NoiseStream
+from dither.stream.session import StreamSession
 from support import refuses
+
+_PLAN = StreamPlan(horizon=4, budget=PureDP(1))
 
 MAKE: dict[type, Callable[[], Any]] = {
     SparseVectorSession: lambda: SparseVector(1, 1, limit=1).start(0),
@@ -32,6 +41,14 @@ MAKE: dict[type, Callable[[], Any]] = {
     Allowance: lambda: Allowance(Charge("dataset", "key", PureDP(1), Receipt(1, "00" * 32))),
     Scope: lambda: Scope(None, "dataset", None, None),  # type: ignore[arg-type]
     GaussianBudget: lambda: GaussianBudget(PureDP(1), AddRemove),
+    DeviceBudget: lambda: DeviceBudget(Path(tempfile.mkdtemp()) / "device.sqlite", PureDP(1)),
+    NoiseStream: lambda: _PLAN.start(bytes(32)),
+    StreamSession: lambda: StreamSession(_PLAN, SYSTEM),
+    RunningSum: lambda: RunningSum(horizon=4, epsilon=1),
+    RunningMean: lambda: RunningMean(horizon=4, epsilon=1),
+    SlidingWindow: lambda: SlidingWindow(window=2, horizon=4, epsilon=1),
+    Histogram: lambda: Histogram(bins=2, horizon=4, epsilon=1),
+    ThresholdAlarm: lambda: ThresholdAlarm(0, epsilon=1),
 }
 USE: dict[type, Callable[[Any], Any]] = {
     SparseVectorSession: lambda one: one.ask(10**6),
@@ -39,12 +56,25 @@ USE: dict[type, Callable[[Any], Any]] = {
     Allowance: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
     Scope: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
     GaussianBudget: lambda one: one.release([], 1),
+    DeviceBudget: lambda one: one.report(SubsetSelection(4, 1), 1, question="q"),
+    NoiseStream: lambda one: one.advance(),
+    StreamSession: lambda one: one.release([1]),
+    RunningSum: lambda one: one.release(1),
+    RunningMean: lambda one: one.release(1),
+    SlidingWindow: lambda one: one.release(1),
+    Histogram: lambda one: one.release([1, 2]),
+    ThresholdAlarm: lambda one: one.update(1),
 }
 ELSEWHERE = {
     "_Sketch": "a number set aside while it computes",
+    "_BuffersState": "lives in a NoiseStream, which is Stateful",
+    "_BandsState": "lives in a NoiseStream, which is Stateful",
+    "_TreeState": "lives in a NoiseStream, which is Stateful",
     "_SharedCoins": "the auditor's coins",
     "_Player": "the auditor's coins",
     "Sampler": "the auditor's processes",
+    "Server": "it adds up reports, which anybody may see",
+    "HeavyHitterSearch": "it adds up reports, which anybody may see",
     "TableAccounts": "it remembers what it opened; the budget is in the ledger",
     "PrivateEstimator": "fit pays every time; what it keeps was released",
     "NonPrivate": "makes no promise",
@@ -68,6 +98,16 @@ ELSEWHERE = {
     "_Block": "a parser at work",
     "_SelectRows": "a parser at work",
     "Progress": "what is shown while a question is answered",
+    "AnnouncedLedger": "remembers that the ledger charged; the ledger counts",
+    "Folder": "cards and ledgers that are open; the ledgers count",
+    "Jobs": "questions under way; their charges are the ledger's",
+    "Pool": "worker processes",
+    "Process": "a worker process",
+    "RateLimit": "requests in this process, not releases",
+    "_Server": "whether a signal has stopped the server",
+    "ImpatientProtocol": "how long a connection has been silent",
+    "Worker": "tables that are open; their ledgers count",
+    "ServerAsker": "remembers that its table was closed; the server charges",
 }
 """Classes that change after they were made and promise nothing by what they remember."""
 

@@ -21,6 +21,8 @@ import pytest
 import dither as dp
 from dither import DitherError, audit, course, learn
 from dither.accounting import best_of, calibrate
+from dither.client.addresses import parse
+from dither.client.transport import Transport
 from dither.ledger import Account, Entry, Receipt, Released, Verified
 from dither.ledger.charging import Charge
 from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, Noise, SparseVectorSession
@@ -85,6 +87,7 @@ VALUES: dict[type, Callable[[], Any]] = {
     dp.accounting.GaussianNoise: lambda: dp.accounting.GaussianNoise(2),
     dp.accounting.DiscreteLaplaceNoise: lambda: dp.accounting.DiscreteLaplaceNoise(2, 1),
     dp.accounting.ResponseReport: lambda: dp.accounting.ResponseReport(1, 3),
+    dp.accounting.Shuffled: lambda: dp.accounting.Shuffled(1, 100, response_categories=5),
     dp.accounting.PoissonSampled: lambda: dp.accounting.PoissonSampled(LAPLACE, 0.1),
     dp.accounting.PostProcessed: lambda: dp.accounting.PostProcessed(LAPLACE),
     dp.accounting.Sequential: lambda: dp.accounting.Sequential(LAPLACE, LAPLACE),
@@ -126,6 +129,7 @@ ONCE: dict[type, Callable[[], Any]] = {  # what counts, or is open
     SparseVectorSession: lambda: dp.SparseVector(1, 1).start(10),
     dp.ReusableHoldout: lambda: dp.ReusableHoldout([0.0], [0.0], bounds=(0, 1), epsilon=1, threshold=0.1, limit=3),
     dp.Table: lambda: TABLE,
+    dp.Connection: lambda: dp.Connection(Transport(parse("https://answers.example.org/")[0], None)),
 }
 ELSEWHERE = {  # and why not here
     "Question": "it is tried below: it holds an open table",

@@ -12,7 +12,9 @@ import typing as _typing
 
 from dither import accounting, density, sensitivity, stats
 from dither.errors import (
+    AccessDenied,
     BudgetExceeded,
+    Cancelled,
     DataIncident,
     DatasetClosed,
     DitherError,
@@ -21,6 +23,7 @@ from dither.errors import (
     LedgerError,
     MissingPackage,
     NotPrivate,
+    ServerUnavailable,
     WrongType,
 )
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel, sequential
@@ -45,7 +48,8 @@ from dither.mechanisms import (
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, course, learn, ledger, publish, report
+    from dither import audit, course, learn, ledger, local, plot, publish, report, stream
+    from dither.client.connecting import Connection, connect
     from dither.tables.answer import Answer
     from dither.tables.builder.steps import (
         among,
@@ -79,12 +83,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ZCDP",
+    "AccessDenied",
     "AddRemove",
     "Answer",
     "ApproxDP",
     "BoundedLaplace",
     "BudgetExceeded",
+    "Cancelled",
     "Card",
+    "Connection",
     "DataIncident",
     "DatasetClosed",
     "DitherError",
@@ -110,6 +117,7 @@ __all__ = [
     "ReplaceOne",
     "ReusableHoldout",
     "SampleAndAggregate",
+    "ServerUnavailable",
     "SmoothNoise",
     "SparseVector",
     "Staircase",
@@ -121,6 +129,7 @@ __all__ = [
     "among",
     "audit",
     "col",
+    "connect",
     "corr",
     "count",
     "count_distinct",
@@ -130,11 +139,13 @@ __all__ = [
     "histogram",
     "learn",
     "ledger",
+    "local",
     "mean",
     "median",
     "mode",
     "parallel",
     "people",
+    "plot",
     "publish",
     "quantile",
     "regression_intercept",
@@ -145,14 +156,20 @@ __all__ = [
     "sequential",
     "stats",
     "std",
+    "stream",
     "var",
 ]
 
 
 _LATER = {
-    **{name: (f"dither.{name}", None) for name in ("audit", "course", "learn", "ledger", "publish", "report")},
+    **{
+        name: (f"dither.{name}", None)
+        for name in ("audit", "course", "learn", "ledger", "local", "plot", "publish", "report", "stream")
+    },
     "Answer": ("dither.tables.answer", "Answer"),
     "Card": ("dither.tables.card.model", "Card"),
+    "Connection": ("dither.client.connecting", "Connection"),
+    "connect": ("dither.client.connecting", "connect"),
     "Explanation": ("dither.tables.planning.explain", "Explanation"),
     "Question": ("dither.tables.question", "Question"),
     "ReleaseOptions": ("dither.tables.options", "ReleaseOptions"),
@@ -175,7 +192,7 @@ _SHADOWING = ("max", "min", "open", "sum")
 _MEANT = {
     **dict.fromkeys(["avg", "average"], "mean"), **dict.fromkeys(["size", "len"], "count"),
     **dict.fromkeys(["nunique", "count_distinct"], "people"), **dict.fromkeys(["stddev", "stdev"], "std"),
-    **dict.fromkeys(["read_csv", "read_parquet", "from_pandas", "connect", "load", "Session"], "open"),
+    **dict.fromkeys(["read_csv", "read_parquet", "from_pandas", "load", "Session"], "open"),
     **dict.fromkeys(["variance"], "var"), **dict.fromkeys(["percentile"], "quantile"), "hist": "histogram",
 }  # fmt: skip
 """Names that people try, and what they are called here."""

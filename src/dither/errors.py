@@ -11,7 +11,10 @@
     ├── DataIncident                        an error occurred while rows were read; the charge stays
     ├── DatasetClosed                       too many incidents: closed until the steward reopens it
     ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
-    └── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
+    ├── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
+    ├── AccessDenied (also PermissionError)       a server does not know who asks, or does not allow it
+    ├── ServerUnavailable (also ConnectionError)  a server cannot be reached, or cannot answer now
+    └── Cancelled                           a question was cancelled before its answer was there
 
 A message has three parts, what was expected, what was got and how to mend it, and never holds a
 value taken from the data: messages are seen by people who may not see the data.
@@ -122,6 +125,30 @@ class LedgerError(DitherError):
     """The ledger cannot be used: it is not one, newer, damaged, rolled back, full, read-only or locked.
 
     >>> issubclass(LedgerError, DitherError)
+    True
+    """
+
+
+class AccessDenied(DitherError, PermissionError):
+    """A server does not know who asks, or whoever asks may not do this. Nothing was charged.
+
+    >>> issubclass(AccessDenied, PermissionError)
+    True
+    """
+
+
+class ServerUnavailable(DitherError, ConnectionError):
+    """A server cannot be reached, or cannot answer now. The same question, asked again, is charged once.
+
+    >>> issubclass(ServerUnavailable, ConnectionError)
+    True
+    """
+
+
+class Cancelled(DitherError):
+    """A question was cancelled before its answer was there. If it was charged by then, the charge stays.
+
+    >>> issubclass(Cancelled, DitherError)
     True
     """
 

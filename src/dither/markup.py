@@ -28,8 +28,17 @@ def escaped(text: object) -> str:
     >>> escaped("a\\x00b\\u202ec")
     'a�b�c'
     """
-    visible = "".join(_visible(sign) for sign in str(text))
-    return html.escape(visible, quote=True)
+    return html.escape(visible(text), quote=True)
+
+
+def visible(text: object) -> str:
+    """Text without control signs, half surrogates and marks of direction, each of which is shown as a replacement sign.
+    Ends of lines and tabs become spaces.
+
+    >>> visible("a\\x00b\\u202ec")
+    'a�b�c'
+    """
+    return "".join(_visible(sign) for sign in str(text))
 
 
 def _visible(sign: str) -> str:
@@ -108,4 +117,4 @@ def guarantee(text: str, epsilon: Fraction | None, except_delta: bool) -> str:
     return block(heading(text), lines([meaning]))
 
 
-__all__ = ["block", "code", "escaped", "facts", "guarantee", "heading", "lines", "table"]
+__all__ = ["block", "code", "escaped", "facts", "guarantee", "heading", "lines", "table", "visible"]

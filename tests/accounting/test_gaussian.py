@@ -118,3 +118,37 @@ def test_a_delta_that_no_float_can_prove_is_refused_not_searched_for_ever(delta:
         with refuses(ValueError) as refused:
             act()
         assert isinstance(refused.value, DitherError)
+
+
+@pytest.mark.parametrize("r", [1.41, 0.1, 0.3, 2.0, 3])
+@pytest.mark.parametrize("epsilon", [0, 1, 0.1, 0.3])
+def test_floats_are_read_against_the_claim(epsilon: float, r: float) -> None:
+    result = gaussian_delta(epsilon, r)
+    meant, readings = Fraction(repr(epsilon)), (Fraction(repr(r)), Fraction(r))
+    assert result == max(gaussian_delta(meant, reading) for reading in readings)
+    with mp.workdps(40):
+        true = max(truth(meant, reading) for reading in readings)
+        assert true <= mp.mpf(result) <= true * (1 + mp.mpf(10) ** -12)
+    assert gaussian_epsilon(r, 1e-6) >= max(gaussian_epsilon(reading, Fraction(1, 10**6)) for reading in readings)
+
+
+def test_budgets_as_floats_are_the_decimals_they_print_as() -> None:
+    assert gaussian_ratio(0.1, 1e-6) == gaussian_ratio(Fraction(1, 10), Fraction(1, 10**6))
+    assert gaussian_delta(1, 1.41) == pytest.approx(0.04, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: gaussian_delta(1, 0), "r"),
+        (lambda: gaussian_delta(1, -1.5), "r"),
+        (lambda: gaussian_delta(-0.1, 1), "epsilon"),
+        (lambda: gaussian_delta(1, math.nan), "r"),
+        (lambda: gaussian_delta(1, "2"), "r"),
+        (lambda: gaussian_ratio(1, 0), "delta"),
+        (lambda: gaussian_epsilon(math.inf, 1e-6), "r"),
+    ],
+)
+def test_what_is_no_ratio_or_budget_is_refused_by_name(call: Any, name: str) -> None:
+    with pytest.raises(DitherError, match=name):
+        call()

@@ -172,6 +172,18 @@ def budget_for_life(figures: dict[str, Any]) -> None:
     assert 18 <= figures["answers"]["median"] <= 90
 
 
+def ask_a_server(figures: dict[str, Any]) -> None:
+    answer = figures["answer"]
+    assert answer["region"] == ["north", "east", "south", "west"]
+    assert figures["again"] == answer
+    assert figures["again"].replayed
+    assert sum(answer["n"]) == pytest.approx(30_000, rel=0.2)
+    assert figures["bob"].left == "you nothing; the table ε = 2"
+    assert len(figures["refusals"]) == 2
+    assert "analyst 'ann'" in figures["refusals"][0]
+    assert str(figures["left"]) == "ε = 2"
+
+
 def ask_in_sql(figures: dict[str, Any]) -> None:
     assert figures["regions"] == ["north", "east", "south", "west"]
     assert figures["same"] is True
@@ -244,6 +256,52 @@ def synthetic_adult(figures: dict[str, Any]) -> None:
     assert accuracy["trained on synthetic"] > accuracy["trained on real"] - 0.06
 
 
+def local_emoji(figures: dict[str, Any]) -> None:
+    for name, shares in figures["shares"].items():
+        assert np.all(np.abs(shares - figures["truth"]) < 7 * figures["standard_error"][name])
+    sketch, best = figures["standard_error"].values()
+    assert best[-1] < sketch[-1]
+    assert figures["fresh"][365] == 365 * figures["fresh"][1]
+    assert figures["remembered"][365] == figures["remembered"][1]
+
+
+def local_domains(figures: dict[str, Any]) -> None:
+    assert figures["recall"][-1] == 1.0
+    assert figures["recall"][0] < figures["recall"][-1]
+    assert sum(figures["false"]) < 3  # one false domain in a search of 50,000
+    assert all(abs(z) < 7 for z in figures["errors"][-1])
+
+
+def local_shuffled_central(figures: dict[str, Any]) -> None:
+    rows, seen = figures["standard_error"], figures["seen"]
+    for i, n in enumerate(figures["sizes"]):
+        assert rows["central"][i] < rows["shuffled"][i] < rows["local"][i]
+        assert seen["local"][i] < 7 * rows["local"][i]
+        assert seen["shuffled"][i] < 7 * rows["shuffled"][i]
+        assert seen["central"][i] < 16 * rows["central"][i]  # Laplace noise: exp(-16 √2) of it is further
+        assert rows["central"][i] == pytest.approx(math.sqrt(2) * 20 / n, rel=1e-9)
+    assert figures["epsilon0"] == sorted(figures["epsilon0"])
+
+
+def fresh_noise_averages_away(figures: dict[str, Any]) -> None:
+    assert figures["fresh"] > 0.97, "an average of a year of fresh noise is right but once in 10^10"
+    assert abs(figures["series"] - figures["most"]) < 0.02 + band(figures["trials"], 1)
+    assert figures["most"] < 0.54
+    added, lecture, best = figures["bounds"].values()
+    assert added == pytest.approx(365)
+    assert 100 < best < lecture < added
+    lecture_error, fresh_error, series_error = figures["errors"].values()
+    assert lecture_error > 1.5 * fresh_error > 1.5 * 3 * series_error
+
+
+def clinic_year(figures: dict[str, Any]) -> None:
+    assert figures["points"] == 2 * 365
+    for ward, (value, error) in figures["ends"].items():
+        # 3.2 half-widths are 6.2 standard deviations; a few patients are there on more than three days
+        assert -3.2 * error < value - figures["truth"][ward] + 40 < 3.2 * error + 80
+        assert 3 * error < figures["fresh"]
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -261,10 +319,16 @@ CHECKS = {
         mars,
         noisy_std,
         budget_for_life,
+        fresh_noise_averages_away,
+        clinic_year,
+        ask_a_server,
         ask_in_sql,
         which_accountant,
         publish_country,
         synthetic_adult,
+        local_emoji,
+        local_domains,
+        local_shuffled_central,
     )
 }
 

@@ -22,6 +22,10 @@ _SOURCES = typer.Argument(
     "same people make one card.",
 )
 _CARD = typer.Argument(metavar="CARD", help="The card of a table: a .toml file, see dither init.")
+_CARD_OR_URL = typer.Argument(
+    metavar="CARD|URL",
+    help="The card of a table, a .toml file; or a table on a server, https://host/visits (token: DITHER_TOKEN).",
+)
 _SQL = typer.Argument(metavar="SQL", help="A SELECT statement, in quotes.")
 _CONSTRAINTS = typer.Option(
     [], metavar="SQL", help="A public rule that every record obeys: 'NOT (married AND age < 15)'; may be repeated."
@@ -85,7 +89,7 @@ def init(
 
 
 @app.command(cls=Command)
-def check(card: str = _CARD) -> None:
+def check(card: str = _CARD_OR_URL) -> None:
     """Say what a card leaves open, and what each gap will forbid."""
     from dither.cli import tables
 
@@ -95,7 +99,7 @@ def check(card: str = _CARD) -> None:
 @app.command(cls=Command)
 @expand_options
 def query(
-    card: str = _CARD,
+    card: str = _CARD_OR_URL,
     sql: str = _SQL,
     plan: PlanOptions = _DEFAULTS,
     nonnegative: bool = typer.Option(False, "--nonnegative", help="Return no count or sum below 0."),
@@ -126,7 +130,7 @@ def query(
 
 @app.command(cls=Command)
 @expand_options
-def explain(card: str = _CARD, sql: str = _SQL, plan: PlanOptions = _DEFAULTS) -> None:
+def explain(card: str = _CARD_OR_URL, sql: str = _SQL, plan: PlanOptions = _DEFAULTS) -> None:
     """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
     from dither.cli import tables
 
@@ -223,8 +227,38 @@ def synthesize(
 
 
 @app.command(cls=Command)
+def series(
+    card: str = _CARD,
+    name: str = typer.Argument(metavar="NAME", help="The series, NAME where the card has a section series.NAME."),
+    through: str | None = typer.Option(
+        None, metavar="DATE", help="The last period that is wanted; else the last one that has ended (UTC)."
+    ),
+    window: int | None = typer.Option(
+        None, min=1, metavar="N", help="Sums over the last N periods in place of running totals, for free."
+    ),
+    output: str | None = typer.Option(None, metavar="FILE", help="Write all points to this .csv, .json or .parquet."),
+    plot: str | None = typer.Option(None, metavar="FILE", help="Draw lines with their bands to this file."),
+    report: str | None = typer.Option(None, metavar="FILE", help="Write a page with the lines to this .html file."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show cost and ± only: read no data, charge nothing."),
+    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
+    receipt: str | None = typer.Option(
+        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
+    ),
+    force: bool = _FORCE,
+) -> None:
+    """Release a series over time: all points so far, for one charge; those that are out never change."""
+    from dither.cli import series as command
+
+    options = command.SeriesOptions(through, window, output, plot, report, json, force, analyst, receipt)
+    (command.dry_run if dry_run else command.release)(card, name, options)
+
+
+@app.command(cls=Command)
 def budget(
-    ledger: str = typer.Argument(metavar="CARD|LEDGER", help="A card, or a ledger: a file, or postgresql://…"),
+    ledger: str = typer.Argument(
+        metavar="CARD|LEDGER|URL", help="A card; a ledger: a file, or postgresql://…; or a server: https://…"
+    ),
     dataset: str | None = typer.Option(None, metavar="NAME", help="Show only this dataset."),
     history: bool = typer.Option(False, "--history", help="Show every entry."),
     verify: bool = typer.Option(False, "--verify", help="Check every entry and every account."),
@@ -255,6 +289,38 @@ def budget(
     change = budget_command.Change(set_, analyst, each_person, reopen, signed_by, reason)
     wanted = budget_command.Wanted(history, verify, receipt, export, plot, force)
     budget_command.run(ledger, dataset, wanted, change)
+
+
+@app.command(cls=Command)
+def serve(
+    folder: str = typer.Argument(metavar="FOLDER", help="A folder with cards, and plans of publications."),
+    database: str | None = typer.Option(
+        None, metavar="PLACE", help="Where users and answers are kept: a file, or postgresql://…; else in the folder."
+    ),
+    host: str | None = typer.Option(None, metavar="NAME", help="The address to listen on; else 127.0.0.1."),
+    port: int | None = typer.Option(None, min=0, max=65535, metavar="N", help="The port to listen on; else 8765."),
+    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
+    processes: int | None = typer.Option(None, min=1, metavar="N", help="How many; more than 1 needs PostgreSQL."),
+    single_steward: bool = typer.Option(False, "--single-steward", help="Let one steward alone raise limits."),
+) -> None:
+    """Serve tables to people who sign in: a page, and an interface for programs; rows are seen by nobody."""
+    from dither.cli import serve as serve_command
+
+    serve_command.serve(folder, database, host, port, config, processes, single_steward)
+
+
+@app.command(cls=Command)
+def report(
+    deployment: str = typer.Option(..., metavar="CARD", help="The card of the table that the record is about."),
+    output: str | None = typer.Option(
+        None, metavar="FILE", help="Write a .md, .html or .json file instead of printing Markdown."
+    ),
+    force: bool = _FORCE,
+) -> None:
+    """Answer questions after NIST SP 800-226 and deployment registries from a card and its ledger."""
+    from dither.cli import deployment as deployment_command
+
+    deployment_command.run(deployment, output, force)
 
 
 @app.command(cls=Command)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import dither
-from dither.cli import plots, printing
+from dither.cli import plots, printing, remote
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
 from dither.cli.opening import check_receipt, explained, read_card
 from dither.cli.printing import echo
+from dither.client.addresses import is_url
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
@@ -77,6 +78,13 @@ class Place:
 
 def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None:
     """Print the accounts, and whatever else was asked for; change first what is to change."""
+    if is_url(place):
+        for option, given in (("--history", wanted.history), ("--verify", wanted.verify), ("--export", wanted.export),
+                              ("--receipt", wanted.receipt), ("--plot", wanted.plot), ("--set", change.limit),
+                              ("--reopen", change.reopen), ("--dataset", dataset)):  # fmt: skip
+            remote.refuse(option, given)
+        remote.budget(place)
+        return
     plots.check(wanted.plot)
     where = _where(place, dataset)
     if wanted.plot is not None and where.dataset is None:

@@ -170,6 +170,10 @@ def run(rows: int, folder: str) -> None:
     me = sys.argv[0] if Path(sys.argv[0]).name == "dither" else "dither"
     _say(f"Ask your own:  {shlex.quote(me)} query {shlex.quote(card)} 'SELECT …' --epsilon 0.1")
     _say("The next demo starts all over, ledger included. A real ledger is never remade: it is what protects people.")
+    _say(
+        "\nHere whoever asks could read the rows. A server lets them ask and nothing else: make serve-demo starts one\n"
+        "on this shop, with a steward and an analyst to sign in as; dither serve FOLDER serves your own cards."
+    )
 
 
 def _clear(place: Path) -> None:

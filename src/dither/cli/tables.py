@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dither.cli import charges, plots
+from dither.cli import charges, plots, remote
 from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.options import PlanOptions
 from dither.cli.printing import echo, is_terminal
+from dither.client.addresses import is_url
 from dither.errors import InvalidArgument, message
 from dither.tables import draft
 from dither.tables.answer import Answer
@@ -51,6 +53,9 @@ def _stem(source: str) -> str:
 
 def check(path: str) -> None:
     """Say what is missing."""
+    if is_url(path):
+        remote.check(path)
+        return
     card = toml.read(path)
     for name, item in card.tables.items():
         echo(f"table {name}: {len(item.columns)} columns, the person is {item.unit}")
@@ -131,7 +136,7 @@ def _interval(text: str) -> IntervalChoice:
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
-    with open_table(path, read_only=True) as table:
+    with remote.open_table(path) if is_url(path) else open_table(path, read_only=True) as table:
         echo(as_options(str(table.sql(sql).explain(options=options))))
 
 
@@ -164,21 +169,29 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             )
         )
     plots.check(output.plot)
-    card = read_card(path)
-    with Outputs(force=output.force, protected=of_card(path, card)) as outputs:
+    if is_url(path):
+        remote.refuse("--receipt", output.receipt)
+    card = None if is_url(path) else read_card(path)
+    with Outputs(force=output.force, protected=set() if card is None else of_card(path, card)) as outputs:
         outputs.add("--output", output.output, FORMATS if format is None else ())
         outputs.add("--plot", output.plot, plots.ENDINGS)
         outputs.add("--report", output.report, ("html", "htm"))
-        with open_table(path, receipt=output.receipt) as table:
+        with remote.open_table(path) if card is None else open_table(path, receipt=output.receipt) as table:
             question = table.sql(sql)
-            plan = question.plan(options=options)
-            plotted = plots.column(output.plot, plan)
+            plan = question.plan(options=options) if card is not None or output.plot or output.report else None
+            plotted = None if plan is None else plots.column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explanation = question.explain(options=options) if output.report and not plan.automatic else None
-            with charges.explaining_failures(str(card.ledger), card.name, sql):
-                with _busy():
+            explained = output.report is not None and plan is not None and not plan.automatic
+            explanation = question.explain(options=options) if explained else None
+            with _explaining_failures(card, sql):
+                with nullcontext() if card is None else _busy():
                     answer = _current(question.release(options=options))
                 _write(outputs, output, answer, plotted, explanation, table, sql)
+
+
+def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
+    """What a failed command has charged is in the ledger, which is on the server where there is no card here."""
+    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, sql)
 
 
 def _current(answer: Answer) -> Answer:
@@ -215,15 +228,13 @@ def _write(
     if output.report is not None:
         from dither.report import write_html
 
-        history = table.ledger.history(table.card.name)
+        history = table.ledger.history(table.card.name) if hasattr(table, "accounts") else None
         title = f"A private answer about {table.card.name}"
         outputs.write("--report", lambda room: write_html(room, answer, explanation, history, title, question=sql))
 
 
 def _busy() -> Any:
     """A sign of life on long questions, on a terminal only; how long one takes depends on the data it reads."""
-    from contextlib import nullcontext
-
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments
+from dither import arguments, drawing, markup
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
@@ -124,6 +125,16 @@ class Density(ComparedByValue):
         else:
             axes.pcolormesh(self.edges[0], self.edges[1], self.density().T, **style)
         return axes
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the density, where it has one dimension, and what was promised."""
+        picture = ""
+        if self.dimensions == 1:
+            heights = [float(height) for height in self.density() for _ in range(2)]
+            edges = self.edges[0]
+            places = [float(edge) for pair in pairwise(edges) for edge in pair]
+            picture = drawing.line_chart([("", places, heights)], title="The released density", x_label="value")
+        return markup.block(markup.heading(repr(self)), picture)
 
     def __repr__(self) -> str:
         shape = " x ".join(str(edges.size - 1) for edges in self.edges)

@@ -13,13 +13,14 @@ from dither.budget_hooks import covered, spends
 from dither.exact import log, up
 from dither.guarantees import ApproxDP
 from dither.mechanisms.laplace import Laplace
+from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source
 
 _BITS = 80
 
 
 @dataclass(frozen=True)
-class ProposeTestRelease:
+class ProposeTestRelease(Pictured):
     """Release ``f(x) + Lap(bound / e2)`` if the noisy distance of x to tables of larger local sensitivity
     allows it, nothing otherwise.
 

@@ -21,6 +21,7 @@ from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
 from dither.intake import as_values
 from dither.mechanisms.additive import plain
+from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
 
@@ -52,7 +53,7 @@ class Frequencies(ComparedByValue):
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Pictured):
     """Report one's category with probability p = e^epsilon / (e^epsilon + k - 1), otherwise one of the other k
     - 1 at random.
 

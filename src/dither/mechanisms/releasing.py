@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.budget_hooks import spends
+from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source
 
 
-class ReleasesNumbers:
+class ReleasesNumbers(Pictured):
     """Base of the mechanisms that release an int for an int, a float for a float and an array for an array."""
 
     @overload

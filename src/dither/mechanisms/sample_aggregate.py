@@ -15,11 +15,12 @@ from dither.callbacks import outcome, silenced
 from dither.errors import InvalidArgument, message
 from dither.exact import exactly
 from dither.intake import Kind, as_records
+from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, resolve
 
 
 @dataclass(frozen=True)
-class SampleAndAggregate:
+class SampleAndAggregate(Pictured):
     """Run ``fn`` on disjoint random blocks of the data and aggregate the results privately.
 
     *Statement.* Replacing a record changes one block and so one of the ``blocks`` results: an aggregate that is

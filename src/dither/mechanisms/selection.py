@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.mechanisms.pictures import Pictured
 from dither.neighbors import AddRemove, Neighbors, relation
 
 _EXACT = 1 << 53
@@ -103,7 +104,7 @@ def paired(candidates: Sequence[Any], scores: Any) -> Sequence[Any]:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Pictured):
     """Base of the mechanisms that choose one of many candidates by their scores.
 
     ``sensitivity`` is how far one person can move any one score. ``monotone=True`` is allowed where between any two

@@ -22,6 +22,7 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.exact import exactly, exp, log, square_root, up
 from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import scalar
 from dither.randomness import (
     Exponential,
@@ -49,7 +50,7 @@ Kind = Literal["laplace", "gaussian", "cauchy", "student"]
 
 
 @dataclass(frozen=True)
-class SmoothNoise:
+class SmoothNoise(Pictured):
     """Release ``f(x) + scale * S(x) * Z``, S a beta-smooth bound on the local sensitivity of f
     (:mod:`dither.sensitivity`), for one number f(x).
 

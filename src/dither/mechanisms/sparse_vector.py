@@ -14,6 +14,7 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
+from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import scalar
 from dither.randomness import Exponential, Source, Variate, mark, resolve
 from dither.stateful import Stateful
@@ -24,7 +25,7 @@ _FAR = Fraction(2) ** 1000
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVector(Pictured):
     """Ask any number of questions; learn which answers exceed a threshold, until ``limit`` of them did.
 
     *Statement.* If each question has this sensitivity, whatever the answers before it, the whole session is

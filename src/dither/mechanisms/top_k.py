@@ -18,6 +18,7 @@ from dither.exact import square_root
 from dither.exact.search import bisect_fractions
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.selection import paired, read_scores
 from dither.randomness import Source, mark, noisy_top_k, resolve
 
@@ -25,7 +26,7 @@ _BITS = 96
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(Pictured):
     """The k candidates with the largest scores after one Gumbel noise on each: the same as k exponential
     mechanisms, one after another.
 

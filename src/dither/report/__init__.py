@@ -14,15 +14,18 @@ from __future__ import annotations
 from dither.report.chart import chart
 from dither.report.page import html, write_html
 from dither.report.publication import publication_page, write_publication
+from dither.report.series import series_page, write_series
 from dither.report.synthetic import synthetic_page, write_synthetic
 
 __all__ = [
     "chart",
     "html",
     "publication_page",
+    "series_page",
     "synthetic_page",
     "write_html",
     "write_publication",
+    "write_series",
     "write_synthetic",
 ]
 

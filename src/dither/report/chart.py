@@ -31,7 +31,7 @@ def chart(answer: Answer, column: str | None = None) -> str:
         raise InvalidArgument(message("column", f"one of {known}", str(name), "name a noisy column of numbers"))
     values, widths = answer[name][:MAX_BARS], answer.error(name)[:MAX_BARS]
     lines = list(zip(labels(answer)[:MAX_BARS], values, widths, strict=True))
-    low, high = _span(values, widths)
+    low, high = span(values, widths)
     height = _LINE * len(lines) + 34
     numbers = [_number_text(value, width) for _, value, width in lines]
     whole_width = _LABEL + _WIDTH + max(_MIN_SIDE, math.ceil(20 + _SIGN * max(map(len, numbers), default=0)))
@@ -108,7 +108,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
 
 
-def _span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:
+def span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:
     """From the lowest to the highest end of a bar, 0 included. One wild error does not shrink the bars to nothing."""
     drawn = [float(value) for value in values if number(value)]
     largest = 2 * max((abs(value) for value in drawn), default=0.0)

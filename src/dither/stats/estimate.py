@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments
+from dither import arguments, drawing, markup
 from dither.comparison import ComparedByValue
 from dither.errors import WrongType, message
 from dither.guarantees import Guarantee
@@ -76,6 +76,16 @@ class Estimate:
             raise WrongType(message("rank_error", "a median, minimum or maximum", self.mechanism, "use error()"))
         return self.uncertainty.ranks(arguments.confidence(confidence))
 
+    def _repr_html_(self) -> str:
+        """For a notebook: the number with its interval, and what was promised."""
+        return markup.block(
+            markup.heading(f"{self} {self.uncertainty.text(float(self))}"),
+            markup.facts(
+                [("confidence", "95 %"), ("promises", str(self.guarantee)), ("neighbors", repr(self.neighbors))]
+                + ([("note", NOTICE)] if self.seeded else [])
+            ),
+        )
+
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""
         interval = self.uncertainty.text(float(self))
@@ -129,6 +139,14 @@ class Histogram(ComparedByValue):
 
     def __iter__(self) -> Any:
         return iter((self.counts, self.edges))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: a bar for each bin, with the error that holds for all of them."""
+        width = self.error()
+        ends = zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), self.counts.tolist(), strict=True)
+        bars = [(f"{low:.4g} to {high:.4g}", float(count), width) for low, high, count in ends]
+        text = f"each ± {width:.4g} (95 % for all bins); {self.guarantee}, {self.neighbors!r}"
+        return markup.block(drawing.bar_chart(bars, title="Released counts"), markup.lines([text]))
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""

@@ -66,6 +66,8 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
             for column, type in schema.types.items()
         ]
     parts.append(_TABLES)
+    dates = [] if several else [name for name, type in schema.types.items() if type in ("date", "timestamp")]
+    parts += [_SERIES.format(column=_quoted(name)) for name in dates[:1]]
     return "\n".join(parts)
 
 
@@ -240,6 +242,18 @@ _TABLES = """\
 # [public.districts.columns]
 # postcode = "text"
 # district = "text"
+"""
+_SERIES = """\
+# A series is released over time for one charge, paid once for its whole horizon: dither series CARD daily
+# [series.daily]
+# over = "day"  # or hour, week, month
+# column = {column}
+# horizon = 365
+# start = 2026-01-01
+# epsilon = 1
+# delta = 1e-9
+# max_participations = 4  # on how many days a person counts, at most
+# aggregates = {{ n = "count" }}  # "people", "sum(column)" and "count(column)" too
 """
 
 

@@ -1,13 +1,18 @@
-"""A question about a table: explain it, then release it."""
+"""A question about a table: explain it, then release it.
+
+A question hands its plan, its explanation and its release to the *asker* of its table. The one here works in this
+process, on the table's engine and accounts; :mod:`dither.client` has one that asks a server.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Unpack
 
 import dither
 from dither import markup
 from dither.comparison import unhashable
+from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card
@@ -21,6 +26,75 @@ from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import Plan, check
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
+
+
+class Asker(Protocol):
+    """What answers the questions about a table."""
+
+    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+        """How a question would be answered; reads no rows."""
+        ...
+
+    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
+        """Mechanisms, expected errors and the cost, and whether that would be refused; reads no rows."""
+        ...
+
+    def release(self, question: Question, options: ReleaseOptions) -> Answer:
+        """Charge, run, add noise, record, and answer."""
+        ...
+
+    def left(self, table: dither.Table) -> Guarantee | None:
+        """What the dataset has left."""
+        ...
+
+    def left_text(self, table: dither.Table) -> str:
+        """What whoever asks may still spend, in words."""
+        ...
+
+    def close(self, table: dither.Table) -> None:
+        """Let go of what the table holds."""
+        ...
+
+
+class LocalAsker:
+    """Answers in this process, by the table's own engine and accounts."""
+
+    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+        """How a question would be answered; values of public tables are read, no others."""
+        card = question.card
+        for part in question.query.aggregations:
+            card = with_public_values(question.table.engine, card, part)
+        plan = plan_question(question.query, card, options)
+        check(plan)
+        return plan
+
+    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
+        """The plan in words, what is left, and whether it would be refused."""
+        plan, accounts = self.plan(question, options), question.table.accounts
+        refused = accounts.refusal(plan.cost, options.analyst)
+        return explain(plan, accounts.left(options.analyst), accounts.people_notes(plan.cost), refused)
+
+    def release(self, question: Question, options: ReleaseOptions) -> Answer:
+        """Charge, run, add noise, record, and answer."""
+        return release(question, options)
+
+    def left(self, table: dither.Table) -> Guarantee | None:
+        """What the dataset has left; None for nothing, and where only people have limits."""
+        return table.accounts.dataset_left
+
+    def left_text(self, table: dither.Table) -> str:
+        """What is left, in words."""
+        return table.accounts.left(None)
+
+    def close(self, table: dither.Table) -> None:
+        """Let go of the engine and the ledger."""
+        table.engine.close()
+        table.accounts.close()
+        if table.temporary_folder is not None:
+            table.temporary_folder.remove()
+
+
+LOCAL = LocalAsker()
 
 
 @public_in("dither")
@@ -124,12 +198,7 @@ class Question(RowlessObject):
         **keywords: Unpack[OptionKeywords],
     ) -> Plan:
         """How it would be answered; reads no data."""
-        card = self.card
-        for part in self.query.aggregations:
-            card = with_public_values(self.table.engine, card, part)
-        plan = plan_question(self.query, card, release_options(epsilon, options, keywords))
-        check(plan)
-        return plan
+        return self.table.asker.plan(self, release_options(epsilon, options, keywords))
 
     def explain(
         self,
@@ -141,10 +210,7 @@ class Question(RowlessObject):
         """Mechanisms, expected errors and the cost, and whether that would be refused; reads no data and charges
         nothing.
         """
-        stated = release_options(epsilon, options, keywords)
-        plan, accounts = self.plan(options=stated), self.table.accounts
-        refused = accounts.refusal(plan.cost, stated.analyst)
-        return explain(plan, accounts.left(stated.analyst), accounts.people_notes(plan.cost), refused)
+        return self.table.asker.explain(self, release_options(epsilon, options, keywords))
 
     def release(
         self,
@@ -160,7 +226,7 @@ class Question(RowlessObject):
         ``key``) asks anew, and pays anew. If anything fails once it is paid for, the charge stays, and what is said
         is the same whatever it was; the steward's log has the details.
         """
-        return release(self, release_options(epsilon, options, keywords))
+        return self.table.asker.release(self, release_options(epsilon, options, keywords))
 
 
-__all__ = ["Question"]
+__all__ = ["LOCAL", "Asker", "LocalAsker", "Question"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
@@ -23,8 +24,11 @@ from dither.tables.engines.folders import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.query.tree import Aggregate, Expression, Query
-from dither.tables.question import Question
+from dither.tables.question import LOCAL, Asker, Question
 from dither.tables.stated_columns import StatedColumns
+
+_ONLY_HERE = ("accounts", "engine", "incident_log", "ledger", "new_accounts", "new_ledger", "temporary_folder")
+"""What a table has only where it was opened, and not through a server."""
 
 
 @public_in("dither")
@@ -54,6 +58,7 @@ class Table(RowlessObject):
         read_only: bool = False,
     ) -> None:
         self.card = card
+        self.asker: Asker = LOCAL
         self.accounts = accounts
         self.incident_log = log
         self.temporary_folder = temporary_folder
@@ -69,6 +74,13 @@ class Table(RowlessObject):
         except BaseException:
             accounts.close()
             raise
+
+    @classmethod
+    def asked_through(cls, card: Card, asker: Asker) -> Table:
+        """A table without rows or a ledger here: its questions are checked by the card and answered by ``asker``."""
+        table = cls.__new__(cls)
+        table.card, table.asker, table.read_only = card, asker, False
+        return table
 
     @property
     def ledger(self) -> Ledger:
@@ -119,17 +131,38 @@ class Table(RowlessObject):
         """A question of a table with a row for each person: :meth:`dither.Question.per_person`."""
         return self._own().per_person(**aggregates)
 
+    def over(self, unit: str, **stated: Any) -> Any:
+        """The table over time, to be released period by period for one charge: ``over("day", column="visited_at",
+        horizon=365, start="2026-01-01", epsilon=1, delta=1e-9).agg(n=dp.count())`` is a :class:`dither.stream.Series`.
+
+        Parameters
+        ----------
+        unit
+            ``"hour"``, ``"day"``, ``"week"`` (from Monday) or ``"month"``.
+        column, horizon, start
+            The column of dates or timestamps, how many periods there are, and the first one; where ``start`` is left
+            out, the first date of the column's bounds in the card.
+        epsilon, delta, rho
+            What the whole series costs, once.
+        max_participations, min_separation, max_rows
+            A person counts in at most so many periods (1), any two of them at least so many apart (1), with at most so
+            many rows in each (the card's).
+        late, arrived
+            What becomes of rows that come after their period was released: ``"ignore"`` (they do not count), or
+            ``"arrival"``: a row counts on the later of its date and the date in the column ``arrived``.
+        name
+            A name for the series: the same name goes on with it, and is refused for another one.
+        """
+        return import_module("dither.stream.series").over(self, unit, **stated)
+
     @property
     def left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.accounts.dataset_left
+        return self.asker.left(self)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; no question can be released afterwards."""
-        self.engine.close()
-        self.accounts.close()
-        if self.temporary_folder is not None:
-            self.temporary_folder.remove()
+        self.asker.close(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
@@ -165,11 +198,15 @@ class Table(RowlessObject):
 
         def __getattr__(self, name: str) -> NoReturn:
             """Called where an attribute is missing: what people who know data frames try is answered in words."""
+            if name in _ONLY_HERE and "asker" in self.__dict__:
+                fix = "do it on the server, or open the table itself with dither.open"
+                text = message(f"Table.{name}", "a table that was opened here", "one on a server", fix)
+                raise AttributeError(text, name=name, obj=self)
             raise missing_attribute(self, name, self.__dict__["card"].columns if "card" in self.__dict__ else ())
 
     def _left_text(self) -> str:
         try:
-            return self.accounts.left(None)
+            return self.asker.left_text(self)
         except InvalidArgument:
             return "this table is closed; open it again to ask"
 

@@ -69,6 +69,16 @@ def test_every_operation_is_total(engine, kind, count):
             assert here == there or agree_closely(here, there), item
 
 
+@pytest.mark.parametrize("kind", ["postgres", pytest.param("spark", marks=pytest.mark.slow)])
+def test_doubles_too_large_for_whole_numbers_are_rounded(engine, kind):
+    """Spark's FLOOR is a BIGINT: whatever is beyond 64 bits would be rounded to the largest of them."""
+    loaded = load(engine, kind)
+    sums = [Call(sign, (Column("x"), Column("large"))) for sign in ("+", "-")]
+    calls = [Call(op, (item, Literal(digits))) for op in ("round", "trunc") for item in sums for digits in (1, 15)]
+    sql = [hostile.compiled(item).node for item in calls]
+    assert evaluated(loaded[0], sql) == evaluated(loaded[1], sql)
+
+
 @pytest.mark.parametrize(
     ("kind", "count"), [("duckdb", 20), ("postgres", 40), pytest.param("spark", 3, marks=pytest.mark.slow)]
 )

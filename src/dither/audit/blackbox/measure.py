@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments
+from dither import arguments, drawing, markup
 from dither.audit.blackbox import confidence as bounds
 from dither.audit.blackbox import gaussian_dp
 from dither.audit.blackbox.features import Outputs
@@ -72,6 +72,22 @@ class Measurement:
             "refuted": self.refuted,
             "points": [list(p) for p in self.points],
         }
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the bound, and what the tests reached: their power at each level."""
+        points = sorted(self.points)
+        lines = [("observed", [a for a, _ in points], [b for _, b in points])] if points else []
+        if self.claim is not None:
+            levels = [i / 100 for i in range(101)]
+            allowed = [
+                min(1.0, math.exp(self.claim) * a + self.delta, 1 - math.exp(-self.claim) * (1 - self.delta - a))
+                for a in levels
+            ]
+            lines.append(("allowed by the claim", levels, allowed))
+        picture = (
+            drawing.line_chart(lines, title="Power of the tests", x_label="level α", y_label="power") if lines else ""
+        )
+        return markup.block(markup.lines(str(self).splitlines()), picture)
 
     def __str__(self) -> str:
         at = f" at delta = {self.delta:g}" if self.delta else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dither import arguments
+from dither import arguments, drawing, markup
 from dither.audit.proof.evidence import RESOLUTION, Evidence
 from dither.exact import down, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -97,6 +97,14 @@ class Certificate:
         """
         low, high = self._evidence.at(arguments.epsilon_or_zero(epsilon))
         return down(low), up(high)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the verdict, and the certified curve of delta over epsilon."""
+        end = min(2 * max(self.at, 0.1), 20.0)
+        places = [end * i / 40 for i in range(41)]
+        curve = [("from above", places, [self.curve(place)[1] for place in places])]
+        picture = drawing.line_chart(curve, title="Certified delta at each epsilon", x_label="ε", y_label="δ")
+        return markup.block(markup.code(str(self)), picture)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the curve, for JSON; None for infinite values.

@@ -19,6 +19,8 @@ from dither.audit.proof.bounded_laplace import bounded_laplace
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.evidence import BITS, ONE, Evidence, Interval, compose, compose_repeated
 from dither.audit.proof.integrity import require_genuine
+from dither.audit.proof.local_numbers import number_proofs
+from dither.audit.proof.local_reports import local_proofs
 from dither.audit.proof.selection import (
     exponential_selection,
     noisy_max_selection,
@@ -29,6 +31,7 @@ from dither.audit.proof.selection import (
 from dither.audit.proof.shifts import cdf
 from dither.audit.proof.smooth_noise import smooth_noise
 from dither.audit.proof.sparse_vector import above_threshold
+from dither.audit.proof.streams import stream_evidence
 from dither.errors import NotPrivate, WrongType, message
 from dither.exact import exactly
 from dither.guarantees import Guarantee
@@ -53,6 +56,7 @@ from dither.mechanisms import (
 from dither.mechanisms.additive import coordinates_of
 from dither.randomness import MIN_SCALE
 from dither.randomness.discrete import DiscreteLaplace
+from dither.stream.mechanism import StreamPlan
 
 _SCORES = "one candidate far behind, moved against all others as far as the contract allows"
 _MAX_EPSILON = 2.0**14
@@ -70,7 +74,8 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
 
     The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``shifts``
     (additive noise), ``smooth_noise`` (smooth sensitivity), ``bounded_laplace`` (noise within limits), ``selection``
-    (scores and categories) and ``sparse_vector``.
+    (scores and categories), ``sparse_vector``, ``local_reports``, ``local_numbers`` and ``streams`` (series over time:
+    certify the plan of a series).
 
     >>> import dither as dp
     >>> certify(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)).holds
@@ -117,6 +122,8 @@ def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
                 "certify the mechanism that aggregates the results",
             )
         )
+    if isinstance(getattr(mechanism, "plan", None), StreamPlan):
+        raise WrongType(message("mechanism", "the plan of a series", type(mechanism).__name__, "certify series.plan"))
     raise WrongType(
         message(
             "mechanism",
@@ -250,4 +257,7 @@ _PROOFS: dict[type, Callable[[Any], Evidence]] = {
     SparseVectorSession: _session,
     ReusableHoldout: _holdout,
     ProposeTestRelease: _propose_test_release,
+    **local_proofs(),
+    **number_proofs(),
+    StreamPlan: stream_evidence,
 }

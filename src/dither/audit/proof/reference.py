@@ -51,7 +51,7 @@ Namespace = dict[str, Any]
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
 
 _ROOTS = ("dither.audit.proof.certify", "dither.mechanisms", "dither.randomness")
-_NOT_IMPORTED_FROM = frozenset({"dither", "dither.audit"})
+_NOT_IMPORTED_FROM = frozenset({"dither", "dither.audit", "dither.local"})
 _FOLDER = Path(__file__).parents[2]
 _STANDARD = str(Path(str(os.__file__)).parent)
 _INSTALLED = tuple(str(Path(_STANDARD) / name) for name in ("site-packages", "dist-packages"))

@@ -26,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import stats
-from dither.audit.suite import publishing
+from dither.audit.suite import publishing, streams
 from dither.audit.suite.case import Counterexample
+from dither.audit.suite.local_counterexamples import LOCAL_COUNTEREXAMPLES
+from dither.audit.suite.local_number_counterexamples import NUMBER_COUNTEREXAMPLES
 from dither.audit.suite.output_counterexamples import OUTPUT_COUNTEREXAMPLES
 from dither.audit.suite.subjects import Draw, repeated_runs, run_session
 from dither.guarantees import ApproxDP, PureDP
@@ -242,8 +244,23 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
         publishing.noisy_residuals,
         caught_by_replay=True,
     ),
+    *LOCAL_COUNTEREXAMPLES,
+    *NUMBER_COUNTEREXAMPLES,
+    Counterexample(
+        "participations", "noise for people who are in one step of a series, though a person is in two",
+        streams.CLAIM, streams.HISTORY, streams.NEIGHBOR,
+        streams.for_one_participation,
+        streams.running_sums,
+    ),
+    Counterexample(
+        "noise redrawn", "a restart draws the noise of a series anew, which is paid for once",
+        streams.CLAIM, streams.HISTORY, streams.NEIGHBOR,
+        streams.redrawn,
+        streams.running_sums,
+    ),
     *OUTPUT_COUNTEREXAMPLES,
 )  # fmt: skip
-"""All counterexamples, including those of :mod:`dither.audit.suite.output_counterexamples`."""
+"""All counterexamples, including those of :mod:`dither.audit.suite.output_counterexamples` and of
+:mod:`dither.audit.suite.local_counterexamples` and :mod:`dither.audit.suite.local_number_counterexamples`."""
 
 __all__ = ["COUNTEREXAMPLES", "Counterexample"]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from dither import arguments
+from dither import arguments, markup
 from dither.audit.blackbox.measure import measure
 from dither.audit.dataflow.replay import replay
 from dither.audit.proof.certify import certify
@@ -73,6 +73,15 @@ class Audit:
     def passed(self) -> bool:
         """Whether no claim was refuted."""
         return not any(row.refuted for row in self.rows)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: a row for each subject."""
+        rows = [(row.name, row.kind, row.claim, row.verdict) for row in self.rows]
+        summary = f"{'no claim' if self.passed else 'a claim'} was refuted, at {self.confidence:.1%} confidence"
+        return markup.block(
+            markup.table(("subject", "kind", "claim", "verdict"), rows, [False] * 4),
+            markup.lines([summary.replace("%", " %")]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

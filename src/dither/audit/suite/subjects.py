@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dither import density, stats
+from dither import density, local, stats
 from dither.audit.outputs.observe import observe_runs
-from dither.audit.suite import publishing
+from dither.audit.suite import local_numbers, publishing, streams
 from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.local import LocalProtocol
 from dither.mechanisms import (
     BoundedLaplace,
     ContinuousExponential,
@@ -46,7 +47,7 @@ class Subject:
 
     name: str
     kind: str
-    """``mechanism``, ``statistic``, ``density``, ``table``, ``publishing`` or ``learning``."""
+    """``mechanism``, ``statistic``, ``density``, ``table``, ``publishing``, ``stream`` or ``learning``."""
     claim: Guarantee
     x: Any = field(repr=False)
     x_neighbor: Any = field(repr=False)
@@ -70,10 +71,12 @@ def subjects() -> list[Subject]:
         *_smooth(),
         *_selections(),
         *_sessions(),
+        *_local(),
         *_statistics(),
         *_densities(),
         *_tables(),
         *_publishing(),
+        *_streams(),
         *_learning(),
     ]
 
@@ -134,6 +137,39 @@ def _noises() -> Iterator[Subject]:
             f"randomized response, {categories} categories", "mechanism", response.guarantee, one, other,
             partial(_reports, response), response,
         )  # fmt: skip
+
+
+def _local() -> Iterator[Subject]:
+    protocols: tuple[LocalProtocol, ...] = (
+        local.RandomizedResponse(8, 1),
+        local.SubsetSelection(8, 1),
+        local.UnaryEncoding(8, 1),
+        local.UnaryEncoding(8, 1, optimized=False),
+        local.LocalHashing(8, 1),
+        local.HadamardResponse(8, 2),
+        local.ProjectiveGeometryResponse(8, 1),
+        local.CountMeanSketch(1, rows=4, width=16),
+        local.HadamardCountMeanSketch(1, rows=4, width=16),
+    )
+    for protocol in protocols:
+        form = ", symmetric" if getattr(protocol, "optimized", True) is False else ""
+        yield Subject(
+            f"local reports, {type(protocol).__name__}{form}", "mechanism", protocol.guarantee, 0, 1,
+            partial(_records, protocol), protocol,
+        )  # fmt: skip
+    numbers: tuple[tuple[Any, Any, Any, Draw], ...] = (
+        (local_numbers.MEAN, 0.0, 1.0, local_numbers.mean_reports),
+        (local_numbers.DISTRIBUTION, 0.0, 1.0, local_numbers.distribution_reports),
+        (local_numbers.SETS, {0, 1}, {2, 3}, local_numbers.set_reports),
+        (local_numbers.WORDS, "aaa", "zzz", local_numbers.word_reports),
+    )
+    for mechanism, one, other, draw in numbers:
+        name = f"local reports, {type(mechanism).__name__}"
+        yield Subject(name, "mechanism", mechanism.guarantee, one, other, draw, mechanism)
+
+
+def _records(protocol: LocalProtocol, x: Any, size: int) -> Any:
+    return protocol.privatize([x] * size).records
 
 
 def _smooth() -> Iterator[Subject]:
@@ -326,6 +362,14 @@ def _publishing() -> Iterator[Subject]:
     yield Subject(
         "publishing, people of twenty rows", "publishing", publishing.CLAIM, one, other, publishing.noisy_residuals
     )
+
+
+def _streams() -> Iterator[Subject]:
+    for name, draw, plan in (
+        ("running sums", streams.running_sums, streams.plan_for()),
+        ("running sums, a tree", streams.running_sums_of_a_tree, streams.plan_for(PureDP(1))),
+    ):
+        yield Subject(name, "stream", plan.guarantee, streams.HISTORY, streams.NEIGHBOR, draw, plan, replayed=False)
 
 
 def _learning() -> Iterator[Subject]:

@@ -93,7 +93,7 @@ _IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
 _NOT_ABOUT_ANSWERS = frozenset(
     {
         "ledger", "budget", "each_analyst", "each_person", "population", "filter", "min_epsilon", "max_incidents",
-        "receipt", "incident_log", "rows_without_unit", "rows",
+        "receipt", "incident_log", "rows_without_unit", "rows", "series",
     }
 )  # fmt: skip
 _GUARANTEES: dict[type[Guarantee], tuple[str, tuple[str, ...]]] = {

@@ -74,11 +74,9 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
         raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
     given = aggregate.bounds if aggregate.bounds is not None else known
     if given is None:
-        raise InvalidArgument(
-            message(
-                name, "public bounds of its values", "none", "state them in the card, or as bounds=(low, high) here"
-            )
-        )
+        here = "as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL"
+        fix = f"state them in the card, or here, {here}"
+        raise InvalidArgument(message(name, "public bounds of its values", "none", fix))
     if given == known and known is not None and known[0] == known[1]:
         # every value is the same, as in SUM(CASE WHEN x > 0 THEN 1 END): wider bounds that hold it are as true
         given = (min(known[0], 0.0), max(known[0], 0.0)) if known[0] else (0.0, 1.0)

@@ -72,6 +72,10 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
     if scaled_range.low < 0:
         positive = nodes.binary(">=", value.node, nodes.double(0.0))
         whole = nodes.case([(positive, whole)], nodes.call("CEIL", up))
+    if scaled_range.size >= EXACT_INTEGERS and digits > 0:
+        # such doubles are whole already, and FLOOR on Spark is a BIGINT, which does not hold them
+        is_whole = nodes.binary(">=", nodes.call("ABS", scaled), nodes.double(EXACT_INTEGERS))
+        whole = nodes.case([(is_whole, scaled)], nodes.cast(whole, "number"))
     rule = round_half_away if call.op == "round" else truncate
     low, high = rule(known.low, digits), rule(known.high, digits)
     if digits > 0:

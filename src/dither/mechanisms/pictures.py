@@ -1,0 +1,73 @@
+"""How a mechanism looks in a notebook: what it promises, how large its noise is, and a picture of its law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dither import drawing, markup
+
+
+class Pictured:
+    """Base of the mechanisms that show themselves in a notebook.
+
+    >>> import dither as dp
+    >>> page = dp.Laplace(sensitivity=1, epsilon=0.5)._repr_html_()
+    >>> "ε = 0.5" in page, page.count("<svg")
+    (True, 1)
+    """
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+
+def fragment(mechanism: Any) -> str:
+    """The HTML of a mechanism. It reads no data: everything shown follows from its public parameters.
+
+    >>> import dither as dp
+    >>> "probability" in fragment(dp.Exponential(sensitivity=1, epsilon=1))
+    True
+    """
+    pairs: list[tuple[str, str]] = [("promises", str(mechanism.guarantee))]
+    for name in ("scale", "beta"):
+        value = getattr(mechanism, name, None)
+        if isinstance(value, float):
+            pairs.append((name, f"{value:.6g}"))
+    picture = _picture(mechanism)
+    return markup.block(markup.heading(repr(mechanism)), markup.facts(pairs), picture)
+
+
+def _picture(mechanism: Any) -> str:
+    from dither.mechanisms import densities
+    from dither.mechanisms.additive import Additive
+    from dither.mechanisms.bounded import BoundedLaplace
+    from dither.mechanisms.mixed import MixedNoise
+    from dither.mechanisms.randomized_response import RandomizedResponse
+    from dither.mechanisms.smooth import SmoothNoise
+
+    if isinstance(mechanism, Additive | BoundedLaplace | MixedNoise | SmoothNoise):
+        value = 0.0
+        if isinstance(mechanism, BoundedLaplace):
+            value = (float(mechanism.lower) + float(mechanism.upper)) / 2
+        places = densities.grid(mechanism, value, 121)
+        heights = [densities.density_at(mechanism, place, value=value) for place in places]
+        unit = ", in smooth sensitivities" if isinstance(mechanism, SmoothNoise) else ""
+        about = f"the release of {value:g}{unit}"
+        return drawing.line_chart([("", places, heights)], title=f"Density of {about}", x_label=about)
+    if isinstance(mechanism, RandomizedResponse):
+        truth = mechanism.truth_probability(60)[0] / 2.0**60
+        others = (1 - truth) / (mechanism.category_count - 1)
+        bars = [("the truth", truth, 0.0), ("each other category", others, 0.0)]
+        return drawing.bar_chart(bars, title="What is reported, with which probability")
+    probabilities = getattr(mechanism, "probabilities", None)
+    if probabilities is None:
+        return ""
+    steps = range(6)
+    values = probabilities([-float(mechanism.sensitivity) * step for step in steps])
+    bars = [
+        ("the best" if not step else f"worse by {step} Δ", float(p), 0.0) for step, p in zip(steps, values, strict=True)
+    ]
+    lines = markup.lines(["The probability of six candidates whose scores are 0 to 5 sensitivities Δ below the best."])
+    return drawing.bar_chart(bars, title="Which candidate is chosen, with which probability") + lines
+
+
+__all__ = ["Pictured", "fragment"]

@@ -1,0 +1,264 @@
+"""A record of a deployment, for lawyers and for registries: what is promised, to whom, how it is kept, by whom.
+
+The questions are those that NIST's guidelines for evaluating differential privacy guarantees (SP 800-226) ask, in our
+words and in the order of its pyramid: the promise, the algorithms, and what both rest on. A last part has the fields
+that registries of deployments ask for. Whatever the card, the ledger or the code knows is filled in; what only
+the steward knows is left open, and says so. Nothing is taken from the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dither.guarantees import ZCDP, Guarantee, PureDP
+from dither.ledger import Entry, Ledger
+from dither.report.text import escaped
+from dither.tables.card.model import Card
+
+CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
+OPEN = "to be answered by the steward"
+"""What stands in place of an answer that no file can give."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A question, its answer, and where the answer is from: the card, the ledger, dither, or the steward.
+
+    >>> Item("Who may ask?", "", "steward").text
+    'to be answered by the steward'
+    """
+
+    question: str
+    answer: str
+    source: str
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        """The answer, or that it is open, with a hint of what belongs there."""
+        return self.answer or (f"{OPEN}: {self.hint}" if self.hint else OPEN)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Questions of one kind."""
+
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The whole record.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> card = Card("visits", "visits.csv", {"age": ColumnCard("integer")}, budget=PureDP(1))
+    >>> record = deployment(card, None, "0.1.0")
+    >>> record.sections[0].items[0].answer
+    'one row: every row is a person of its own'
+    """
+
+    name: str
+    sections: tuple[Section, ...]
+
+    @property
+    def unanswered(self) -> int:
+        """How many questions are left to the steward."""
+        return sum(not item.answer for section in self.sections for item in section.items)
+
+    def markdown(self) -> str:
+        """The record as a Markdown page."""
+        lines = [f"# Differential privacy record: {self.name}", "", self.note, ""]
+        for section in self.sections:
+            lines += [f"## {section.title}", ""]
+            for item in section.items:
+                lines += [f"**{item.question}**", "", f"{item.text} *({item.source})*", ""]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The record as a page of its own, which loads nothing."""
+        from dither.report import sheet
+
+        parts = [sheet.head(f"Differential privacy record: {self.name}"), f"<p>{escaped(self.note)}</p>\n"]
+        for section in self.sections:
+            parts.append(f'<h2>{escaped(section.title)}</h2>\n<table class="facts"><tbody>\n')
+            for item in section.items:
+                cells = f'<th scope="row">{escaped(item.question)}</th><td>{escaped(item.text)}</td>'
+                parts.append(f"<tr>{cells}<td>{escaped(item.source)}</td></tr>\n")
+            parts.append("</tbody></table>\n")
+        return "".join(parts) + sheet.FOOT
+
+    def to_json(self) -> str:
+        """The record for programs; an open answer is null."""
+        sections = [
+            {"title": section.title, "items": [_plain(item) for item in section.items]} for section in self.sections
+        ]
+        return json.dumps({"name": self.name, "sections": sections}, indent=2, ensure_ascii=False)
+
+    @property
+    def note(self) -> str:
+        """What the record is."""
+        return (
+            "Questions after NIST SP 800-226 and deployment registries, in our words, answered from the card and the "
+            f"ledger of this table and from the properties of dither; {self.unanswered} are left to the steward. It is "
+            "a record, not legal advice."
+        )
+
+
+def _plain(item: Item) -> dict[str, str | None]:
+    return {"question": item.question, "answer": item.answer or None, "source": item.source, "hint": item.hint or None}
+
+
+def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:
+    """The record of a card's table, with what its ledger holds; without a ledger nothing was spent yet."""
+    entries = [] if ledger is None else [*ledger.history(card.name)]
+    sections = (
+        Section("The promise", tuple(_promise(card, ledger, entries))),
+        Section("How it is kept", tuple(_algorithms(card, entries))),
+        Section("What it rests on", tuple(_foundations(card, ledger, entries))),
+        Section("For a registry of deployments", tuple(_registry(card, version, entries))),
+    )
+    return Deployment(card.name, sections)
+
+
+def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
+    unit = next((table.unit for table in card.private_tables.values() if table.unit), None)
+    who = f"one person: all rows with one value of {unit}" if unit else "one row: every row is a person of its own"
+    neighbors = "those that differ by the addition or removal of all rows of one such unit; their number is not public"
+    limits = _limits(card, ledger)
+    stated = "; ".join(f"{name}: {limit}" for name, limit in limits)
+    changes = [entry for entry in entries if entry.kind == "limit" and entry.body.get("signed_by")]
+    signed = [f"{entry.at[:10]}, signed by {entry.body['signed_by']}: {entry.body['reason']}" for entry in changes]
+    yield Item("What is the unit of privacy?", who, CARD)
+    yield Item("Which data sets are neighbors?", neighbors, DITHER)
+    yield Item("What are the parameters, for all answers together, for ever?", stated, LEDGER if ledger else CARD)
+    yield Item("What has been spent so far?", _spent(card, ledger), LEDGER)
+    yield Item("Is the budget ever reset?", "no: there is no reset, no renewal and no refund", DITHER)
+    yield Item("Was a limit changed, by whom and why?", "; ".join(signed) or "no", LEDGER)
+    yield Item("What do the parameters mean for a person?", _meaning(limits[0][1] if limits else None), DITHER)
+    hint = "how sensitive they are, what the answers are for"
+    yield Item("Why are these parameters right for these data?", "", STEWARD, hint)
+
+
+def _limits(card: Card, ledger: Ledger | None) -> list[tuple[str, Guarantee]]:
+    """Whose limits there are, first that of the table or of each person; the ledger's, since it keeps them."""
+    accounts = [] if ledger is None else ledger.accounts(card.name)
+    ranks = {"dataset": 0, "people": 1}
+    accounts = sorted(accounts, key=lambda account: ranks.get(account.kind, 2))
+    result = [(str(account).split(":")[0], account.limit) for account in accounts]
+    if ledger is None:
+        result = [("the table", card.budget), ("each person", card.each_person), ("each analyst", card.each_analyst)]
+    return [(name, limit) for name, limit in result if limit is not None]
+
+
+def _spent(card: Card, ledger: Ledger | None) -> str:
+    if ledger is None:
+        return "nothing: there is no ledger yet"
+    accounts = [account for account in ledger.accounts(card.name) if account.kind == "dataset"]
+    if all(account.limit is None for account in accounts):
+        return "counted for each person, and private"
+    return "; ".join("nothing" if account.spent is None else str(account.spent) for account in accounts)
+
+
+def _meaning(limit: Guarantee | None) -> str:
+    if limit is None:
+        return ""
+    if isinstance(limit, ZCDP):
+        return "zero-concentrated differential privacy; to_approx(delta) states it as ε and δ"
+    factor = math.ceil(math.exp(min(float(limit.exact[0]), 700.0)) * 10) / 10
+    rest = "" if isinstance(limit, PureDP) else f", except with probability at most δ = {float(limit.exact[1]):g}"
+    return (
+        f"whatever anybody concludes about a person from all answers is at most e^ε = {factor:,.1f} times as likely as "
+        f"if that person were not in the data{rest}"
+    )
+
+
+def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
+    limits = (
+        f"at most {card.max_rows} row(s) in each of at most {card.max_groups} group(s), unless a question says less"
+    )
+    columns = {name: column for table in card.private_tables.values() for name, column in table.columns.items()}
+    listed = ", ".join(name for name, column in columns.items() if column.keys is not None) or "none"
+    bounded = ", ".join(name for name, column in columns.items() if column.bounds or column.period) or "none"
+    groups = f"listed in the card: {listed}; others are shown by a private threshold only, which costs δ"
+    error = (
+        "stated with every answer: as a ± of its noise (95 %), or in ranks; what limits leave out is a bias beside it"
+    )
+    exact = "yes: it is drawn exactly, on a public lattice"
+    bits = "the operating system; what is drawn from a seeded source is refused by the ledger"
+    yield Item("How is one person's influence bounded?", f"inside the database, on whole numbers: {limits}", CARD)
+    yield Item("Which noise was used?", ", ".join(_noises(entries)), LEDGER, "nothing was asked yet")
+    yield Item("Is the noise safe against attacks on floating point?", exact, DITHER)
+    yield Item("Where does the randomness come from?", bits, DITHER)
+    yield Item("How are several answers composed?", _composition(card), CARD)
+    yield Item("How are groups chosen?", groups, CARD)
+    yield Item("Which columns have public bounds?", bounded, CARD)
+    hint = "from outside of the data: a form, a law, a list"
+    yield Item("Where do bounds and keys come from?", "", STEWARD, hint)
+    yield Item("What is known about the error of answers?", error, DITHER)
+
+
+def _noises(entries: list[Entry]) -> list[str]:
+    """The noise of every charge that says so."""
+    names: set[str] = set()
+    for entry in entries:
+        if entry.kind != "charge":
+            continue
+        try:
+            release = json.loads(entry.body.get("asked", "{}")).get("release", {})
+            names |= {str(name) for name in release.get("noise", [])}
+        except (ValueError, AttributeError, TypeError):
+            continue
+    return sorted(names)
+
+
+def _composition(card: Card) -> str:
+    valid = "valid for questions chosen as one goes"
+    if card.filter == "advanced":
+        return f"by a privacy filter with the advanced bound (Whitehouse, Ramdas, Rogers and Wu 2023), {valid}"
+    return f"by addition, in exact arithmetic, {valid}"
+
+
+def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
+    accounts = [] if ledger is None else ledger.accounts(card.name)
+    analysts = sum(account.kind == "analyst" and bool(account.name) for account in accounts)
+    incidents = sum(entry.kind == "incident" for entry in entries)
+    verified, receipt = "not yet: there is no ledger", ""
+    if ledger is not None:
+        verified = f"{ledger.verify().entries} entries, verified when this record was made"
+        receipt = str(ledger.head)
+    trust = "central: whoever holds the rows and the ledger is trusted; analysts are not"
+    channels = "how long a question takes depends on the data, and is not hidden"
+    yield Item("What is the trust model?", trust, DITHER)
+    yield Item("Who holds the rows, and who can read them?", "", STEWARD, "names, roles and systems")
+    yield Item("Who may ask?", "", STEWARD, "who gets answers, and under which terms")
+    yield Item("How many analysts have an account of their own?", str(analysts), LEDGER)
+    yield Item("Were there errors while rows were read?", str(incidents) if incidents else "none recorded", LEDGER)
+    yield Item("Is the history of the budget complete?", verified, LEDGER)
+    yield Item("What is the last receipt?", receipt, LEDGER, "there is one after the first answer")
+    yield Item("Which side channels remain?", channels, DITHER)
+    hint = "consent, notice, retention, deletion"
+    yield Item("How were the data collected, and what do people know?", "", STEWARD, hint)
+    yield Item("Were data released before, outside of this ledger?", "", STEWARD, "their cost has to be added")
+
+
+def _registry(card: Card, version: str, entries: list[Entry]) -> Iterable[Item]:
+    days = sorted(entry.at[:10] for entry in entries if entry.kind == "charge")
+    kinds = {PureDP: "pure (ε)", ZCDP: "zero-concentrated (ρ)"}
+    limit = card.budget or card.each_person
+    variant = "" if limit is None else kinds.get(type(limit), "approximate (ε, δ)")
+    yield Item("Name of the deployment", card.name, CARD)
+    yield Item("Curator and contact", "", STEWARD)
+    yield Item("Purpose", "", STEWARD, "what is published, for whom, since when")
+    yield Item("Kind of release", "answers to questions, or published tables, from one budget", DITHER)
+    yield Item("Number of releases paid for", str(len(days)), LEDGER)
+    yield Item("First and last release", f"{days[0]} to {days[-1]}" if days else "", LEDGER, "nothing was asked yet")
+    yield Item("Variant of differential privacy", variant, CARD, "a budget has to be stated")
+    yield Item("Software", f"dither {version}", DITHER)
+    yield Item("Where it is described", "", STEWARD, "an address, if there is one")
+
+
+__all__ = ["OPEN", "Deployment", "Item", "Section", "deployment"]

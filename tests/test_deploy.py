@@ -1,0 +1,67 @@
+"""The files for running the server: the example configuration is one, and the unit gives nothing away."""
+
+from __future__ import annotations
+
+import configparser
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+from dither.server.config import Config, read_config
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+
+
+def unit():
+    parser = configparser.ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
+    parser.optionxform = str
+    parser.read(DEPLOY / "dither.service", encoding="utf-8")
+    return parser["Service"]
+
+
+def test_the_example_configuration_is_read(tmp_path):
+    config = read_config(str(tmp_path), str(DEPLOY / "dither-server.toml"), environment={})
+    assert config.cookies_are_secure
+    assert config.is_local
+    assert not config.single_steward
+    stated = tomllib.loads((DEPLOY / "dither-server.toml").read_text(encoding="utf-8"))
+    defaults = {item.name: item.default for item in fields(Config)}
+    others = {"public_url", "trusted_proxies"}
+    assert {name: value for name, value in stated.items() if value != defaults[name]}.keys() == others
+
+
+def test_no_secret_is_in_an_example():
+    for path in DEPLOY.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "oidc_client_secret =" not in text
+        assert "://dither:" not in text
+
+
+def test_the_unit_stops_the_server_and_not_its_workers():
+    service = unit()
+    assert service["KillMode"] == "mixed"
+    assert int(service["TimeoutStopSec"]) >= Config(folder=".").time_limit + 30
+
+
+def test_the_unit_is_hardened():
+    service = unit()
+    for name in (
+        "NoNewPrivileges",
+        "ProtectHome",
+        "PrivateTmp",
+        "PrivateDevices",
+        "RestrictSUIDSGID",
+        "LockPersonality",
+    ):
+        assert service[name] == "true"
+    assert service["ProtectSystem"] == "strict"
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["User"] == "dither"
+    assert service["LimitCORE"] == "0"
+    assert service["ReadWritePaths"] == "/var/lib/dither"
+
+
+def test_the_image_runs_as_nobody_in_particular():
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    assert text.index("USER dither") < text.index("CMD ")
+    assert "STOPSIGNAL SIGTERM" in text

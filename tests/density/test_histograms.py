@@ -64,11 +64,11 @@ def test_smoothed_draws_follow_the_mixture() -> None:
 
 
 def test_a_huge_epsilon_does_not_hang() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for method in ("histogram", "perturbed", "smoothed", "ks"):
         result = dp.density.release([0.1, 0.9], (0, 1), 10**6, method, bins=2, points=1)  # type: ignore[arg-type]
         assert result.weights.sum() == 1
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @given(st.lists(st.floats(-1e300, 1e300) | st.floats(-2, 2), min_size=1, max_size=12))

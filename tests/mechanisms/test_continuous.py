@@ -81,13 +81,13 @@ def test_cells_cover_every_point_once_under_a_true_bound(name: str, rate: float)
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_no_rate_makes_it_slow(power: int) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for n in (1, 10**3, 10**6, 10**9, 10**15):
         m = ContinuousExponential(1 / n, 1, bounds=(0.0, 1.0))
         for mean in (0.0, 0.3, 1.0):
             for _ in range(3):
                 assert abs(m.release(mean_pieces(mean, (0.0, 1.0), power)) - mean) < 60 / math.sqrt(n)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.slow

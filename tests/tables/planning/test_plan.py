@@ -149,10 +149,10 @@ def test_the_threshold_of_normal_noise(delta):
 @pytest.mark.parametrize("noise", ["best", "gaussian"])
 def test_every_budget_is_planned_at_once(epsilon, delta, noise):
     """No search runs for ever, however small the budget."""
-    start = time.monotonic()
+    start = time.process_time()
     query = Query({"n": Aggregate("count"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
     planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     if noise == "gaussian":
         ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
         vectors = {m.measurement: (m, n) for m, n in planned.measures.items()}

@@ -326,21 +326,21 @@ DEEP = [
 
 @pytest.mark.parametrize("inside", DEEP, ids=[item[:20] for item in DEEP])
 def test_hostile_texts_are_refused_soon(inside):
-    start = time.perf_counter()
+    start = time.process_time()
     for written in (f"SELECT COUNT(*) FROM visits WHERE {inside}", f"SELECT {inside} FROM visits", inside):
         with refuses(InvalidArgument):
             parse(written, CARD)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_expressions_do_not_grow_without_end():
     query = "SELECT age FROM visits"
     for _ in range(22):
         query = f"SELECT age + age AS age FROM ({query}) AS s"
-    start = time.perf_counter()
+    start = time.process_time()
     with refuses(InvalidArgument):
         parse(f"SELECT SUM(age) FROM ({query}) AS s", CARD)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_long_list_is_no_deep_question():

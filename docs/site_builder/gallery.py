@@ -30,7 +30,7 @@ WHEN = {
     "gradient_descent": "You want to see descent and its bounds before noise is added.",
     "heavy_hitter": "You look for the most frequent item among many, by name only.",
     "local_domains": "You collect words that nobody can list beforehand, without a trusted collector.",
-    "local_emoji": "You want to know what is popular, and nobody shall collect who uses what.",
+    "local_emoji": "You want to know what is popular, and nobody may collect who uses what.",
     "local_sensitivity_leaks": "Somebody suggests noise that is fitted to the data at hand.",
     "local_shuffled_central": "You decide whom the people of a survey have to trust.",
     "mars": "Impossible answers, such as negative counts, trouble you.",
@@ -46,6 +46,16 @@ WHEN = {
     "which_accountant": "You add up hundreds of releases, and wonder by which rule.",
 }
 """When to use each example."""
+
+TITLES = {
+    "ask_in_sql": "Ask in SQL",
+    "mars": "The population of Mars",
+    "mean_three_ways": "A mean, three ways",
+    "noisy_std": "A noisy standard deviation",
+    "synthetic_adult": "Synthetic census records",
+    "top_snps": "Top SNPs",
+}
+"""Headings of examples whose file name is no good one."""
 
 
 def examples(root: Path) -> list[Path]:
@@ -110,7 +120,7 @@ def page(root: Path) -> str:
         title, rest = title_of(path)
         about = rest.replace("``", "`").replace("* ", "\n* ")
         lines += [
-            f"## {path.stem.replace('_', ' ').capitalize()}", "", f"**Use it when:** {WHEN[path.stem]}", "", title, "",
+            f"## {TITLES.get(path.stem, path.stem.replace('_', ' ').capitalize())}", "", f"**Use it when:** {WHEN[path.stem]}", "", title, "",
             f"```{{image}} gallery-pictures/{path.stem}.png", f":alt: {title.replace('`', '')}", ":class: light-ground", ":width: 100%", "```", "",
             ":::{dropdown} What it shows", about, ":::", "",
             f":::{{dropdown}} Source: examples/{path.name}", "```{literalinclude} " + f"../../examples/{path.name}", ":language: python", "```", ":::", "",

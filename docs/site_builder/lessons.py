@@ -97,7 +97,7 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "selection", "Choosing instead of adding", 2, "Theorem 27", "Example 30",
+        "selection", "Choosing instead of adding", 2, "Exponential mechanism", "Example 30",
         "The exponential mechanism and report noisy max: how to publish a name and not a number.",
         ("exponential",),
         Exercise(
@@ -132,7 +132,7 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "exponential-mechanism", "The exponential mechanism, and a mean three ways", 1, "Theorem, exponential mechanism", "Example, the mean",
+        "exponential-mechanism", "The exponential mechanism, and a mean three ways", 1, "Utility function", "Example, the mean",
         "The most general way to choose privately, and what happens when it is asked for a mean.",
         ("exponential",),
         Exercise(
@@ -155,7 +155,8 @@ LESSONS = (
     ),
     Lesson(
         "testing", "What ε means: the power of a test", 1, "Theorem (Wasserman and Zhou), testing", "Summary, 3",
-        "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power.",
+        "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power. The notes end with "
+        "an outlook, that the same mathematics keeps repeated analyses from overfitting: in dither that is `dp.ReusableHoldout`, with an example in the gallery.",
         ("power",),
         Exercise(
             "An adversary accepts 5 % of false accusations. With ε = 1, how often can a true accusation succeed at most? And with ε = 0.1?",
@@ -187,8 +188,9 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "ethics", "The science of data ethics: budgets for life", 5, "1, average", "7, a budget reset every day",
-        "A budget belongs to a person, adds up for life, and is never reset.",
+        "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, a budget reset every day",
+        "A budget belongs to a person, adds up for life, and is never reset. The lecture's other example, the Census of 2020, was still to "
+        "come when it was held; what a census needs, many tables that add up, is `dp.publish`.",
         ("composition",),
         Exercise(
             "A phone reports every day with ε = 4 and calls that private, because the budget is reset every night. What is promised for a year? "

@@ -72,7 +72,7 @@ def main(folder: str) -> int:
     problems = faults(Path(folder))
     for problem in problems:
         print(problem)
-    count = len(list(Path(folder).rglob("*.html")))
+    count = len([path for path in Path(folder).rglob("*.html") if "_static" not in path.parts])
     print(f"{count} pages, {len(problems)} faults")
     return 1 if problems or not count else 0
 

@@ -62,7 +62,7 @@
     const text = (x, y, anchor, words, color) =>
       svg.append(element("text", { x, y, "text-anchor": anchor, fill: color || "currentColor" }, words));
     svg.append(element("path", { d: `M${L} ${T}V${H - B}H${W - R}`, fill: "none", stroke: "currentColor", "stroke-opacity": 0.5 }));
-    for (const value of range(x0, x1, 5)) text(px(value), H - B + 16, "middle", number(value, 3));
+    for (const value of spec.bars ? [] : range(x0, x1, 5)) text(px(value), H - B + 16, "middle", number(value, 3));
     for (const value of range(y0, y1, 3)) text(L - 5, py(value) + 4, "end", number(value, 2));
     text((L + W - R) / 2, H - 6, "middle", spec.label);
     (spec.bars || []).forEach(([name, value], i) => {

@@ -23,6 +23,18 @@ WIDE = """() => {
     return [...document.body.querySelectorAll("*")].filter(item => item.getBoundingClientRect().right > width + 0.5)
         .map(item => item.outerHTML.slice(0, 120)).slice(0, 3);
 }"""
+OVERLAP = """() => [...document.querySelectorAll("figure.made svg")].flatMap(svg => {
+    const texts = [...svg.querySelectorAll("text")].filter(item => item.textContent.trim());
+    const boxes = texts.map(item => item.getBoundingClientRect());
+    return texts.flatMap((item, i) => texts.slice(i + 1).filter((other, k) => {
+        const a = boxes[i], b = boxes[i + 1 + k];
+        return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 4;
+    }).map(other => `${item.textContent} | ${other.textContent}`));
+})"""
+EMPTY = """() => [...document.querySelectorAll("main th, main td:only-child, main pre, main h1, main h2, main h3")]
+    .filter(item => !item.textContent.trim() && !item.querySelector("img, svg"))
+    .map(item => item.outerHTML.slice(0, 120))"""
 MOVE = """() => [...document.querySelectorAll("figure.made input[type=range]")].map(slider => {
     const figure = slider.closest("figure.made");
     const before = figure.innerHTML;
@@ -32,8 +44,10 @@ MOVE = """() => [...document.querySelectorAll("figure.made input[type=range]")].
 })"""
 
 
-def look_at(context: BrowserContext, base: str, path: str, shot: Path | None) -> dict[str, Any]:
-    """Load a page; its errors, what axe-core objects to, what is too wide, and whether its sliders move anything."""
+def look_at(context: BrowserContext, base: str, path: str, accessible: bool, shot: Path | None) -> dict[str, Any]:
+    """Load a page; its errors, what is too wide, overlaps or is empty, whether its sliders move anything, and, if
+    ``accessible``, what axe-core objects to.
+    """
     seen: list[str] = []
     page = context.new_page()
     page.on("console", lambda item: seen.append(item.text) if item.type in ("error", "warning") else None)
@@ -41,15 +55,19 @@ def look_at(context: BrowserContext, base: str, path: str, shot: Path | None) ->
     page.on("requestfailed", lambda request: seen.append(f"not loaded: {request.url}"))
     page.on("request", lambda request: None if request.url.startswith(base) else seen.append(f"loads {request.url}"))
     page.goto(f"{base}/{path}", wait_until="load")
-    wide = page.evaluate(WIDE)
+    wide, overlap, empty = (page.evaluate(script) for script in (WIDE, OVERLAP, EMPTY))
     if shot is not None:
         page.screenshot(path=shot, full_page=False)
-    page.evaluate(AXE)
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
-    axe = [f"{item['id']}: {node['html'][:160]}" for item in result["violations"] for node in item["nodes"][:2]]
+    axe = []
+    if accessible:
+        page.evaluate(AXE)
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+        axe = [f"{item['id']}: {node['html'][:160]}" for item in result["violations"] for node in item["nodes"][:2]]
     moved = page.evaluate(MOVE)
+    overlap += page.evaluate(OVERLAP)
     page.close()
-    return {"path": path, "seen": seen, "axe": axe, "wide": wide, "moved": moved}
+    found = {"seen": seen, "axe": axe, "wide": wide, "overlap": overlap, "empty": empty}
+    return {"path": path, "moved": moved, **found}
 
 
 def main() -> None:
@@ -62,7 +80,8 @@ def main() -> None:
             context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
             for path in site["pages"]:
                 shot = Path(site["shots"], f"{path.replace('/', '_')}_{name}.png") if site.get("shots") else None
-                results.append({"look": name, **look_at(context, site["base"], path, shot)})
+                accessible = path in site["accessible"]
+                results.append({"look": name, **look_at(context, site["base"], path, accessible, shot)})
             context.close()
         browser.close()
     json.dump(results, sys.stdout)

@@ -19,13 +19,24 @@ sys.path.insert(0, str(DOCS))
 from site_builder import links  # noqa: E402
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-PAGES = (
-    "index", "tutorials/dashboard", "howto/migrate", "explanation/promise", "explanation/glossary", "tables",
-    "generated/gallery", "generated/course/index", "generated/course/fails", "generated/course/smooth-sensitivity",
-    "generated/reference/mechanisms", "generated/reference/card", "generated/reference/http",
-)  # fmt: skip
-"""A page of every kind, two of which have moving figures."""
-MOVING = ("explanation/promise", "generated/course/smooth-sensitivity")
+EACH_FOLDER = 2
+"""How many pages of each folder axe-core looks at: the longest, which have most kinds of elements. Everything else is
+looked at on every page."""
+
+
+def pages_of(site: Path) -> list[str]:
+    """Every page of the site, without what the theme leaves among its files."""
+    found = (path.relative_to(site) for path in site.rglob("*.html"))
+    return sorted(path.with_suffix("").as_posix() for path in found if path.parts[0] != "_static")
+
+
+def sample(site: Path) -> list[str]:
+    """The longest pages of each folder."""
+    folders: dict[Path, list[str]] = {}
+    for page in pages_of(site):
+        folders.setdefault(Path(page).parent, []).append(page)
+    by_length = [sorted(pages, key=lambda page: -(site / f"{page}.html").stat().st_size) for pages in folders.values()]
+    return [page for pages in by_length for page in pages[:EACH_FOLDER]]
 
 
 def build(folder: Path) -> Path:
@@ -41,11 +52,13 @@ def build(folder: Path) -> Path:
     return folder / "site"
 
 
-def look(site: Path, pages: list[str], shots: str = "") -> list[dict[str, Any]]:
+def look(site: Path, pages: list[str], accessible: list[str], shots: str = "") -> list[dict[str, Any]]:
     """What a browser sees that opens these pages from the folder, in a process of its own."""
     browser = os.environ.get("DITHER_TEST_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
     assert browser is not None, f"none of {', '.join(BROWSERS)} is installed: run make browser"
-    given = {"base": site.resolve().as_uri(), "pages": [f"{page}.html" for page in pages], "browser": browser}
+    named = {"pages": pages, "accessible": accessible}
+    given = {"base": site.resolve().as_uri(), "browser": browser}
+    given |= {name: [f"{page}.html" for page in each] for name, each in named.items()}
     command = [sys.executable, str(HERE / "site_browser.py")]
     ended = subprocess.run(
         command, input=json.dumps({**given, "shots": shots}), capture_output=True, text=True, timeout=600, check=False
@@ -59,7 +72,7 @@ def complaints(results: list[dict[str, Any]]) -> list[str]:
     return [
         f"{item['path']} ({item['look']}): {kind}: {text}"
         for item in results
-        for kind in ("seen", "axe", "wide")
+        for kind in ("seen", "axe", "wide", "overlap", "empty")
         for text in item[kind]
     ]
 
@@ -72,18 +85,28 @@ def test_the_site_builds_and_a_browser_opens_its_pages_without_a_complaint(tmp_p
     text = (site / "generated" / "reference" / "mechanisms.html").read_text(encoding="utf-8")
     assert 'id="dither.Laplace"' in text
     assert "the triangle inequality" in text  # the reason stands beside the statement
-    results = look(site, list(PAGES))
+    pages, accessible = pages_of(site), sample(site)
+    assert len({Path(page).parent for page in accessible}) >= 7
+    results = look(site, pages, accessible)
     assert complaints(results) == []
+    moving = {page for page in pages if "data-figure=" in (site / f"{page}.html").read_text(encoding="utf-8")}
+    assert "explanation/promise" in moving
     for item in results:
         page = item["path"].removesuffix(".html")
-        assert bool(item["moved"]) == (page in MOVING), page
+        assert bool(item["moved"]) == (page in moving), page
         assert all(item["moved"]), f"{page} ({item['look']}): a slider moves nothing"
 
 
 @pytest.mark.slow
 def test_a_bad_page_is_seen(tmp_path):
     body = "<img src='missing.png'><p style='width: 3000px'>wide</p><script>throw new Error('broken')</script>"
+    labels = "<text x='5' y='20'>15 votes</text><text x='9' y='20'>0.75</text><text x='5' y='60'>below</text>"
+    body += f"<figure class='made'><svg>{labels}</svg></figure><main><table><tr><th></th></tr></table></main>"
     (tmp_path / "bad.html").write_text(f"<html><body>{body}</body></html>", encoding="utf-8")
-    text = "\n".join(complaints(look(tmp_path, ["bad"])))
-    for part in ("broken", "not loaded", "image-alt", "wide: "):
+    found = complaints(look(tmp_path, ["bad"], ["bad"]))
+    assert [line for line in found if "overlap: " in line] == [
+        f"bad.html ({name}): overlap: 15 votes | 0.75" for name in ("phone", "desk") for _ in range(2)
+    ]
+    text = "\n".join(found)
+    for part in ("broken", "not loaded", "image-alt", "wide: ", "empty: <th"):
         assert part in text

@@ -158,6 +158,7 @@ def test_a_site_without_pages_is_no_site(tmp_path):
 def test_the_gallery_has_every_example_with_one_sentence_on_when_to_use_it():
     names = [path.stem for path in gallery.examples(ROOT)]
     assert sorted(gallery.WHEN) == names
+    assert set(gallery.TITLES) <= set(names)
     assert all(text.count(".") == 1 and text.endswith(".") for text in gallery.WHEN.values())
     page = gallery.page(ROOT)
     for name in names:

@@ -14,6 +14,33 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 COLUMNS = {"person": ColumnCard("integer"), "age": ColumnCard("integer", bounds=(0, 110), keys=None)}
 
 
+TOPICS = {  # of NIST SP 800-226, by the question here: who answers it
+    "What is the unit of privacy?": "card",
+    "Does the unit name people, each once?": "steward",
+    "Which data sets are neighbors?": "dither",
+    "What are the parameters, for all answers together, for ever?": "card",
+    "Variant of differential privacy": "card",
+    "What is promised to several people together?": "dither",
+    "How are several answers composed?": "card",
+    "Is the budget ever reset?": "dither",
+    "May answers be processed further?": "dither",
+    "Were data released before, outside of this ledger?": "steward",
+    "What is known about the error of answers?": "dither",
+    "What bias do the algorithms add?": "dither",
+    "Whose answers are less accurate?": "dither",
+    "Is the error small enough for every group that matters?": "steward",
+    "How is one person's influence bounded?": "card",
+    "What is the query model?": "dither",
+    "What is the trust model?": "dither",
+    "Is the noise safe against attacks on floating point?": "dither",
+    "Which side channels remain?": "dither",
+    "How was the implementation checked?": "dither",
+    "Who holds the rows, and who can read them?": "steward",
+    "How is access to the rows and the ledger controlled?": "steward",
+    "What does collecting the data expose?": "steward",
+}
+
+
 def answers(record):
     return {item.question: item for section in record.sections for item in section.items}
 
@@ -33,6 +60,21 @@ def test_without_a_ledger_it_is_filled_in_from_the_card():
     assert items["Software"].answer == "dither 9.9"
     assert items["Who may ask?"].text.startswith(OPEN)
     assert record.unanswered == sum(not item.answer for item in items.values()) > 5
+
+
+@pytest.mark.parametrize(("question", "source"), TOPICS.items())
+def test_every_topic_of_the_guidelines_has_a_question_and_says_who_answers(question, source):
+    record = deployment(Card("visits", "v.csv", COLUMNS, "person", budget=dp.PureDP(1)), None, "1")
+    item = answers(record)[question]
+    assert item.source == source
+    assert bool(item.answer) == (source != "steward")
+    assert item.answer or item.hint
+
+
+def test_a_limit_that_is_chosen_privately_is_no_number():
+    card = Card("visits", "v.csv", COLUMNS, "person", max_rows="auto", max_groups=2, budget=dp.PureDP(1))
+    text = answers(deployment(card, None, "1"))["How is one person's influence bounded?"].answer
+    assert "a number of rows that each question chooses privately in each of at most 2 group(s)" in text
 
 
 @pytest.mark.parametrize(

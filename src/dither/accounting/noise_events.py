@@ -128,7 +128,7 @@ class GaussianNoise(Event):
 
     @property
     def pair(self) -> Pair:
-        """Two normal laws a sensitivity apart."""
+        """Two normal laws whose means differ by the sensitivity."""
         return GaussianPair(up(1 / self.ratio))
 
     def epsilon_at(self, delta: Fraction) -> Fraction:

@@ -236,7 +236,7 @@ def blanket_pair(epsilon0: float, n: int, categories: int, *, atoms: int = _MAX_
     totals t and N with the person's own report are seen. Given both, and t >= 1, a has the law of ``X + Bin(t - 1,
     1/2)``, where X is a fair coin with probability ``r / (r + K / 2)``, r = N / t, and else 1 under P and 0 under Q. So
     for the same r more coins are better, for the same t a larger r is, and a block is no worse than its smallest t
-    with its smallest r. With t = 0 nothing is told: such a report counts as one with t = 1 if 1 is in its block.
+    with its smallest r. With t = 0 nothing is revealed: such a report counts as one with t = 1 if 1 is in its block.
 
     >>> blanket_pair(1.0, 100, 5).delta(0.4) < clone_pair(1.0, 100, distinct=True).delta(0.4)
     True

@@ -60,6 +60,16 @@ RESULTS = (
     ),
     Result(
         2,
+        "Exponential mechanism",
+        "Selecting an object by its score",
+        DEFINITION,
+        "Select q with probability proportional to exp(ε·f(x, q)/(2Δ)), where Δ bounds the change of every score.",
+        "dither.Exponential",
+        "dp.Exponential(sensitivity=1, epsilon=1).probabilities([2, 1]).round(4).tolist()",
+        "[0.6225, 0.3775]",
+    ),
+    Result(
+        2,
         "Theorem 27",
         "The exponential mechanism",
         HOLDS,
@@ -266,6 +276,16 @@ RESULTS = (
         "dither.learn.noisy_descent",
         "round(dp.learn.noise_for(1, 1e-5, steps=100, sampling_rate=0.01), 2)",
         "0.9",
+    ),
+    Result(
+        2,
+        "Equation (10)",
+        "Stochastic descent with noise in every step",
+        DEFINITION,
+        "Step h moves by −γ_h·(gradient of a random record + θ_h·Z_h), with Laplace noise Z_h in every coordinate.",
+        "dither.course.TheoremSGD",
+        "dp.course.TheoremSGD(1, 50, clip=1.0).run(dp.learn.Squared(), np.ones((9, 1)), np.ones(9), start=0.0).shape",
+        "(1,)",
     ),
     Result(
         2,

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from dither.course.result import CONDITIONS, FAILS, HOLDS, Result
+from dither.course.result import CONDITIONS, DEFINITION, FAILS, HOLDS, Result
 
 RESULTS = (
+    Result(
+        1,
+        "Utility function",
+        "What makes an output good",
+        DEFINITION,
+        "u(x, l) says how useful it is to report l when the data are x: for a mean, −|mean − l| or −(mean − l)².",
+        "dither.Exponential",
+        "dp.Exponential(1, 1).probabilities([-abs(0.4 - l) for l in (0, 0.5, 1)]).argmax().item()",
+        "1",
+    ),
+    Result(
+        1,
+        "Sensitivity of a utility",
+        "How far one record moves a utility",
+        DEFINITION,
+        "Δu is the largest change of u(x, l) between neighbors x, for any output l.",
+        "dither.Exponential",
+        "dp.Exponential(sensitivity=dp.sensitivity.count(neighbors=dp.AddRemove), epsilon=1).sensitivity",
+        "1.0",
+    ),
+    Result(
+        1,
+        "Exponential mechanism",
+        "The exponential mechanism",
+        DEFINITION,
+        "Report l with probability proportional to exp(ε·u(x, l)/(2Δu)): good outputs are likely, none is certain.",
+        "dither.Exponential",
+        "dp.Exponential(sensitivity=1, epsilon=1).probabilities([0, -1, -2]).round(4).tolist()",
+        "[0.5065, 0.3072, 0.1863]",
+    ),
     Result(
         1,
         "Theorem, exponential mechanism",

@@ -7,6 +7,16 @@ from dither.course.result import CONDITIONS, DEFINITION, FAILS, HOLDS, Result
 RESULTS = (
     Result(
         5,
+        "1, Laplace mechanism",
+        "Noise of the size of the sensitivity",
+        DEFINITION,
+        "f(x) + v, with v of density e^(−|v|/b)/(2b), b = Δf/ε, and Δf the largest change of f between neighbors.",
+        "dither.Laplace",
+        "dp.Laplace(sensitivity=1, epsilon=0.5).scale",
+        "2.0",
+    ),
+    Result(
+        5,
         "1, average",
         "Sensitivity of an average",
         CONDITIONS,

@@ -13,7 +13,7 @@ _ALL = Results(result for document in _DOCUMENTS for result in document.RESULTS)
 def results(document: int | None = None) -> Results:
     """Every named result of the five documents, or of one of them.
 
-    >>> print(results(document=3)[3])
+    >>> print(results(document=3)[4])
     3. Algorithm 1: The exponential mechanism (definition)
       Select y with probability proportional to exp(ε·q(y)/(2Δ)).
       where  dither.Exponential

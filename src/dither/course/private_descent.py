@@ -99,7 +99,7 @@ class TheoremSGD:
         arguments.epsilon(self._epsilons[-1])
         if self._sensitivities[-1] > _LARGEST / 2**20:
             raise InvalidArgument(message("steps", "steps of more similar sizes", "others", "pass a smaller rho"))
-        # noise beyond is on a coarser lattice, to which iterates would be rounded apart
+        # noise beyond is on a coarser lattice, whose rounding would move neighbors' iterates farther from each other
         scales = (distance / epsilon for distance, epsilon in zip(self._sensitivities, self._epsilons, strict=True))
         if max(scales) > MAX_SCALE / 2:
             raise InvalidArgument(message("epsilon", "a larger one, for so many steps", self.epsilon, "pass more"))

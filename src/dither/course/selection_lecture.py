@@ -33,6 +33,19 @@ RESULTS = (
     ),
     Result(
         3,
+        "1.1",
+        "Selection problems",
+        DEFINITION,
+        (
+            "A set of outputs, a score of each for a data set, and a bound on its sensitivity; wanted is an output "
+            "with nearly the best score, q_max (4)."
+        ),
+        "dither.Exponential",
+        "dp.Exponential(sensitivity=1, epsilon=1).probabilities([900, 100]).round(4).tolist()",
+        "[1.0, 0.0]",
+    ),
+    Result(
+        3,
         "Equation (1)",
         "The sensitivity of a score",
         DEFINITION,

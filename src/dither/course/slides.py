@@ -33,7 +33,10 @@ RESULTS = (
         "Sensitivity of an average",
         "An average of zeros and ones",
         CONDITIONS,
-        "It is 1/|x| with |x| the larger size, which must be public, as it changes when a record is added.",
+        (
+            "It is 1/|x|, also for linear queries with values in [0, 1], with |x| the larger size, which must be "
+            "public, as it changes when a record is added."
+        ),
         "dither.sensitivity.mean",
         "dp.sensitivity.mean(n=100, bounds=(0, 1), neighbors=dp.ReplaceOne)",
         "0.01",

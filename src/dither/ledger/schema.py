@@ -89,7 +89,7 @@ person = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# apart from the others: a ledger without any series has no such table
+# separate from the others: a ledger without any series has no such table
 series = sa.Table(
     "dither_series",
     sa.MetaData(),
@@ -128,8 +128,8 @@ _POSTGRESQL_TRIGGERS = (
 
 
 def _dialect(name: str) -> sa.Dialect:
-    """How an engine writes the tables; what PostgreSQL is told of indices is stated only where it is asked: to name it
-    is to load all of it."""
+    """How an engine writes the tables. Options of indices for PostgreSQL are added only when its dialect is asked for,
+    since naming it loads all of it."""
     dialects: Any = import_module(f"sqlalchemy.dialects.{name}")
     if name == "postgresql":
         for index in (index for table in _metadata.tables.values() for index in table.indexes):

@@ -352,7 +352,7 @@ def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
 
     Where they cannot: a word out of the floats' range has an upper bound of infinity or a lower bound of -inf, and a
     fixed part below the window is raised, and so gives no lower bound. A fixed part above the window is good to a
-    relative error, and noise from a word with few significant bits to ``_COARSE``: by these the bounds are moved apart.
+    relative error, and noise from a word with few significant bits to ``_COARSE``: by these the bounds are widened.
     """
     u: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
     small, coarse, large = u < _FEW_BITS, np.flatnonzero(u < LOW), u > law.high

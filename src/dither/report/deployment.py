@@ -1,9 +1,10 @@
 """A record of a deployment, for lawyers and for registries: what is promised, to whom, how it is kept, by whom.
 
-The questions are those that NIST's guidelines for evaluating differential privacy guarantees (SP 800-226) ask, in our
-words and in the order of its pyramid: the promise, the algorithms, and what both rest on. A last part has the fields
-that registries of deployments ask for. Whatever the card, the ledger or the code knows is filled in; what only
-the steward knows is left open, and says so. Nothing is taken from the rows.
+The topics are those of NIST's guidelines for evaluating differential privacy guarantees (SP 800-226), in our words and
+in the order of its pyramid: the promise (parameters, unit, composition, post-processing), the algorithms (utility,
+bias, implementation), and what both rest on (query and trust model, access control, side channels, how the data were
+collected). A last part has the fields that registries of deployments ask for. Whatever the card, the ledger or the
+code knows is filled in; what only the steward knows is left open, and says so. Nothing is taken from the rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,26 @@ from dither.tables.card.model import Card
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
 OPEN = "to be answered by the steward"
 """What stands in place of an answer that no file can give."""
+
+
+GROUPS = "k people are protected with k times ε, and δ grows as well: what is true of a large group can be learned"
+POST_PROCESSING = "yes, by anybody and for ever: whatever is computed from answers alone costs nothing more"
+BIAS = (
+    "counts, sums and means leave out what is beyond the limits on one person; values beyond the bounds are moved to "
+    "them; groups below a private threshold are not shown; whole counts of published tables are never negative"
+)
+SMALL_GROUPS = (
+    "the noise is as large for a small group as for a large one, so the relative error of small groups is larger"
+)
+QUERY_MODEL = "interactive: questions may depend on earlier answers, and each is charged before rows are read"
+SIDE_CHANNELS = (
+    "how long a question takes depends on the data: a server rounds it up to ticks, and nothing else hides it; errors "
+    "never hold a value, but that one happened while rows were read is counted, and closes the table when too many did"
+)
+EVIDENCE = (
+    "every mechanism has its proof beside its code; the tests certify it and try to refute it, and `dither audit` does "
+    "so again on any machine"
+)
 
 
 @dataclass(frozen=True)
@@ -133,12 +154,16 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
     changes = [entry for entry in entries if entry.kind == "limit" and entry.body.get("signed_by")]
     signed = [f"{entry.at[:10]}, signed by {entry.body['signed_by']}: {entry.body['reason']}" for entry in changes]
     yield Item("What is the unit of privacy?", who, CARD)
+    hint = "under several names one person is protected once for each, and under a shared name several are one"
+    yield Item("Does the unit name people, each once?", "", STEWARD, hint)
     yield Item("Which data sets are neighbors?", neighbors, DITHER)
     yield Item("What are the parameters, for all answers together, for ever?", stated, LEDGER if ledger else CARD)
     yield Item("What has been spent so far?", _spent(card, ledger), LEDGER)
     yield Item("Is the budget ever reset?", "no: there is no reset, no renewal and no refund", DITHER)
     yield Item("Was a limit changed, by whom and why?", "; ".join(signed) or "no", LEDGER)
     yield Item("What do the parameters mean for a person?", _meaning(limits[0][1] if limits else None), DITHER)
+    yield Item("What is promised to several people together?", GROUPS, DITHER)
+    yield Item("May answers be processed further?", POST_PROCESSING, DITHER)
     hint = "how sensitive they are, what the answers are for"
     yield Item("Why are these parameters right for these data?", "", STEWARD, hint)
 
@@ -177,9 +202,8 @@ def _meaning(limit: Guarantee | None) -> str:
 
 
 def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
-    limits = (
-        f"at most {card.max_rows} row(s) in each of at most {card.max_groups} group(s), unless a question says less"
-    )
+    rows, in_groups = _limit(card.max_rows, "row"), _limit(card.max_groups, "group")
+    limits = f"{rows} in each of {in_groups}, unless a question says less"
     columns = {name: column for table in card.private_tables.values() for name, column in table.columns.items()}
     listed = ", ".join(name for name, column in columns.items() if column.keys is not None) or "none"
     bounded = ", ".join(name for name, column in columns.items() if column.bounds or column.period) or "none"
@@ -199,6 +223,17 @@ def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
     hint = "from outside of the data: a form, a law, a list"
     yield Item("Where do bounds and keys come from?", "", STEWARD, hint)
     yield Item("What is known about the error of answers?", error, DITHER)
+    yield Item("What bias do the algorithms add?", BIAS, DITHER)
+    yield Item("Whose answers are less accurate?", SMALL_GROUPS, DITHER)
+    hint = "also for small groups, whom a wrong number may harm most; how readers learn what a ± is"
+    yield Item("Is the error small enough for every group that matters?", "", STEWARD, hint)
+
+
+def _limit(limit: int | str, what: str) -> str:
+    """A limit of the card in words: as stated, or chosen privately by each question."""
+    if limit == "auto":
+        return f"a number of {what}s that each question chooses privately"
+    return f"at most {limit} {what}(s)"
 
 
 def _noises(entries: list[Entry]) -> list[str]:
@@ -231,17 +266,23 @@ def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Ite
         verified = f"{ledger.verify().entries} entries, verified when this record was made"
         receipt = str(ledger.head)
     trust = "central: whoever holds the rows and the ledger is trusted; analysts are not"
-    channels = "how long a question takes depends on the data, and is not hidden"
     yield Item("What is the trust model?", trust, DITHER)
+    yield Item("What is the query model?", QUERY_MODEL, DITHER)
     yield Item("Who holds the rows, and who can read them?", "", STEWARD, "names, roles and systems")
+    hint = "encryption at rest and on the way, backups, logs, who can change the card or reach the key of the ledger"
+    yield Item("How is access to the rows and the ledger controlled?", "", STEWARD, hint)
     yield Item("Who may ask?", "", STEWARD, "who gets answers, and under which terms")
     yield Item("How many analysts have an account of their own?", str(analysts), LEDGER)
     yield Item("Were there errors while rows were read?", str(incidents) if incidents else "none recorded", LEDGER)
     yield Item("Is the history of the budget complete?", verified, LEDGER)
     yield Item("What is the last receipt?", receipt, LEDGER, "there is one after the first answer")
-    yield Item("Which side channels remain?", channels, DITHER)
+    yield Item("Which side channels remain?", SIDE_CHANNELS, DITHER)
+    yield Item("How was the implementation checked?", EVIDENCE, DITHER)
+    yield Item("Who else has checked it?", "", STEWARD, "an independent review, if there was one")
     hint = "consent, notice, retention, deletion"
     yield Item("How were the data collected, and what do people know?", "", STEWARD, hint)
+    hint = "what was collected but is not needed, who sees it before it is protected, and when it is deleted"
+    yield Item("What does collecting the data expose?", "", STEWARD, hint)
     yield Item("Were data released before, outside of this ledger?", "", STEWARD, "their cost has to be added")
 
 

@@ -31,7 +31,7 @@ _MOST = {
 
 @dataclass(frozen=True)
 class Config:
-    """What a server is told at its start.
+    """The configuration of a server, read at its start.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ class Pool:
             self._processes.discard(process)
 
     def _do(self, task: Task, process: Process) -> Ending:
-        """Do a task, and tell how it ended; a worker that is stopped or late is killed before that is told."""
+        """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported."""
         key: str | None = None
         stop_at = task.stop_at()
         if stop_at is not None and time.time() >= stop_at:

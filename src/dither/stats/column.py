@@ -92,7 +92,7 @@ def known_size(size: int, at_least: int = 1) -> None:
 
 
 def total(places: NDArray[np.uint64]) -> int:
-    """The sum of 64-bit numbers as a Python int: halves are added apart, so nothing can overflow.
+    """The sum of 64-bit numbers as a Python int: halves are added separately, so nothing can overflow.
 
     >>> total(np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)) == 2**65 - 2
     True

@@ -1,6 +1,6 @@
 """The options of a release as JSON: an object with those that are not at their defaults.
 
-Who asks is not among them: a server knows that from the session alone, and refuses to be told.
+Who asks is not among them: a server knows that from the session alone, and refuses a request that names an analyst.
 
 >>> to_json(ReleaseOptions(epsilon=0.5, max_rows=3))
 {'epsilon': 0.5, 'max_rows': 3}

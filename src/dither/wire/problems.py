@@ -41,7 +41,7 @@ CLASSES: dict[str, type[DitherError]] = {
 
 
 def to_json(kind: str, status: int, text: str) -> dict[str, Any]:
-    """The document of a problem: the name of its class, the status, and the whole message, which is taken apart."""
+    """The document of a problem: the name of its class, the status, and the whole message, split into its parts."""
     parts = _PARTS.fullmatch(text)
     empty = {"name": "", "expected": "", "got": "", "fix": ""}
     return {

@@ -71,8 +71,8 @@ def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
     yield "all at the upper bound", np.full(count, high)
     yield "all in the middle", np.full(count, middle)
     yield "half at each bound", np.where(np.arange(count) % 2 == 0, low, high)
-    yield "one apart at the lower bound", np.array([low] + [high] * (count - 1))
-    yield "one apart at the upper bound", np.array([high] + [low] * (count - 1))
+    yield "one at the lower bound, the others at the upper", np.array([low] + [high] * (count - 1))
+    yield "one at the upper bound, the others at the lower", np.array([high] + [low] * (count - 1))
     yield "spread evenly", np.linspace(low, high, count).astype(np.full(1, low).dtype)
     yield "many at the upper bound", np.full(_MANY, high)
 

@@ -34,7 +34,7 @@ ONE: Interval = (Fraction(1), Fraction(1))
 class Evidence:
     """The worst privacy loss over all neighbors, enclosed (None if it is infinite), and the curve delta(epsilon).
 
-    >>> e = Evidence((Fraction(1), Fraction(1)), lambda at: ZERO, "one apart", "enumeration")
+    >>> e = Evidence((Fraction(1), Fraction(1)), lambda at: ZERO, "answers that differ by 1", "enumeration")
     >>> e.at(Fraction(2))
     (Fraction(0, 1), Fraction(0, 1))
     """

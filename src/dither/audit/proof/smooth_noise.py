@@ -45,7 +45,7 @@ def smooth_noise(mechanism: SmoothNoise) -> Evidence:
     return Evidence(
         None,
         partial(_light_tailed_curve, law, mechanism.kind, s, beta, shifted),
-        "answers apart by the smaller smooth sensitivity, the other one larger by e^beta",
+        "answers that differ by the smaller smooth sensitivity, the other one larger by e^beta",
         "closed tail comparison of a shifted and stretched law",
     )
 
@@ -122,7 +122,7 @@ def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int) -> Evidence
     return Evidence(
         (low, Fraction(heavy_smooth_loss(s, beta, power))),
         partial(_heavy_tailed_curve, law, 1 / s),
-        "answers apart by the smaller smooth sensitivity, the sensitivities by up to e^beta",
+        "answers that differ by the smaller smooth sensitivity, the sensitivities by up to e^beta",
         "interval bounds on pieces of the stretch",
     )
 

@@ -95,7 +95,7 @@ def shortened(text: str, most: int = 90) -> str:
 
 
 def glued(text: str) -> str:
-    """An amount that no line break tears apart.
+    """An amount without a line break inside it.
 
     >>> glued("ε = 0.5") == "ε\\xa0=\\xa00.5"
     True

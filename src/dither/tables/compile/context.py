@@ -124,7 +124,7 @@ class StatementContext:
     @property
     def chosen(self) -> bool:
         """Whether a person's groups have to be chosen, because their keys are not public: each group that a person is
-        in is one more chance that a key is shown that nobody else has, so there must not be more than allowed.
+        in raises the probability that a key is shown that nobody else has, so there must not be more than allowed.
         """
         return not self.every_group and self.card.unit is not None and any(keys is None for keys in self.keys)
 

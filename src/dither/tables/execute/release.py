@@ -2,7 +2,7 @@
 
 Everything that can be refused is refused before the charge: the plan, what the source has become since it was opened,
 and a trial of every statement on no rows. From the charge on there is no way back: whatever fails, the charge stays,
-and whoever asks is told one sentence that does not depend on the rows.
+and whoever asks gets one sentence that does not depend on the rows.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def replicates(
 
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
     """How far the limits of a sample are from the value; None where too many have no value, or where noise moves the
-    value to one side, as that of the largest of many: noise is in the value already, and its effect cannot be told.
+    value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown.
 
     >>> half_width(10, [8, 9, 10, 11, 12] * 40)
     2.0
@@ -100,7 +100,7 @@ def errors_of_rows(
 ) -> dict[str, tuple[float | None, ...]]:
     """The errors of the columns that vary, each row found again in the samples by its values at the places ``keys``.
 
-    A row that is missing from a sample, or that cannot be told from another, has no error there.
+    A row that is missing from a sample, or that cannot be distinguished from another, has no error there.
     """
 
     def by_key(lines: Sequence[Values]) -> dict[tuple[Any, ...], Values | None]:

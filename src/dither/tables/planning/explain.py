@@ -1,6 +1,6 @@
 """A plan in words and numbers: what would be done, what it would cost, and what the answers leave out.
 
-No data is read. The error bars are about the noise alone, so whoever reads an answer, or a plan, is told what the
+No data is read. The error bars are about the noise alone, so an answer, and a plan, also states what the
 limits on one person's rows do to it (:func:`limitations`), in plain sentences, where they apply to the question.
 """
 

@@ -71,6 +71,11 @@ class Context:
         self.folder.close()
         self.store.close()
 
+    def count_request(self, who: Principal | None, address: str) -> None:
+        """Count a request; refused if there were too many. Somebody who is known has one count for all sessions and
+        tokens, of which they can have any number; everybody else has that of the address."""
+        self.requests.take(f"address {address}" if who is None else f"user {who.name}")
+
     # -- the event log ----------------------------------------------------------------------------------------------
 
     def event(self, who: str, action: str, subject: str = "", *, refused: str = "") -> sa.Executable:

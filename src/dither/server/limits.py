@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dither.errors import InvalidArgument, message
 from dither.server.errors import TooMany
 
 _MOST_NAMES = 100_000
+
+
+def address_of(request: HTTPConnection) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
 
 
 class RateLimit:
@@ -160,4 +166,4 @@ class LimitedBodies:
         return TooLarge(message("body", f"at most {self._max_bytes} bytes", "more", "send less"))
 
 
-__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow"]
+__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow", "address_of"]

@@ -287,7 +287,7 @@ def test_rate_limits(site):
 
     from dither.server.limits import RateLimit
 
-    context = replace(site.service.context, requests=RateLimit(20))
+    context = replace(site.service.context, requests=RateLimit(20, clock=lambda: 0.0))
     limited = replace(site, service=replace(site.service, context=context))
     with limited.client("ann") as client:
         statuses = [client.get(f"{API}/published").status_code for _ in range(25)]

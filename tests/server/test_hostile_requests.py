@@ -142,7 +142,7 @@ def test_a_token_that_is_revoked_cannot_fill_the_event_log(site):
     context, bob = site.service.context, site.people["bob"]
     made = site.service.accounts.create_token(bob, "lost", scopes=["ask"])
     site.service.accounts.revoke_token(bob, made.token.id)
-    auth = Authentication(replace(context, requests=RateLimit(2)))
+    auth = Authentication(replace(context, requests=RateLimit(2, clock=lambda: 0.0)))
     refused = []
     for _ in range(10):
         with pytest.raises((NotSignedIn, TooMany)) as error:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from dither.server.ticks import Clock
+from dither.wire.routes import API
 
 CARD = """name = "{name}"
 source = "{name}.csv"
@@ -78,6 +79,13 @@ def eventually(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
         assert time.monotonic() < until, "it never happened"
         time.sleep(0.01)
     return result
+
+
+def until_it_ends(client: Any, response: Any) -> Any:
+    """The last response about a question: as long as it waits, it is asked for again."""
+    while response.status_code == 202:
+        response = client.get(f"{API}/jobs/{response.json()['id']}?wait=60")
+    return response
 
 
 class Running:

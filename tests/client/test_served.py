@@ -82,6 +82,8 @@ def test_a_tree_that_the_builder_would_not_make_is_refused_by_the_server(served)
         with refuses(dp.InvalidArgument):
             served.request("ann", "POST", f"/tables/{name}/explain", body)
         job = served.request("ann", "POST", f"/tables/{name}/questions?wait=30", body)
+        while job["state"] == "waiting":
+            job = served.request("ann", "GET", f"/jobs/{job['id']}?wait=30")
         assert job["state"] == "refused"
     with dp.connect(served.url + name, token=served.tokens["ann"]) as table:
         assert table.left == dp.PureDP(10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
+from dither.ledger.accounts import charge_each, opened
+from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, Amount, Limit, Price
 from support import refuses
 
 pytestmark = pytest.mark.slow
@@ -314,3 +316,26 @@ def test_without_a_limit_the_count_ends_when_it_is_full(ledger: Ledger) -> None:
     assert spent >= dp.ApproxDP(4611, 0.99)
     assert ledger.left("visits") is None
     assert ledger.verify().people
+
+
+ACCOUNT = st.tuples(st.integers(1, 20), st.integers(0, 20)).filter(lambda limit_spent: limit_spent[1] <= limit_spent[0])
+
+
+@given(st.lists(ACCOUNT, min_size=1, max_size=3), st.integers(1, 30))
+def test_a_refusal_names_the_account_with_least_left(tenths: list[tuple[int, int]], asked: int) -> None:
+    """Whoever then asks for what the refusal says is left is refused by no other account."""
+    kinds: list[Any] = ["dataset", "analyst", "analyst"]
+    paying = [
+        replace(
+            opened(("visits", kind, str(i) * i), dp.PureDP(Fraction(limit, 10)), "sum"),
+            used=Limit.of(dp.PureDP(Fraction(spent, 10)), "sum").amount if spent else Amount(0, 0),
+        )
+        for i, (kind, (limit, spent)) in enumerate(zip(kinds, tenths, strict=False))
+    ]
+    least = min(limit - spent for limit, spent in tenths)
+    if asked <= least:
+        assert len(charge_each(paying, Price.of(dp.PureDP(Fraction(asked, 10))))) == len(paying)
+        return
+    with pytest.raises(dp.BudgetExceeded) as error:
+        charge_each(paying, Price.of(dp.PureDP(Fraction(asked, 10))))
+    assert f"has left, {dp.PureDP(Fraction(least, 10)) if least else 'nothing'}, got" in str(error.value)

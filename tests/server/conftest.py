@@ -23,6 +23,7 @@ from dither.server.config import Config
 from dither.server.principal import Principal
 from dither.server.roles import SCOPES
 from dither.server.service import Service
+from dither.server.ticks import Clock
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -70,12 +71,12 @@ def start_site() -> Iterator[Callable[..., Site]]:
     """Starts sites, and stops them at the end."""
     services: list[Service] = []
 
-    def start(folder: Path, **options: object) -> Site:
+    def start(folder: Path, clock: Clock | None = None, **options: object) -> Site:
         given = {
             "folder": str(folder), "tick": 0.05, "workers": 1, "warm": False, "questions_per_minute": 9999,
             "sign_ins_per_minute": 500,
         } | options  # fmt: skip
-        service = Service.start(Config(**given))  # type: ignore[arg-type]
+        service = Service.start(Config(**given), clock)  # type: ignore[arg-type]
         services.append(service)
         return Site(service, folder, *people_of(service))
 

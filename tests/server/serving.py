@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
+
+from dither.server.ticks import Clock
+from dither.wire.routes import API
 
 CARD = """name = "{name}"
 source = "{name}.csv"
@@ -45,6 +51,43 @@ def fill(folder: Path, *, name: str = "visits", epsilon: float = 1000, incidents
     return folder
 
 
+class StillClock(Clock):
+    """A clock that stands still until it is told to go on: what is to be seen before a tick is seen before it, however
+    long the machine takes."""
+
+    def __init__(self) -> None:
+        self._now, self._changed = time.time(), threading.Condition()
+
+    def now(self) -> float:
+        return self._now
+
+    def wait(self, until: float, stopping: threading.Event) -> None:
+        with self._changed:
+            while self._now < until and not stopping.is_set():
+                self._changed.wait(0.05)
+
+    def go_on(self, moment: float) -> None:
+        with self._changed:
+            self._now = max(self._now, moment)
+            self._changed.notify_all()
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
+    """What a condition gives as soon as it is true, which takes as long as the machine is loaded."""
+    until = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.01)
+    return result
+
+
+def until_it_ends(client: Any, response: Any) -> Any:
+    """The last response about a question: as long as it waits, it is asked for again."""
+    while response.status_code == 202:
+        response = client.get(f"{API}/jobs/{response.json()['id']}?wait=60")
+    return response
+
+
 class Running:
     """A server in a process of its own."""
 
@@ -68,7 +111,7 @@ class Running:
         self.end()
 
     def end(self) -> int:
-        code = self.process.wait(60)
+        code = self.process.wait(600)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -52,13 +53,11 @@ def test_passwords_are_hashed_at_a_price(real_hasher):
 
 
 def test_guessing_is_slow(site, person):
-    from dataclasses import replace
-
     from dither.server.auth import Authentication
     from dither.server.errors import TooMany
     from dither.server.limits import RateLimit
 
-    auth = Authentication(replace(site.service.context, sign_ins=RateLimit(3)))
+    auth = Authentication(replace(site.service.context, sign_ins=RateLimit(3, clock=lambda: 0.0)))
     for _ in range(3):
         with pytest.raises(AccessDenied):
             auth.sign_in(person, "wrong password", "here")
@@ -107,13 +106,48 @@ def test_who_may_not_sign_in_any_more_is_out_at_once(site, person):
     service = site.service
     session = service.auth.sign_in(person, PASSWORD)
     token = service.accounts.create_token(Principal(person, frozenset({"analyst"})), "x", scopes=["ask"]).secret
+    link = service.users.invite(site.people["sam"], person).rpartition("/")[2]
     service.users.change(site.people["sam"], person, active=False)
-    with pytest.raises(NotSignedIn):
-        service.auth.principal_of_session(session)
-    with pytest.raises(NotSignedIn):
-        service.auth.principal_of_token(token)
+    service.users.change(site.people["sam"], person, active=True)
+    assert out(service, session, token, link)
+    service.users.change(site.people["sam"], person, active=False)
     with pytest.raises(AccessDenied):
         service.auth.sign_in(person, PASSWORD)
+
+
+def out(service, session, token, link):
+    """Whether neither a session nor a token nor a link opens anything."""
+    auth = service.auth
+    for find, secret in (
+        (auth.principal_of_session, session), (auth.principal_of_token, token), (auth.peek_link, link),
+    ):  # fmt: skip
+        with pytest.raises(AccessDenied):
+            find(secret)
+    return True
+
+
+def by_its_owner(site, who, _):
+    site.service.accounts.change_password(who, PASSWORD, "another password")
+
+
+def by_a_link(site, _, link):
+    site.service.auth.use_link(link, "another password")
+
+
+@pytest.mark.parametrize("change", [by_its_owner, by_a_link])
+def test_a_new_password_ends_all_that_the_old_one_opened(site, person, change):
+    service = site.service
+    session, own = (service.auth.sign_in(person, PASSWORD) for _ in range(2))
+    who = service.auth.principal_of_session(own)
+    token = service.accounts.create_token(who, "x", scopes=["ask"]).secret
+    link = service.users.invite(site.people["sam"], person).rpartition("/")[2]
+    change(site, who, link)
+    assert out(service, session, token, link)
+    # requests that began before the change, and end after it
+    with pytest.raises(NotSignedIn):
+        service.auth.start_session(person, "password", "the hash of the old one")
+    with pytest.raises(NotSignedIn):
+        service.accounts.create_token(replace(who, credential=hashed(session)), "x", scopes=["ask"])
 
 
 def test_the_last_steward_cannot_lock_everybody_out(site):

@@ -1,100 +1,138 @@
-"""Between the end of the work and its tick, nothing says that a question has ended."""
+"""Between the end of the work and its tick, nothing says that a question has ended.
+
+The clock of the server stands still meanwhile, so that the tick is to come however long the machine takes.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from serving import BY_REGION, COUNT, fill
+from serving import BY_REGION, COUNT, StillClock, eventually, fill
 
+from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
+from dither.server.jobs import Asked, Jobs
 
-TICK = 1.5
+TICK = 5.0
+_epsilons = itertools.count(500)
 
 
 @pytest.fixture(scope="module")
-def slow_site(start_site, tmp_path_factory):
-    site = start_site(fill(tmp_path_factory.mktemp("ticking")), tick=TICK, max_questions_each=2)
-    ended_before_its_tick(site)
-    return site
+def still(start_site, tmp_path_factory):
+    folder = fill(tmp_path_factory.mktemp("ticking"))
+    return start_site(folder, clock=StillClock(), tick=TICK, max_questions_each=2)
 
 
-def answers_in_the_ledger(site):
-    ledger = site.service.context.folder.ledger("visits")
-    return sum(entry.kind == "answer" for entry in ledger.history("visits"))
+def row_of(site, job):
+    return site.service.context.store.one(sa.select(schema.jobs).where(schema.jobs.c.id == job.id))
 
 
 def ended_before_its_tick(site, sql=COUNT):
-    """A question whose answer is in the ledger although its tick is still half a tick away, and when it was asked."""
-    ann, questions = site.people["ann"], site.service.questions
-    for number in range(20):
-        before, options = answers_in_the_ledger(site), {"epsilon": 0.5 + number / 1000 + time.time() % 1 / 10_000}
-        asked_at = time.time()
-        job = questions.ask(ann, "visits", sql, options)
-        while time.time() < asked_at + TICK / 2:
-            if answers_in_the_ledger(site) > before:
-                time.sleep(0.1)  # the store has it, too
-                return job, options, asked_at
-            time.sleep(0.02)
-        while questions.job(ann, job.id).state == "waiting":  # a loaded machine: once more
-            time.sleep(0.05)
-    raise AssertionError("no question ended within half a tick")
+    """A question whose answer is recorded although its tick is to come; with its options, and the tick."""
+    ann, clock = site.people["ann"], site.service.context.clock
+    options = {"epsilon": next(_epsilons) / 1000}
+    job = site.service.questions.ask(ann, "visits", sql, options)
+    tick = eventually(lambda: row_of(site, job).visible_at)
+    assert tick == clock.now() + TICK
+    return job, options, tick
 
 
-def is_early(asked_at):
-    return time.time() < asked_at + TICK
-
-
-def test_an_answer_is_in_no_list_and_cannot_be_asked_for_again_before_its_tick(slow_site):
-    ann, service = slow_site.people["ann"], slow_site.service
-    job, options, asked_at = ended_before_its_tick(slow_site)
+def test_an_answer_is_in_no_list_and_cannot_be_asked_for_again_before_its_tick(still):
+    ann, service = still.people["ann"], still.service
+    job, options, tick = ended_before_its_tick(still)
     known = {line.cost for line in service.answers.mine(ann)}
     again = service.questions.ask(ann, "visits", COUNT, options)
     state = service.questions.job(ann, job.id)
-    row = service.context.store.one(  # what an attacker cannot read: it is there already
-        sa.text(f"SELECT answer FROM server_job WHERE id = '{job.id}'")
-    )
+    answer = row_of(still, job).answer  # what an attacker cannot read: it is there already
     with pytest.raises(NotFound):
-        service.answers.answer(ann, row[0])
+        service.answers.answer(ann, answer)
     with pytest.raises(NotFound):
-        service.questions.job(ann, f"recorded-{row[0]}")
-    assert is_early(asked_at), "the machine is too slow for this test"
+        service.questions.job(ann, f"recorded-{answer}")
     assert (again.id, again.state, state.state) == (job.id, "waiting", "waiting")
-    while service.questions.job(ann, job.id).state == "waiting":
-        time.sleep(0.05)
-    record = service.answers.answer(ann, row[0])
-    assert record.cost not in known
-    ticks = [asked_at + TICK * 2**k for k in range(6)]
-    shown = service.context.store.one(sa.text(f"SELECT at FROM server_answer WHERE id = '{row[0]}'"))
-    assert min(abs(shown[0] - tick) for tick in ticks) < 0.3  # when it was recorded is a tick, and not a duration
-    assert service.questions.ask(ann, "visits", COUNT, options).answer_id == row[0]
+    assert [item.id for item in service.questions.jobs(ann)] == [job.id]
+    service.context.clock.go_on(tick)
+    assert service.questions.job(ann, job.id).state == "answered"
+    assert service.answers.answer(ann, answer).cost not in known
+    shown = service.context.store.one(sa.select(schema.answers.c.at).where(schema.answers.c.id == answer))
+    assert shown[0] == tick  # when it was recorded is a tick, and not a duration
+    assert service.questions.ask(ann, "visits", COUNT, options).answer_id == answer
 
 
-def test_neither_a_place_nor_a_worker_is_free_before_the_tick(slow_site):
-    ann, service = slow_site.people["ann"], slow_site.service
-    job, _, asked_at = ended_before_its_tick(slow_site)
-    wrong = service.questions.ask(ann, "visits", "SELECT nonsense", {"epsilon": 1})
+def test_neither_a_place_nor_a_worker_is_free_before_the_tick(still):
+    ann, bob, service = still.people["ann"], still.people["bob"], still.service
+    job, _, tick = ended_before_its_tick(still)
+    own, of_another = (service.questions.ask(who, "visits", "SELECT nonsense", {"epsilon": 1}) for who in (ann, bob))
     with pytest.raises(TooMany):
         service.questions.ask(ann, "visits", BY_REGION, {"epsilon": 1})
-    while service.questions.job(ann, wrong.id).state == "waiting":
-        time.sleep(0.01)
-    assert not is_early(asked_at)  # refused at once, by a worker that was free from the tick on
+    time.sleep(0.3)  # for a worker that should not be free
+    assert [row_of(still, waiting).visible_at for waiting in (own, of_another)] == [None, None]
+    service.context.clock.go_on(tick)
+    for who, waiting in ((ann, own), (bob, of_another)):  # refused at once, by a worker that is free from now on
+        assert eventually(lambda waiting=waiting: row_of(still, waiting).visible_at) == tick
+        assert service.questions.job(who, waiting.id).state == "refused"
     assert service.questions.job(ann, job.id).state == "answered"
 
 
-def test_the_title_of_a_published_answer_is_the_stewards(slow_site):
-    ann, sam, service = slow_site.people["ann"], slow_site.people["sam"], slow_site.service
-    line = service.answers.mine(ann)[0]
-    service.answers.propose(ann, line.id, "Visits")
-    service.answers.publish(sam, line.id, "Visits")
+class Held:
+    """Workers that take what they are given, and end it when they are told to."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def submit(self, task):
+        self.tasks.append(task)
+
+
+def test_the_same_in_other_words_begins_when_the_first_may_be_seen(still):
+    """Otherwise that it is free would tell that the first one is recorded, and when."""
+    context, pool, clock = still.service.context, Held(), StillClock()
+    jobs = Jobs(replace(context.config, tick=1e-3, max_questions_each=9), context.store, context.folder, pool, clock)
+    log = context.event("ann", "questions.ask", "visits")
+
+    def start(user, table, words):
+        jobs.start(Asked(user, table, "question", words, {}, f"{user} {table} {words}", {"words": words}), log)
+
+    for user, table, words in (
+        ("ann", "visits", "one"), ("ann", "visits", "in other words"), ("ann", "visits", "once more"),
+        ("ann", "other", "elsewhere"), ("bob", "visits", "of another"),
+    ):  # fmt: skip
+        start(user, table, words)
+    assert [task.message["words"] for task in pool.tasks] == ["one", "elsewhere", "of another"]
+    problem = {"type": "urn:dither:DataIncident", "title": "DataIncident", "status": 422, "detail": "none"}
+    first = pool.tasks[0]
+    first.begin()
+    began, waited = clock.now(), []
+    clock.wait = lambda until, _: waited.append((until, len(pool.tasks)))  # what begins before this is too early
+    first.ended("end", {"problem": problem, "charged": True}, "key")
+    assert waited == [(began + 1e-3, 3)]
+    assert [task.message["words"] for task in pool.tasks[3:]] == ["in other words"]
+    pool.tasks[3].ended("stopped", {}, None)
+    assert [task.message["words"] for task in pool.tasks[4:]] == ["once more"]
+    for task in (*pool.tasks[1:3], pool.tasks[4]):
+        task.ended("stopped", {}, None)
+    start("ann", "visits", "afterwards")
+    assert [task.message["words"] for task in pool.tasks[5:]] == ["afterwards"]
+    pool.tasks[5].ended("stopped", {}, None)
+
+
+def test_the_title_of_a_published_answer_is_the_stewards(still):
+    ann, sam, service = still.people["ann"], still.people["sam"], still.service
+    job, _, tick = ended_before_its_tick(still)
+    service.context.clock.go_on(tick)
+    answer = service.questions.job(ann, job.id).answer_id
+    service.answers.propose(ann, answer, "Visits")
+    service.answers.publish(sam, answer, "Visits")
     with pytest.raises(Conflict, match="published"):
-        service.answers.propose(ann, line.id, "Buy now")
-    assert [item.title for item in service.answers.published(slow_site.people["rea"])] == ["Visits"]
+        service.answers.propose(ann, answer, "Buy now")
+    assert [item.title for item in service.answers.published(still.people["rea"])] == ["Visits"]
 
 
-def test_text_that_is_no_unicode_is_refused(slow_site):
-    client = slow_site.client("ann")
+def test_text_that_is_no_unicode_is_refused(still):
+    client = still.client("ann")
     body = b'{"question": {"sql": "SELECT COUNT(*) AS \\ud800 FROM visits"}, "options": {"epsilon": 1}}'
     for action in ("explain", "questions"):
         response = client.post(f"/api/v1/tables/visits/{action}", content=body)

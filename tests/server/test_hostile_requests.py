@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from dataclasses import replace
 
 import pytest
 from serving import COUNT, fill
+from starlette.testclient import TestClient
 
-from dither.server.errors import TooMany
+from dither.server import api
+from dither.server.app import create_app
+from dither.server.auth import Authentication
+from dither.server.errors import NotSignedIn, TooMany
 from dither.server.jobs import Asked
+from dither.server.limits import RateLimit
+from dither.server.pages.session import SESSION_COOKIE
 
 
 def test_the_same_question_at_the_same_moment_is_one_job(site, monkeypatch):
@@ -88,3 +96,58 @@ def test_one_analyst_cannot_fill_the_queue_of_explanations(start_site, tmp_path,
 def test_no_redirect_goes_where_the_request_says_the_host_is(site, path):
     response = site.client().get(path, headers={"host": "evil.example"}, follow_redirects=False)
     assert "evil.example" not in response.headers.get("location", "")
+
+
+class Full:
+    """A limit that is reached, whoever it is that counts, and under which names."""
+
+    def __init__(self):
+        self.names = set()
+
+    def take(self, name):
+        self.names.add(name)
+        raise TooMany("requests", "at most 0 a minute", 1)
+
+
+FREE = {f"{api.API}/openapi.json", f"{api.API}/{{rest:path}}", "/static"}
+"""What reads no database and knows nobody."""
+
+
+def test_every_route_counts_the_requests_of_everybody(site):
+    full = Full()
+    context = replace(site.service.context, requests=full, sign_ins=full)
+    service = replace(site.service, context=context)
+    session = site.service.auth.start_session("ann", "test")
+    guests = [
+        ({}, "address testclient"),
+        ({"Authorization": f"Bearer {site.tokens['ann']}", "Cookie": f"{SESSION_COOKIE}={session}"}, "user ann"),
+        ({"Authorization": "Bearer dither_unknown", "Cookie": f"{SESSION_COOKIE}=unknown"}, "address testclient"),
+    ]
+    app = create_app(service.config, service=service)
+    routes = [route for route in app.routes if route.path not in FREE]
+    assert len(routes) > 70
+    for headers, name in guests:
+        client = TestClient(app, headers=headers)
+        for route in routes:
+            full.names.clear()
+            path = re.sub(r"\{\w+\}", "x", route.path)
+            for method in route.methods - {"HEAD"}:
+                response = client.request(method, path, follow_redirects=False)
+                assert (response.status_code, response.headers["retry-after"]) == (429, "1"), (method, path)
+            is_sign_on = path.startswith("/sign-in/oidc")
+            assert full.names == {"address testclient" if is_sign_on else name}, path
+
+
+def test_a_token_that_is_revoked_cannot_fill_the_event_log(site):
+    context, bob = site.service.context, site.people["bob"]
+    made = site.service.accounts.create_token(bob, "lost", scopes=["ask"])
+    site.service.accounts.revoke_token(bob, made.token.id)
+    auth = Authentication(replace(context, requests=RateLimit(2, clock=lambda: 0.0)))
+    refused = []
+    for _ in range(10):
+        with pytest.raises((NotSignedIn, TooMany)) as error:
+            auth.principal_of_token(made.secret)
+        refused.append(type(error.value))
+    assert refused == [NotSignedIn] * 2 + [TooMany] * 8
+    events = site.service.chain.events(site.people["aud"], user="bob", most=1000)
+    assert sum(event.subject == made.token.hint for event in events) == 2

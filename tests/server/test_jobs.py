@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import BY_REGION, COUNT, fill
+from serving import BY_REGION, COUNT, StillClock, eventually, fill
 
 import dither as dp
 from dither.errors import DataIncident
 from dither.server import schema
 from dither.server.errors import NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
-from dither.server.ticks import delay
+from dither.server.pool import Process
 
 
-def ended(site, name, job, seconds=30.0):
-    return asyncio.run(site.service.questions.wait(site.people[name], job.id, seconds=seconds))
+def ended(site, name, job):
+    return asyncio.run(site.service.questions.wait(site.people[name], job.id, seconds=600.0))
 
 
 def ask(site, name="ann", sql=COUNT, key=None, table="visits", **options):
@@ -41,8 +41,7 @@ def test_an_answer_comes_at_a_tick_and_again_at_once(site):
     job = ended(site, "ann", job)
     assert job.state == "answered"
     assert time.time() - before >= site.service.config.tick
-    row = site.service.context.jobs
-    assert row.get(job.id, "ann") == job
+    assert site.service.context.jobs.get(job.id, "ann") == job
     first = ended(site, "ann", ask(site, sql=BY_REGION))
     again = ask(site, sql=BY_REGION)
     assert (again.state, again.answer_id) == ("answered", first.answer_id)
@@ -51,15 +50,39 @@ def test_an_answer_comes_at_a_tick_and_again_at_once(site):
     assert record.analyst == "ann"
 
 
-def test_what_is_seen_is_seen_at_a_tick_only(site):
-    tick = site.service.config.tick
-    asked_at = time.time()
-    job = ask(site, again=True)
-    while site.service.questions.job(site.people["ann"], job.id).state == "waiting":
-        time.sleep(0.001)
-    late = time.time() - asked_at - delay(time.time() - asked_at - 0.02, tick)
-    assert -0.02 <= late <= 0.05 or delay(late, tick) >= tick  # a loaded machine sees it later, never earlier
-    assert time.time() - asked_at >= tick
+class Held:
+    """Workers that take what they are given, and end it when they are told to."""
+
+    def submit(self, task):
+        self.task = task
+
+
+def held_jobs(site, tick):
+    """Jobs by a clock that stands still, whose work ends when a test says so."""
+    context, pool, clock = site.service.context, Held(), StillClock()
+    return Jobs(replace(context.config, tick=tick), context.store, context.folder, pool, clock), pool, clock
+
+
+def start(site, jobs, request):
+    asked = Asked("ann", "visits", "question", COUNT, {}, request, {})
+    return jobs.start(asked, site.service.context.event("ann", "questions.ask", "visits"))
+
+
+PROBLEM = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
+
+
+@pytest.mark.parametrize(("seconds", "tick"), [(0.0, 0.25), (0.2, 0.25), (0.26, 0.5), (0.9, 1.0), (3.0, 4.0)])
+def test_what_is_seen_is_seen_at_a_tick_only(site, seconds, tick):
+    jobs, pool, clock = held_jobs(site, 0.25)
+    job, asked_at = start(site, jobs, f"ends after {seconds}"), clock.now()
+    pool.task.begin()
+    clock.go_on(asked_at + seconds)
+    pool.task.ended("end", {"problem": PROBLEM, "kind": "BudgetExceeded"}, None)
+    clock.go_on(asked_at + tick - 0.001)
+    assert jobs.get(job.id, "ann").state == "waiting"
+    assert jobs.next_look(job, clock.now()) == asked_at + tick
+    clock.go_on(asked_at + tick)
+    assert jobs.get(job.id, "ann").state == "refused"
 
 
 def test_what_follows_from_the_question_alone_is_refused_at_once(site):
@@ -110,29 +133,12 @@ def test_a_table_that_is_not_granted_does_not_exist(site):
 
 @pytest.fixture(scope="module")
 def fragile(start_site, tmp_path_factory):
-    """A site of which the worker takes its time, with room for many incidents."""
-    folder = fill(tmp_path_factory.mktemp("fragile"), incidents=50, n=2000)
-    return start_site(folder, tick=0.2, time_limit=10.0, memory_limit_mb=4000, max_questions_each=3)
-
-
-# a public function of many groups, slow enough to be met while it runs
-SLOW = (
-    "SELECT " + ", ".join(f"SUM(CASE WHEN amount % {i + 2} = 0 THEN amount ELSE 0 END) AS s{i}" for i in range(60))
-    + " FROM visits"
-)  # fmt: skip
-
-
-def killed(site, job, sig=signal.SIGKILL):
-    """Kill the worker as soon as the question is charged; whether it was still running."""
-    ledger = site.service.context.folder.ledger("visits")
-    before = ledger.head.seq
-    [pid] = site.service.context.pool.pids
-    until = time.time() + 15
-    while time.time() < until:
-        if ledger.head.seq > before:
-            os.kill(pid, sig)
-            return True
-    return False
+    """A site of which the worker can be held between its charge and the rows, with room for many incidents."""
+    folder = fill(tmp_path_factory.mktemp("fragile"), incidents=50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Process, "program", (str(Path(__file__).with_name("holding_worker.py")),))
+        patch.setenv("HOLD_WORKER", str(folder / "hold"))
+        yield start_site(folder, tick=0.2, time_limit=10.0, memory_limit_mb=4000, max_questions_each=3)
 
 
 def stopped(site):
@@ -145,21 +151,18 @@ def stopped(site):
 def test_a_worker_that_dies_leaves_its_charge_and_an_incident(fragile):
     site = fragile
     ended(site, "ann", ask(site, sql=BY_REGION))  # warm
-    incidents, charges = len(history(site, "incident")), len(history(site, "charge"))
-    for attempt in range(20):
-        before = len(history(site, "answer"))
-        job = ask(site, sql=SLOW, key=f"slow {attempt}", epsilon=0.1)
-        assert killed(site, job)
-        job = ended(site, "ann", job)
-        if job.state == "answered":  # it was recorded before the signal came
-            assert len(history(site, "answer")) == before + 1
-            continue
-        assert (job.state, job.problem.detail) == ("failed", str(DataIncident()))
-        assert len(history(site, "charge")) > charges
-        assert len(history(site, "incident")) == incidents + 1
-        break
-    else:
-        pytest.fail("the worker was never met between charge and answer")
+    before = {kind: len(history(site, kind)) for kind in ("charge", "answer", "incident")}
+    hold = site.folder / "hold"
+    hold.touch()
+    job = ask(site, key="never answered", epsilon=0.1)
+    eventually(lambda: len(history(site, "charge")) > before["charge"])
+    [pid] = site.service.context.pool.pids
+    os.kill(pid, signal.SIGKILL)
+    hold.unlink()
+    job = ended(site, "ann", job)
+    assert (job.state, job.problem.detail) == ("failed", str(DataIncident()))
+    after = {kind: len(history(site, kind)) for kind in before}
+    assert after == before | {"charge": before["charge"] + 1, "incident": before["incident"] + 1}
     assert ended(site, "ann", ask(site, again=True)).state == "answered"  # another worker took its place
     assert site.service.chain.verify(site.people["aud"], "visits").ok
 
@@ -200,49 +203,30 @@ def test_cancelling_takes_effect_at_a_tick(fragile):
 
 def test_the_wait_in_a_queue_is_not_doubled(site):
     """A tick counts from when a worker takes a question up: behind ten others it would otherwise be a thousand."""
-
-    class Waiting:
-        def submit(self, task):
-            self.task = task
-
-    context, pool, tick = site.service.context, Waiting(), 5.0
-    jobs = Jobs(replace(context.config, tick=tick), context.store, context.folder, pool)
-    asked = Asked("ann", "visits", "question", COUNT, {}, "queued", {})
-    job = jobs.start(asked, context.event("ann", "questions.ask", "visits"))
-    time.sleep(1.0)
-    before = time.time()
+    jobs, pool, clock = held_jobs(site, 5.0)
+    job, asked_at = start(site, jobs, "queued"), clock.now()
+    clock.go_on(asked_at + 123.0)
     pool.task.begin()
-    began = time.time()
-    problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
-    pool.task.ended("end", {"problem": problem, "kind": "BudgetExceeded"}, None)
-    assert time.time() - before < tick, "the machine is too slow for this test"
-    row = context.store.one(sa.select(schema.jobs).where(schema.jobs.c.id == job.id))
-    assert before + tick <= row.visible_at <= began + tick
-    assert jobs.next_look(job, time.time()) == row.visible_at
+    clock.go_on(asked_at + 124.0)
+    pool.task.ended("end", {"problem": PROBLEM, "kind": "BudgetExceeded"}, None)
+    assert jobs.next_look(job, clock.now()) == asked_at + 128.0
 
 
 def test_what_is_cancelled_stops_at_a_tick_once_it_has_begun(site):
-    class Waiting:
-        def submit(self, task):
-            self.task = task
-
-    context, pool = site.service.context, Waiting()
-    jobs = Jobs(replace(context.config, tick=5.0), context.store, context.folder, pool)
-    asked = Asked("ann", "visits", "question", COUNT, {}, "to be cancelled", {})
-    job = jobs.start(asked, context.event("ann", "questions.ask", "visits"))
+    jobs, pool, clock = held_jobs(site, 5.0)
+    job = start(site, jobs, "to be cancelled")
     assert pool.task.stop_at() is None
     jobs.cancel(job.id, "ann")
-    assert pool.task.stop_at() <= time.time()  # it need not begin
-    before = time.time()
+    assert pool.task.stop_at() == clock.now()  # it need not begin
     pool.task.begin()
-    assert before + 5.0 <= pool.task.stop_at() <= time.time() + 5.0
+    assert pool.task.stop_at() == clock.now() + 5.0
     pool.task.ended("stopped", {}, None)
 
 
 def restarted(site):
     """The jobs as the next server process finds them."""
     context = site.service.context
-    return Jobs(context.config, context.store, context.folder, context.pool)
+    return Jobs(context.config, context.store, context.folder, context.pool, context.clock)
 
 
 def test_what_a_killed_server_had_charged_is_an_incident(fragile):
@@ -284,7 +268,6 @@ def test_what_waits_when_the_server_stops_is_given_up_uncharged(fragile):
     states = sorted(row.state for row in rows)
     assert states in (["failed"] * 3, ["answered", "failed", "failed"])  # the worker may have had the first one
     assert states.count("answered") == answered - before
-    again, until = restarted(site), time.time() + 60
-    while any(again.get(job.id, "ann").state == "waiting" for job in jobs):  # until their ticks
-        assert time.time() < until
-        time.sleep(0.05)
+    again = restarted(site)
+    for job in jobs:  # until their ticks
+        eventually(lambda job=job: again.get(job.id, "ann").state != "waiting")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
-from serving import BY_REGION, COUNT, fill
+import sqlalchemy as sa
+from serving import BY_REGION, COUNT, fill, until_it_ends
 
+from dither.server import schema
 from dither.server.endpoints import API
 
 QUESTIONS = [
@@ -21,16 +24,17 @@ QUESTIONS = [
 ]
 
 
+TICK = 0.5
 TABLES = "visits", "visitz"
 """Everybody, and everybody but person 7."""
 
 
 @pytest.fixture(scope="module")
 def server(start_site, tmp_path_factory):
-    """A server about both tables; with ticks that a loaded machine does not miss."""
+    """A server about both tables."""
     folder = fill(tmp_path_factory.mktemp("pair"))
     fill(folder, name=TABLES[1], without=7)
-    site = start_site(folder, tick=2.0, warm=True)
+    site = start_site(folder, tick=TICK, warm=True)
     site.service.users.grant(site.people["sam"], "ann", TABLES[1])
     for table in TABLES:
         seen(site, table, COUNT, {"epsilon": 0.25})  # the first question waits until there is a process for it
@@ -43,8 +47,7 @@ def seen(site, table, sql, options):
         body = {"question": {"sql": sql.replace("visits", table)}, "options": options}
         first = client.post(f"{API}/tables/{table}/questions", json=body)
         waiting = first.json()["state"] if first.status_code == 202 else first.text
-        job = first.json().get("id", "")
-        last = client.get(f"{API}/jobs/{job}?wait=30") if first.status_code == 202 else first
+        last = until_it_ends(client, first)
     headers = {name: value for name, value in last.headers.items() if name not in ("date", "content-length")}
     document = last.json()
     answer = document.pop("answer", None) or {}
@@ -63,18 +66,21 @@ def test_neighbors_look_alike(server, sql, options):
     assert one[5:] == other[5:]
 
 
+def ticks_waited(server, table):
+    """How many times a tick was doubled before an answer was shown."""
+    body = {"question": BY_REGION.replace("visits", table), "options": {"epsilon": 0.5, "again": True}}
+    with server.client("ann") as client:
+        job = until_it_ends(client, client.post(f"{API}/tables/{table}/questions?wait=60", json=body)).json()["id"]
+    row = server.service.context.store.one(sa.select(schema.jobs).where(schema.jobs.c.id == job))
+    # a tick counts from when a worker has taken the question up, which is soon where nobody else asks
+    return math.floor(math.log2((row.visible_at - row.asked_at) / TICK))
+
+
 def test_the_tick_is_the_same(server):
-    """Both answers may be seen from the same moment after the question on."""
-    import sqlalchemy as sa
-
-    from dither.server import schema
-
-    delays = []
-    for table in TABLES:
-        with server.client("ann") as client:
-            body = {"question": BY_REGION.replace("visits", table), "options": {"epsilon": 0.5, "again": True}}
-            job = client.post(f"{API}/tables/{table}/questions?wait=30", json=body).json()["id"]
-        row = server.service.context.store.one(sa.select(schema.jobs).where(schema.jobs.c.id == job))
-        delays.append(row.visible_at - row.asked_at)
-    # a tick counts from when a worker has taken the question up, at once where nobody else asks
-    assert all(2.0 <= delay < 3.9 for delay in delays)
+    """Both answers may be seen from the same moment after the question on. Something else on the machine may delay one
+    of them by a tick; a person who makes a difference would do so each time."""
+    for _ in range(20):
+        one, other = (ticks_waited(server, table) for table in TABLES)
+        if one == other:
+            return
+    pytest.fail("the table of neighbors is answered at another tick, each time")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import asynccontextmanager
+from typing import ClassVar
 
 import pytest
 import uvicorn
@@ -15,8 +17,24 @@ from dither.server.patience import ImpatientProtocol
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
+class Seen(ImpatientProtocol):
+    """A protocol whose connections can be looked at, with all the time in the world."""
+
+    header_seconds = 1e6
+    made: ClassVar[list[Seen]] = []
+    received = 0
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self.made.append(self)
+
+    def data_received(self, data):
+        super().data_received(data)
+        self.received += len(data)
+
+
 class Hasty(ImpatientProtocol):
-    header_seconds = 0.5
+    header_seconds = 0.05
 
 
 async def hello(scope, receive, send):
@@ -24,55 +42,75 @@ async def hello(scope, receive, send):
     await send({"type": "http.response.body", "body": b"hi"})
 
 
-def spoken(*parts, pause=0.0):
-    """What a server says to a client that sends these parts, and whether it then hung up."""
-
-    async def talk():
-        listener = socket.create_server(("127.0.0.1", 0))
-        settings = uvicorn.Config(hello, http=Hasty, lifespan="off", log_level="error", timeout_keep_alive=60)
-        server = uvicorn.Server(settings)
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
+@asynccontextmanager
+async def connected(protocol):
+    """A client of a server with this protocol."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    settings = uvicorn.Config(hello, http=protocol, lifespan="off", log_level="error", timeout_keep_alive=10_000)
+    server = uvicorn.Server(settings)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    async with asyncio.timeout(600):
         while not server.started:
             await asyncio.sleep(0.01)
         reader, writer = await asyncio.open_connection(*listener.getsockname())
-        said = b""
         try:
-            for part in parts:
-                writer.write(part)
-                await asyncio.sleep(pause)
-            async with asyncio.timeout(2):
-                while block := await reader.read(1000):
-                    said += block
-            return said, True
-        except ConnectionError:
-            return said, True
-        except TimeoutError:
-            return said, False
+            yield reader, writer
         finally:
             writer.close()
             server.should_exit = True
             await serving
 
+
+def timers(*parts):
+    """After each of these parts of requests, the timer that would end the connection, and how many were answered. When
+    the time of one that has begun is up, the server hangs up."""
+
+    async def talk():
+        async with connected(Seen) as (reader, writer):
+            seen, sent, answered = [], 0, 0
+            for part in parts:
+                writer.write(part)
+                sent += len(part)
+                while not Seen.made or Seen.made[-1].received < sent:
+                    await asyncio.sleep(0.001)
+                if part.endswith(b"\r\n\r\n"):
+                    assert (await reader.readuntil(b"hi")).startswith(b"HTTP/1.1 200 OK")
+                    answered += 1
+                seen.append((Seen.made[-1]._timer, answered))
+            if seen[-1][0] is not None:
+                Seen.made[-1]._give_up()  # what the timer calls
+                assert await reader.read() == b""  # the server hangs up
+            return seen
+
+    Seen.made.clear()
     return asyncio.run(talk())
 
 
-@pytest.mark.parametrize("parts", [(), (b"GET / HTTP/1.1\r\nHost: a\r\n",), (b"G",) + (b"E",) * 12])
-def test_headers_that_do_not_come_end_the_connection(parts):
-    said, hung_up = spoken(*parts, pause=0.1)
-    assert hung_up
-    assert b"200 OK" not in said
+@pytest.mark.parametrize("part", [b"", b"GET / HTTP/1.1\r\nHost: a\r\n"])
+def test_headers_that_do_not_come_end_the_connection(part):
+    async def talk():
+        async with connected(Hasty) as (reader, writer):
+            writer.write(part)
+            return await reader.read()  # until the server hangs up
+
+    assert b"200 OK" not in asyncio.run(talk())
+
+
+def test_a_byte_now_and_then_gains_no_time():
+    seen = timers(b"G", b"E", b"T", b" / HTTP/1.1\r\n", b"Host: a\r\n")
+    assert len({id(timer) for timer, _ in seen}) == 1
+    assert seen[0][0] is not None
 
 
 def test_the_second_request_of_a_connection_has_no_more_time():
-    said, hung_up = spoken(REQUEST, b"GET / HT", pause=0.2)
-    assert hung_up
-    assert said.count(b"200 OK") == 1
+    [(whole, one), (begun, still_one), (later, _)] = timers(REQUEST, b"GET / HT", b"TP/1.1")
+    assert (one, still_one) == (1, 1)
+    assert whole is None
+    assert begun is later is not None
 
 
 def test_whole_requests_are_served_on_one_connection():
-    said, hung_up = spoken(REQUEST, REQUEST, pause=0.4)
-    assert said.count(b"200 OK") == 2
-    assert not hung_up
+    assert timers(REQUEST, REQUEST, REQUEST) == [(None, 1), (None, 2), (None, 3)]
 
 
 def test_the_server_is_impatient(tmp_path, monkeypatch):

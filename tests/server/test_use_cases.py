@@ -31,7 +31,7 @@ def own(start_site, tmp_path_factory):
 
 
 def wait(site, name, job):
-    return asyncio.run(site.service.questions.wait(site.people[name], job.id))
+    return asyncio.run(site.service.questions.wait(site.people[name], job.id, seconds=600.0))
 
 
 def test_raising_a_limit_takes_two(own):

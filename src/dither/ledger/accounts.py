@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import Any, Literal
 
 from dither import markup
@@ -159,12 +160,32 @@ class Account:
             )
         return result
 
+    def pressure(self, price: Price) -> Fraction | float:
+        """How many times what is left a release would take; infinity where nothing is left of what it takes."""
+        if self.room is None:
+            return 0.0
+        parts = zip(*map(_both, (cost(price, self.unit), self.room - self.used)), strict=True)
+        return max((Fraction(taken, left) if left > 0 else inf for taken, left in parts if taken), default=0.0)
+
     def __str__(self) -> str:
         return {
             "dataset": f"dataset {self.owner!r}",
             "analyst": f"analyst {self.name!r} in dataset {self.owner!r}",
             "people": f"each person in {self.owner!r}",
         }[self.kind]
+
+
+def charge_each(paying: Sequence[Account], price: Price) -> list[Amount]:
+    """What a release costs each of several accounts, if all of them have it left.
+
+    Where more than one has not, the refusal names the one that has least: whoever asks for no more than that is within
+    all of them.
+    """
+    try:
+        return [account.charged(price) for account in paying]
+    except BudgetExceeded:
+        max(paying, key=lambda account: account.pressure(price)).charged(price)
+        raise
 
 
 def _both(amount: Amount) -> tuple[int, int]:

@@ -84,8 +84,7 @@ def check(store: Store, dataset: str, price: Price, analyst: str | None, max_inc
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
     incidents.check_open(paying[0], max_incidents)
     _check_people(paying[0].population, people)
-    for account in paying:
-        account.charged(price)
+    accounts.charge_each(paying, price)
     if people:
         check_person_limit(accounts.known(store, paying[0].population, "people"), price)
     return paying[0].population
@@ -134,7 +133,7 @@ def pay(
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
     incidents.check_open(paying[0], max_incidents)
-    amounts = [account.charged(price) for account in paying]
+    amounts = accounts.charge_each(paying, price)
     population = paying[0].population
     _check_people(population, unread or contributors is not None)
     last = (rows[0][-2], chain.as_bytes(rows[0][-1], rows[0][-2]))

@@ -17,6 +17,7 @@ from dither.errors import DitherError, InvalidArgument, message
 from dither.server.documents import document
 from dither.server.endpoints import API, ENDPOINTS, Call, Endpoint
 from dither.server.errors import NotFound, NotSignedIn, TooMany
+from dither.server.limits import address_of
 from dither.server.openapi import described
 from dither.server.principal import Principal
 from dither.server.problems import problem_of, to_json
@@ -49,8 +50,13 @@ def _token_of(request: Request) -> str:
 
 def principal_of(service: Service, request: Request) -> Principal:
     """Whose token a request has; refused without one."""
-    who = service.auth.principal_of_token(_token_of(request))
-    service.context.requests.take(who.credential)
+    address = address_of(request)
+    try:
+        who = service.auth.principal_of_token(_token_of(request))
+    except NotSignedIn:
+        service.context.count_request(None, address)
+        raise
+    service.context.count_request(who, address)
     return who
 
 
@@ -102,7 +108,7 @@ def _recorded(endpoint: Endpoint, service: Service, request: Request, call: Call
         return None
     if job is None:
         return None
-    service.context.requests.take(who.credential)
+    service.context.count_request(who, address_of(request))
     return _job(service, who, job)
 
 

@@ -93,21 +93,25 @@ class Authentication:
             raise AccessDenied(
                 message("sign-in", "a name and its password", "others", "try again, or ask a steward for a new link")
             )
+        session = self.start_session(name, "password", stored)
         if hasher.check_needs_rehash(stored):
-            update = schema.users.update().where(schema.users.c.name == name)
-            self._store.run(update.values(password=password_hash(password)))
-        return self.start_session(name, "password")
+            same = schema.users.c.name == name, schema.users.c.password == stored
+            self._store.run(schema.users.update().where(*same).values(password=password_hash(password)))
+        return session
 
-    def start_session(self, name: str, how: str) -> str:
-        """A new session of a user whose identity is known."""
+    def start_session(self, name: str, how: str, password: str | None = None) -> str:
+        """A new session of a user whose identity is known. ``password`` is the hash that proved it; if it was changed
+        since, there is no session."""
         secret, now = secrets.token_urlsafe(32), time.time()
         expires = now + 3600 * self._context.config.session_hours
         values = {"hash": hashed(secret), "user": name, "created_at": now, "used_at": now, "expires_at": expires}
-        self._store.run(
-            schema.sessions.delete().where(schema.sessions.c.expires_at < now),
-            schema.sessions.insert().values(**values),
-            self._context.event(name, "sign-in", how),
-        )
+        with self._store.writing() as connection:
+            row = _locked(connection, name)
+            if row is None or not row.active or (password is not None and row.password != password):
+                raise NotSignedIn
+            connection.execute(schema.sessions.delete().where(schema.sessions.c.expires_at < now))
+            connection.execute(schema.sessions.insert().values(**values))
+            connection.execute(self._context.event(name, "sign-in", how))
         return secret
 
     def first_link(self) -> str | None:
@@ -123,7 +127,8 @@ class Authentication:
         secret = secrets.token_urlsafe(32)
         expires = time.time() + 3600 * hours
         values = {"hash": hashed(secret), "kind": kind, "user": user, "data": json.dumps(data), "expires_at": expires}
-        self._store.run(schema.links.insert().values(**values))
+        old = schema.links.delete().where(schema.links.c.expires_at < time.time())
+        self._store.run(old, schema.links.insert().values(**values))
         return secret
 
     def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
@@ -163,7 +168,7 @@ class Authentication:
         else:
             self._store.run(
                 users.update().where(users.c.name == user).values(password=stored),
-                schema.sessions.delete().where(schema.sessions.c.user == user),
+                *ends_credentials(user),
                 self._context.event(user, "password set by a link"),
             )
         row = self._user(user)
@@ -204,6 +209,7 @@ class Authentication:
         if row is None:
             raise NotSignedIn
         if not row.active or row.expires_at < now or row.revoked_at is not None:
+            self._context.requests.take(f"token {row.id}")  # or it would fill the log
             self._context.log(row.user, "token", row.hint, refused="expired or revoked")
             raise NotSignedIn
         if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
@@ -226,6 +232,35 @@ class Authentication:
         self._store.run(delete, self._context.event(who.name, "sign-out"))
 
 
+def _locked(connection: sa.Connection, user: str) -> Any:
+    """The row of a user, which nobody else changes until the transaction ends."""
+    return connection.execute(sa.select(schema.users).where(schema.users.c.name == user).with_for_update()).fetchone()
+
+
+def check_session(connection: sa.Connection, who: Principal) -> None:
+    """Refuse, within a transaction, a session that has ended since the request began: what it makes in this
+    transaction would outlive a change of the password that has just ended it."""
+    row = _locked(connection, who.name)
+    same = schema.sessions.c.hash == who.credential
+    ended = who.credential and connection.execute(sa.select(schema.sessions.c.hash).where(same)).fetchone() is None
+    if row is None or not row.active or ended:
+        raise NotSignedIn
+
+
+def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[sa.Executable, ...]:
+    """The statements that end all that a user can sign in with, but one session: other sessions, tokens and links.
+
+    They follow every change of a password, of roles, and of whether somebody may sign in: whoever changes a password
+    because another person has it wants that person out, with the tokens that they made.
+    """
+    sessions, tokens, unused = schema.sessions, schema.tokens, schema.links
+    return (
+        sessions.delete().where(sessions.c.user == user, sessions.c.hash != but),
+        tokens.update().where(tokens.c.user == user, tokens.c.revoked_at.is_(None)).values(revoked_at=time.time()),
+        *([unused.delete().where(unused.c.user == user)] if links else []),
+    )
+
+
 def _principal_of_token(row: Any) -> Principal:
     roles = frozenset(row.roles.split()) & frozenset(ROLES)
     return Principal(row.user, roles, frozenset(row.scopes.split()), row.id)
@@ -244,4 +279,7 @@ def _used_up() -> AccessDenied:
     return AccessDenied(message("link", "one that was not used, and has not expired", "another", fix))
 
 
-__all__ = ["TOKEN_PREFIX", "Authentication", "check_name", "hashed", "password_hash", "verify"]
+__all__ = [
+    "TOKEN_PREFIX", "Authentication", "check_name", "check_session", "ends_credentials", "hashed", "password_hash",
+    "verify",
+]  # fmt: skip

@@ -20,6 +20,7 @@ from dither.server.pool import Pool
 from dither.server.principal import Principal
 from dither.server.roles import authorize
 from dither.server.store import Store
+from dither.server.ticks import Clock
 
 _MAX_DETAIL = 500
 _GRANT = sa.select(schema.grants.c.user).where(
@@ -32,6 +33,7 @@ class Context:
     """The parts of a running server."""
 
     config: Config
+    clock: Clock
     store: Store
     folder: Folder
     pool: Pool
@@ -42,7 +44,7 @@ class Context:
     sign_ins: RateLimit
 
     @classmethod
-    def start(cls, config: Config) -> Context:
+    def start(cls, config: Config, clock: Clock) -> Context:
         """Open and start everything."""
         folder = Folder(config.folder)
         for name in folder.names():
@@ -56,9 +58,9 @@ class Context:
             )
             for size in (config.workers, 1)
         ]  # fmt: skip
-        jobs = Jobs(config, store, folder, pools[0])
+        jobs = Jobs(config, store, folder, pools[0], clock)
         return cls(
-            config, store, folder, pools[0], pools[1], jobs,
+            config, clock, store, folder, pools[0], pools[1], jobs,
             RateLimit(config.requests_per_minute), RateLimit(config.questions_per_minute),
             RateLimit(config.sign_ins_per_minute),
         )  # fmt: skip
@@ -70,6 +72,11 @@ class Context:
         self.explaining.stop()
         self.folder.close()
         self.store.close()
+
+    def count_request(self, who: Principal | None, address: str) -> None:
+        """Count a request; refused if there were too many. Somebody who is known has one count for all sessions and
+        tokens, of which they can have any number; everybody else has that of the address."""
+        self.requests.take(f"address {address}" if who is None else f"user {who.name}")
 
     # -- the event log ----------------------------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 Whoever asked sees ``waiting`` until then, whatever happens meanwhile: the answer is in no list before, the question
 counts as under way, and the worker that computed it takes no other, since when that one begins would tell when this one
-ended. A worker that dies or takes too long has paid if
-it had charged: the incident is recorded, and what is said is the sentence for any failure that touched data.
+ended. For the same reason an analyst has one question at a time under way on a table: the next one, if it is the same
+in other words, is free from when the first is recorded on. A worker that dies or takes too long has paid if it had
+charged: the incident is recorded, and what is said is the sentence for any failure that touched data.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from dither.server.errors import NotFound, Stopping, TooMany
 from dither.server.pool import Ending, Pool, Task
 from dither.server.results import Job, Problem
 from dither.server.store import Store
-from dither.server.ticks import next_tick
+from dither.server.ticks import Clock, next_tick
 from dither.server.times import iso
 
 _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
@@ -58,12 +59,14 @@ class Asked:
 class Jobs:
     """The jobs of this process; their states are in the store, so that every process can show them."""
 
-    def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool) -> None:
+    def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool, clock: Clock) -> None:
+        self._clock = clock
         self._config, self._store, self._folder, self._pool = config, store, folder, pool
         self.server = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._by_request: dict[str, str] = {}
         self._of_user: dict[str, int] = {}
+        self._queues: dict[tuple[str, str], deque[Task]] = {}  # of an analyst on a table; the first one is under way
         self._cancel_at: dict[str, float] = {}
         self._began_at: dict[str, float] = {}
         self._stopping = threading.Event()
@@ -71,7 +74,7 @@ class Jobs:
         if store.is_sqlite:  # nobody else serves: what waited when the last process ended was never answered
             self._abandon(waiting)
         else:  # another process may still do it, unless it is as old as this
-            self._abandon(waiting & (_jobs.c.asked_at < time.time() - _GIVEN_UP * config.time_limit))
+            self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
     def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
         """Give up jobs of a process that is gone: charges of theirs without an answer are incidents.
@@ -116,7 +119,7 @@ class Jobs:
                 job = secrets.token_hex(16)
                 self._by_request[asked.request] = job
                 self._of_user[asked.user] = self._of_user.get(asked.user, 0) + 1
-        now = time.time()
+        now = self._clock.now()
         if known is not None:
             try:
                 return self.get(known, asked.user)
@@ -136,19 +139,36 @@ class Jobs:
             try:
                 visible_at = self._end(job, asked, self._began_at.get(job, now), how, event, key)
                 if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
-                    self._stopping.wait(max(0.0, visible_at - time.time()))
+                    self._clock.wait(visible_at, self._stopping)
             finally:
                 self._forget(job, asked)
+                self._advance(asked)
 
         task = Task(
             asked.message,
             ended,
-            begin=lambda: self._began_at.__setitem__(job, time.time()),
+            begin=lambda: self._began_at.__setitem__(job, self._clock.now()),
             stop_at=lambda: self._stop_at(job),
             wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
         )
-        self._pool.submit(task)
+        with self._lock:
+            queue = self._queues.setdefault((asked.user, asked.dataset), deque())
+            queue.append(task)
+            is_first = len(queue) == 1
+        if is_first:
+            self._pool.submit(task)
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+
+    def _advance(self, asked: Asked) -> None:
+        """A question of somebody has ended: their next one on the same table begins."""
+        place = asked.user, asked.dataset
+        with self._lock:
+            queue = self._queues[place]
+            queue.popleft()
+            if not queue:
+                del self._queues[place]
+        if queue:
+            self._pool.submit(queue[0])
 
     def _admit(self, user: str) -> None:
         most = self._config.max_questions_each
@@ -187,7 +207,7 @@ class Jobs:
         self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
     ) -> float:
         """Write down how a job ended, and from when on that may be seen, which is returned."""
-        now = time.time()
+        now = self._clock.now()
         visible_at = next_tick(began_at, now, self._config.tick)
         values: dict[str, Any] = {"state": "failed", "visible_at": visible_at}
         statements: list[sa.Executable] = []
@@ -265,7 +285,7 @@ class Jobs:
 
     def waiting(self, user: str) -> tuple[Job, ...]:
         """The jobs of a user that wait, the oldest first."""
-        recent = time.time() - 4 * self._config.time_limit
+        recent = self._clock.now() - 4 * self._config.time_limit
         statement = sa.select(_jobs).where(_jobs.c.user == user, _jobs.c.asked_at > recent).order_by(_jobs.c.asked_at)
         return tuple(job for job in map(self._shown, self._store.rows(statement)) if job.state == "waiting")
 
@@ -286,7 +306,7 @@ class Jobs:
         """Cancel a job: it does not begin, or is stopped at its next tick, if it has not ended by then."""
         current = self.get(job, user)
         if current.state == "waiting":
-            now = time.time()
+            now = self._clock.now()
             with self._lock:
                 if job in self._by_request.values():
                     self._cancel_at[job] = now
@@ -294,7 +314,7 @@ class Jobs:
         return current
 
     def _shown(self, row: sa.Row[Any]) -> Job:
-        now = time.time()
+        now = self._clock.now()
         state: Any
         hidden = row.state == "waiting" or row.visible_at > now
         if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone

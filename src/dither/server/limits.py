@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dither.errors import InvalidArgument, message
@@ -17,25 +18,31 @@ from dither.server.errors import TooMany
 _MOST_NAMES = 100_000
 
 
+def address_of(request: HTTPConnection) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
+
+
 class RateLimit:
     """So many events a minute for each name, in this process; a bucket that fills again steadily.
 
-    >>> limit = RateLimit(60)
-    >>> [limit.take("ann", now=0.0) for _ in range(60)] == [None] * 60
+    >>> limit = RateLimit(60, clock=lambda: 0.0)
+    >>> [limit.take("ann") for _ in range(60)] == [None] * 60
     True
-    >>> limit.take("ann", now=0.0)
+    >>> limit.take("ann")
     Traceback (most recent call last):
     dither.server.errors.TooMany: requests: expected at most 60 a minute, got more. Fix: try again in 1 s.
     """
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._rate, self._most = per_minute / 60.0, float(per_minute)
         self._lock = threading.Lock()
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def take(self, name: str, now: float | None = None) -> None:
+    def take(self, name: str) -> None:
         """Count an event of a name; refused if there were too many."""
-        moment = time.monotonic() if now is None else now
+        moment = self._clock()
         with self._lock:
             left, before = self._buckets.get(name, (self._most, moment))
             left = min(self._most, left + (moment - before) * self._rate)
@@ -160,4 +167,4 @@ class LimitedBodies:
         return TooLarge(message("body", f"at most {self._max_bytes} bytes", "more", "send less"))
 
 
-__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow"]
+__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow", "address_of"]

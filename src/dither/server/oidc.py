@@ -31,6 +31,7 @@ from dither.errors import AccessDenied, DitherError, message
 from dither.server import schema
 from dither.server.auth import NAME
 from dither.server.errors import NotFound
+from dither.server.limits import address_of
 from dither.server.pages.session import SESSION_COOKIE, set_cookie
 from dither.server.service import Service
 
@@ -168,6 +169,7 @@ def _sign_on(request: Request) -> SignOn:
 
 
 async def _begin(request: Request) -> Response:
+    request.app.state.service.context.sign_ins.take(f"address {address_of(request)}")  # each asks the issuer
     url, state = await run_in_threadpool(_sign_on(request).begin)
     response = RedirectResponse(url, 303)
     set_cookie(request, response, STATE_COOKIE, state, max_age=int(3600 * _HOURS))
@@ -176,6 +178,7 @@ async def _begin(request: Request) -> Response:
 
 async def _finish(request: Request) -> Response:
     query = request.query_params
+    request.app.state.service.context.count_request(None, address_of(request))
     cookie = request.cookies.get(STATE_COOKIE, "")
     state, code = query.get("state", ""), query.get("code", "")
     session = await run_in_threadpool(_sign_on(request).finish, state, cookie, code)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 _START_SECONDS = 300.0
 """How long a new process may take to open a table, before there is a question."""
@@ -43,8 +43,10 @@ class Task:
 class Process:
     """One worker process, and what it has said so far."""
 
+    program: ClassVar[tuple[str, ...]] = ("-m", "dither.server.worker")
+
     def __init__(self, memory_mb: int, seconds: int) -> None:
-        command = [sys.executable, "-m", "dither.server.worker", str(memory_mb), str(seconds)]
+        command = [sys.executable, *self.program, str(memory_mb), str(seconds)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
@@ -148,6 +150,11 @@ class Pool:
             self._tasks.put(None)
         for thread in self._threads:
             thread.join()
+        with suppress(queue.Empty):
+            while True:  # those that came when no thread was left to end them, or come as one of these ends
+                task = self._tasks.get_nowait()
+                if task is not None:
+                    task.ended("stopped", {}, None)
 
     def _start(self) -> Process:
         process = Process(self._memory, int(self._limit) + 30)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from dither.server.auth import Authentication
 from dither.server.config import Config
 from dither.server.context import Context
+from dither.server.ticks import Clock
 from dither.server.use_cases.accounts import OwnAccount
 from dither.server.use_cases.answers import Answers
 from dither.server.use_cases.budgets import Budgets
@@ -64,9 +65,9 @@ class Service:
     chain: Chain
 
     @classmethod
-    def start(cls, config: Config) -> Service:
+    def start(cls, config: Config, clock: Clock | None = None) -> Service:
         """Open the store, the cards and the ledgers, and start the worker processes."""
-        context = Context.start(config)
+        context = Context.start(config, Clock() if clock is None else clock)
         return cls(
             config,
             context,

@@ -16,6 +16,20 @@ Being cancelled happens at a tick, too: otherwise when a question ended could be
 from __future__ import annotations
 
 import math
+import threading
+import time
+
+
+class Clock:
+    """The time by which it is decided what may be seen. A test has one that stands still until it is told to go on."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def wait(self, until: float, stopping: threading.Event) -> None:
+        """Wait for a moment, or until an event that comes before it."""
+        stopping.wait(max(0.0, until - self.now()))
 
 
 def delay(elapsed: float, tick: float) -> float:
@@ -41,4 +55,4 @@ def next_tick(began_at: float, now: float, tick: float) -> float:
     return began_at + delay(now - began_at, tick)
 
 
-__all__ = ["delay", "next_tick"]
+__all__ = ["Clock", "delay", "next_tick"]

@@ -7,10 +7,8 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +44,7 @@ class Visitor:
         self.port, self.cookies, self.token = port, dict[str, str](), ""
 
     def send(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str, dict[str, str]]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         sent = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()), **headers}
         try:
             connection.request(method, path, body, sent)
@@ -76,29 +74,17 @@ class Visitor:
         self.get("/account")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    folder, port = tmp_path_factory.mktemp("pages"), free_port()
-    command = [sys.executable, str(HERE / "page_site.py"), str(folder), str(port)]
+    command = [sys.executable, str(HERE / "page_site.py"), str(tmp_path_factory.mktemp("pages"))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         known = json.loads(process.stdout.readline())
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield Pages(port, known)
+        yield Pages(int(known["port"]), known)
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(600)
         process.stdout.close()
 
 
@@ -129,5 +115,5 @@ def browse(pages: Pages) -> Iterator[Callable[[str], Any]]:
         yield run
     finally:
         process.stdin.close()
-        process.wait(60)
+        process.wait(600)
         process.stdout.close()

@@ -1,12 +1,13 @@
 """A small site for the tests of pages: two tables, one of them with hostile names, and people of every role.
 
-It is served by a process of its own (``python page_site.py FOLDER PORT``), so that pytest's own has no
+It is served by a process of its own (``python page_site.py FOLDER``), so that pytest's own has no
 event loop.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from dither.guarantees import ApproxDP, PureDP
 from dither.server import auth
 from dither.server.config import Config
 from dither.server.principal import Principal
+from dither.server.run import listen
 from dither.server.service import Service
 
 PASSWORD = "correct horse battery"
@@ -106,29 +108,33 @@ def fill(service: Service) -> dict[str, str]:
     ledger.record_incident(ledger.charge("closed", PureDP(0.5)))
     service.budgets.propose(sam, "closed", PureDP(4), reason="less is enough")
     link = service.users.add(root, "welcome", roles=["analyst"])[1]
-    ids |= {"link": link.rpartition("/")[2], "workers": " ".join(map(str, service.context.pool.pids))}
+    ids |= {"link": link.rpartition("/")[2], "process": str(os.getpid())}
+    service.questions.explain(ann, "visits", demo.BY_REGION, {"epsilon": 0.5})  # its process is there from now on
+    ids["explaining"] = " ".join(map(str, service.context.explaining.pids))
     service.accounts.create_token(ann, HOSTILE, scopes=["explain", "ask"])
     return ids
 
 
-def serve(folder: Path, port: int) -> None:
-    """Start the service and the application; prints one line of JSON when it listens."""
+def serve(folder: Path) -> None:
+    """Start the service and the application; prints one line of JSON when it listens, with the port."""
     import uvicorn
 
     from dither.server.app import create_app
 
     auth.hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # cheap, for the tests
     write_folder(folder)
-    config = Config(folder=str(folder), port=port, sign_ins_per_minute=1000, tick=0.05)
-    service = Service.start(config)
-    known = fill(service)
-    app = create_app(config, service=service)
-    print(json.dumps(known), flush=True)
-    try:
-        uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
-    finally:
-        service.stop()
+    limits = {"sign_ins_per_minute": 1000, "requests_per_minute": 100_000}
+    with listen(Config(folder=str(folder), port=0)) as listener:
+        config = Config(folder=str(folder), port=listener.getsockname()[1], tick=0.05, **limits)
+        service = Service.start(config)
+        try:
+            known = fill(service) | {"port": str(config.port)}
+            server = uvicorn.Server(uvicorn.Config(create_app(config, service=service), log_level="warning"))
+            print(json.dumps(known), flush=True)
+            server.run(sockets=[listener])
+        finally:
+            service.stop()
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]))

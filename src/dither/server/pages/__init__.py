@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from dither.server.errors import TooMany
 from dither.server.pages import answering, asking, entrance, evidence, stewardship
 from dither.server.pages.render import page
 from dither.server.pages.session import SESSION_COOKIE
@@ -46,7 +47,10 @@ def error_response(request: Request, error: BaseException, status: int | None = 
     if problem.status == 401:
         return RedirectResponse("/sign-in", 303)
     heading = _HEADINGS.get(problem.status, "Something went wrong" if problem.status >= 500 else "This was refused")
-    return page(request, "error.html", problem.status, problem=problem, heading=heading)
+    response = page(request, "error.html", problem.status, problem=problem, heading=heading)
+    if isinstance(error, TooMany):
+        response.headers["retry-after"] = str(error.seconds)
+    return response
 
 
 __all__ = ["ROUTES", "SESSION_COOKIE", "error_response"]

@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import DitherError
+from dither.server.limits import address_of
 from dither.server.pages.forms import text_of, texts_of
 from dither.server.pages.render import page
 from dither.server.pages.session import (
@@ -81,9 +82,8 @@ async def sign_in_form(request: Request) -> Response:
     form = await form_of(request)
     name, after = text_of(form, "name", 1000), local_path(form.get("next"))
     password = form.get("password", "")
-    address = request.client.host if request.client else ""
     try:
-        secret = await call(service_of(request).auth.sign_in, name, password, address)
+        secret = await call(service_of(request).auth.sign_in, name, password, address_of(request))
     except DitherError as error:
         return await _sign_in_page(request, after, name, problem_of(error))
     return with_session(request, RedirectResponse(after, 303), secret)
@@ -187,7 +187,8 @@ async def change_password(request: Request, who: Principal) -> Response:
         await call(service_of(request).accounts.change_password, who, form.get("old", ""), form.get("new", ""))
     except DitherError as error:
         return await account_page(request, who, problem=problem_of(error))
-    return await account_page(request, who, notice="The password is changed. Your other sessions have ended.")
+    ended = "Your other sessions have ended, and your tokens are revoked."
+    return await account_page(request, who, notice=f"The password is changed. {ended}")
 
 
 @signed_in

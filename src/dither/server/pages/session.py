@@ -22,6 +22,7 @@ from starlette.responses import RedirectResponse, Response
 
 from dither.errors import AccessDenied, message
 from dither.server.errors import NotSignedIn
+from dither.server.limits import address_of
 from dither.server.principal import Principal
 from dither.server.service import Service
 
@@ -37,7 +38,7 @@ def service_of(request: Request) -> Service:
 
 
 async def identify(request: Request) -> None:
-    """Find out who is signed in, once a request, and which cookie the tokens of forms come from."""
+    """Find out who is signed in, once a request, and which cookie the tokens of forms come from; count the request."""
     cookie = request.cookies.get(SESSION_COOKIE, "")
     request.state.principal = None
     if cookie:
@@ -49,6 +50,7 @@ async def identify(request: Request) -> None:
     if not cookie:
         request.state.visitor = request.cookies.get(VISITOR_COOKIE, "") or secrets.token_urlsafe(32)
     request.state.form_secret = cookie or request.state.visitor
+    service_of(request).context.count_request(request.state.principal, address_of(request))
 
 
 def principal_or_none(request: Request) -> Principal | None:

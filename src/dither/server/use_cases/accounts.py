@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from dither.errors import AccessDenied, InvalidArgument, message
 from dither.server import schema
-from dither.server.auth import TOKEN_PREFIX, Authentication, hashed, password_hash
+from dither.server.auth import TOKEN_PREFIX, Authentication, check_session, ends_credentials, hashed, password_hash
 from dither.server.context import Context
 from dither.server.errors import NotFound
 from dither.server.principal import Principal
@@ -30,7 +30,7 @@ class OwnAccount:
         self._auth = Authentication(context)
 
     def change_password(self, who: Principal, old: str, new: str) -> None:
-        """Change the own password; other sessions end."""
+        """Change the own password: all other sessions end, and tokens and links with them."""
         context = self._context
         with context.acting(who, "account.own", "password", logged=True):
             context.sign_ins.take(f"user {who.name}")
@@ -38,17 +38,16 @@ class OwnAccount:
                 raise AccessDenied(message("password", "the present one", "another", "try again"))
             users = schema.users
             context.store.run(
-                users.update().where(users.c.name == who.name).values(password=password_hash(new)), self._ends(who)
+                users.update().where(users.c.name == who.name).values(password=password_hash(new)),
+                *ends_credentials(who.name, but=who.credential),
             )
 
     def end_sessions(self, who: Principal) -> None:
         """End all other own sessions."""
         with self._context.acting(who, "account.own", "sessions", logged=True):
-            self._context.store.run(self._ends(who))
-
-    def _ends(self, who: Principal) -> sa.Executable:
-        sessions = schema.sessions
-        return sessions.delete().where(sessions.c.user == who.name, sessions.c.hash != who.credential)
+            sessions = schema.sessions
+            others = sessions.c.user == who.name, sessions.c.hash != who.credential
+            self._context.store.run(sessions.delete().where(*others))
 
     def is_empty(self) -> bool:
         """Whether nobody has an account yet: the sign-in page then says where the first link is."""
@@ -78,7 +77,9 @@ class OwnAccount:
                 "scopes": " ".join(scope for scope in SCOPES if scope in wanted), "hint": secret[:11],
                 "created_at": now, "expires_at": now + 86400 * days,
             }  # fmt: skip
-            context.store.run(_tokens.insert().values(**row))
+            with context.store.writing() as connection:
+                check_session(connection, who)
+                connection.execute(_tokens.insert().values(**row))
             return NewToken(self._get(str(row["id"]), who), secret)
 
     def revoke_token(self, who: Principal, token: str) -> Token:

@@ -117,7 +117,7 @@ class Answers:
         return self._lines([_table.c.published_at.is_not(None)], (_table.c.published_at.desc(),), _MOST)
 
     def _row(self, answer: str) -> Any:
-        return self._context.store.one(_BY_ID, {"answer": answer, "now": time.time()})
+        return self._context.store.one(_BY_ID, {"answer": answer, "now": self._context.clock.now()})
 
     def _update(self, answer: str, **values: Any) -> AnswerLine:
         self._context.store.run(_table.update().where(_table.c.id == answer).values(**values))
@@ -125,7 +125,7 @@ class Answers:
 
     def _lines(self, conditions: list[Any], order: tuple[Any, ...], most: int) -> tuple[AnswerLine, ...]:
         columns = [column for column in _table.c if column.name != "body"]
-        there = _table.c.at <= time.time()  # the tick of an answer that was just recorded may be to come
+        there = _table.c.at <= self._context.clock.now()  # the tick of an answer that was just recorded may be to come
         rows = self._context.store.rows(sa.select(*columns).where(there, *conditions).order_by(*order).limit(most))
         return tuple(_line(row) for row in rows)
 

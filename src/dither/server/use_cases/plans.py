@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ class Plans:
                 answers.c.request == request,
                 answers.c.user == who.name,
                 answers.c.part == 0,
-                answers.c.at <= time.time(),
+                answers.c.at <= self._context.clock.now(),
             )
             row = context.store.one(sa.select(answers.c.id, answers.c.at).where(*same))
             if row is not None:

@@ -133,7 +133,7 @@ class Questions:
 
     def _recorded(self, asked: Asked) -> Job | None:
         """The answer that is recorded for this very request, from the store: no worker is needed."""
-        values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": time.time()}
+        values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": self._context.clock.now()}
         row = self._context.store.one(_RECORDED_ANSWER, values)
         if row is None:
             return None
@@ -141,22 +141,24 @@ class Questions:
 
     async def wait(self, who: Principal, job: str, *, seconds: float = 30.0) -> Job:
         """The job as it stands at the first tick at which it has ended, or after so many seconds."""
-        until = time.time() + seconds
+        clock = self._context.clock
+        until = clock.now() + seconds
         while True:
             current = await run_in_threadpool(self.job, who, job)
-            now = time.time()
+            now = clock.now()
             if current.state != "waiting" or now >= until:
                 return current
             look = await run_in_threadpool(self._context.jobs.next_look, current, now)
-            await asyncio.sleep(max(0.001, min(look, until) - time.time() + 0.001))
+            await asyncio.sleep(max(0.001, min(look, until) - clock.now() + 0.001))
 
     def job(self, who: Principal, job: str) -> Job:
         """An own question as it stands."""
         authorize(who, "questions.job")
         if job.startswith(_RECORDED):
             answers = schema.answers
-            same = answers.c.id == job.removeprefix(_RECORDED), answers.c.user == who.name, answers.c.at <= time.time()
-            row = self._context.store.one(sa.select(answers).where(*same))
+            same = answers.c.id == job.removeprefix(_RECORDED), answers.c.user == who.name
+            there = answers.c.at <= self._context.clock.now()
+            row = self._context.store.one(sa.select(answers).where(*same, there))
             if row is not None:
                 return Job(job, row.dataset, row.question, "answered", iso(row.at), row.kind, row.id)
         return self._context.jobs.get(job, who.name)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.server import schema
-from dither.server.auth import Authentication, check_name, password_hash
+from dither.server.auth import Authentication, check_name, ends_credentials, password_hash
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound
 from dither.server.principal import Principal
@@ -80,7 +80,8 @@ class Users:
     def change(
         self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
     ) -> User:
-        """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it."""
+        """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it, and
+        a link for their password when they may not."""
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
             self._known(name)
@@ -90,13 +91,8 @@ class Users:
                 fix = "have another steward do it"
                 raise Conflict(message("steward", "another one", "the one who is signed in", fix))
             if values:
-                sessions, tokens = schema.sessions, schema.tokens
-                own = tokens.c.user == name, tokens.c.revoked_at.is_(None)
-                context.store.run(
-                    _users.update().where(_users.c.name == name).values(**values),
-                    sessions.delete().where(sessions.c.user == name, sessions.c.hash != who.credential),
-                    tokens.update().where(*own).values(revoked_at=time.time()),
-                )
+                ends = ends_credentials(name, but=who.credential, links=active is False)
+                context.store.run(_users.update().where(_users.c.name == name).values(**values), *ends)
             return self._known(name)
 
     def invite(self, who: Principal, name: str) -> str:

@@ -10,7 +10,7 @@ from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, Ledger
 from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.accounts import opened, promised
+from dither.ledger.accounts import charge_each, opened, promised
 from dither.ledger.charging import check_person_limit
 from dither.ledger.incidents import check_open
 from dither.ledger.opening import BY_CARD
@@ -234,12 +234,12 @@ class TableAccounts:
         """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
         price = Price.of(guarantee)
         try:
-            for account in self._charged_accounts(analyst):
-                if account.kind == "people":
-                    check_person_limit(account, price)
-                    continue
-                check_open(account, self.card.max_incidents)
-                account.charged(price)
+            charged = self._charged_accounts(analyst)
+            paying = [account for account in charged if account.kind != "people"]
+            check_open(paying[0], self.card.max_incidents)
+            charge_each(paying, price)
+            for people in charged[len(paying) :]:
+                check_person_limit(people, price)
         except (BudgetExceeded, DatasetClosed) as error:
             return str(error)
         return ""

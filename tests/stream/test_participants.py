@@ -92,7 +92,7 @@ def test_the_rule_is_that_of_one_day_at_a_time(rule):
         person, step = (np.array(column) for column in zip(*lines, strict=True))
         before = look_up(people, parts)
         kept, after = take_part(before, person, step, rule)
-        parts.append(changed(before, after))
+        parts.append(changed(before, after, rule.widths(60)))
         for (who, day), yes in zip(lines, kept, strict=True):
             expected[who].append(day)
             counted[who].append(bool(yes))
@@ -156,7 +156,8 @@ def test_merging_is_what_the_last_part_says_of_everybody(seed):
 def test_a_part_has_the_size_of_its_people_and_damage_is_refused():
     records = np.zeros(1000, dtype=participants._RECORD)
     records["high"] = np.arange(1000)
-    assert len(packed(records, Participation(30).widths(365))) == 4 + 1000 * (8 + 1 + 2)
+    assert len(packed(records, Participation(30).widths(365))) == 4 + 1000 * (8 + 1)
+    assert len(packed(records, Participation(300, 2).widths(365))) == 4 + 1000 * (8 + 2 + 2)
     for damaged in (b"", b"\x08\x00\x04", packed(records)[:-1], b"\x07" + packed(records)[1:]):
         with refuses(LedgerError, "as it was written"):
             unpacked(damaged)

@@ -29,11 +29,10 @@ one person two, and should name the person (``unit``) instead.
 *People are their keys.* Whoever is given another key (``unit``) while a series runs is another person.
 A unit of another type is refused, as the series that was charged is another one (:mod:`dither.stream.series_spec`).
 
-*What is kept.* For each person who they are (:func:`identities`), how often they took part, and when last: from 10 to
+*What is kept.* For each person who they are (:func:`identities`), how often they took part, and when last: from 9 to
 24 bytes. It is sealed and stays in the ledger, in parts that are sorted by identity, column by column. Each advance
-adds one, and merges it with as many of the newest as 2 divides the number of advances (:func:`merged`): after n
-advances there are as many parts as n has binary ones, and everybody was rewritten about log2(n) times in all. How many
-parts there are, and when they are merged, depends on n alone.
+adds one and merges it with some of the newest (:func:`merged`); how many that are depends on the number of advances
+alone (:func:`parts_to_merge`).
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ from dither.errors import LedgerError, message
 from dither.ledger.people import canonical_key
 
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("used", "<u4"), ("last", "<u4")])
+_WHOLE = 32
 _NAMES = ("high", "low", "used", "last")
 Widths = tuple[int, int]
 """The bytes of ``used`` and of ``last``."""
@@ -78,10 +78,12 @@ class Participation:
         return self.max_participations < horizon or self.min_separation > 1
 
     def widths(self, horizon: int) -> Widths:
-        """The bytes that hold how often, and when last, somebody took part: the same whoever did."""
+        """The bytes that hold how often, and when last, somebody took part, whoever did. When is not kept where
+        any two periods are far enough apart.
+        """
         most = min(self.max_participations, horizon)
         used, last = (np.min_scalar_type(number).itemsize for number in (most, horizon))
-        return used, last
+        return used, last if self.min_separation > 1 else 0
 
 
 def identities(keys: Any, secret: bytes) -> NDArray[Any]:
@@ -146,7 +148,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
     ([3, 7], (1, 2))
     """
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
-    if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or len(content) % sum(sizes):
+    if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
         raise LedgerError(message("series", "a record of people as it was written", "another", "restore the ledger"))
     count, columns, offset = len(content) // sum(sizes), {}, 0
     for name, size in zip(_NAMES, sizes, strict=True):
@@ -170,9 +172,24 @@ def merged(parts: Sequence[bytes]) -> bytes:
     high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
     order = _in_order(high, low)  # stable: the newest of a person comes last
     is_last = np.ones(len(order), dtype=bool)
-    is_last[:-1] = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
+    for column in (high, low) if low.any() else (high,):
+        ordered = column[order]
+        changes = ordered[1:] != ordered[:-1]
+        is_last[:-1] = changes if column is high else is_last[:-1] | changes
     chosen = order[is_last]
     return _joined([column[chosen] for column in (high, low, used, last)], read[-1][1])
+
+
+def parts_to_merge(advances: int) -> int | None:
+    """With how many of the newest parts that of the so-manieth advance is merged; None for all.
+
+    After n advances there is one part of everybody in the first ``32 * (n // 32)`` of them, and as many small ones
+    as the rest of n has binary ones: few to search, and few people who are in several.
+
+    >>> [parts_to_merge(advances) for advances in (1, 2, 4, 31, 32, 34)]
+    [0, 1, 2, 0, None, 1]
+    """
+    return None if advances % _WHOLE == 0 else (advances & -advances).bit_length() - 1
 
 
 def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -180,7 +197,7 @@ def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.i
     order = np.argsort(high, kind="stable")
     ordered = high[order]
     same = ordered[1:] == ordered[:-1]
-    if same.any():
+    if same.any() and low.any():
         alike = np.zeros(len(order), dtype=bool)
         alike[1:] |= same
         alike[:-1] |= same
@@ -246,4 +263,14 @@ def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) 
     return packed(new[_in_order(new["high"], new["low"])], widths)
 
 
-__all__ = ["Participation", "changed", "identities", "look_up", "merged", "packed", "take_part", "unpacked"]
+__all__ = [
+    "Participation",
+    "changed",
+    "identities",
+    "look_up",
+    "merged",
+    "packed",
+    "parts_to_merge",
+    "take_part",
+    "unpacked",
+]

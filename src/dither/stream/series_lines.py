@@ -6,7 +6,6 @@ Everything here is private, and none of it leaves the advance that it was read f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Pay, SeriesState
-from dither.stream.calendar import Calendar
 from dither.stream.filters import SAFE, as_wide, restored, stored, whole_numbers
 from dither.stream.keyed import Lattice
-from dither.stream.participants import Participation, changed, identities, look_up, merged, take_part
+from dither.stream.participants import Participation, changed, identities, look_up, merged, parts_to_merge, take_part
 from dither.stream.series_spec import SeriesSpec
 
 SECRET = 0
@@ -65,12 +63,13 @@ class Lines(NamedTuple):
         """The lines of a statement about some periods, an Arrow table. A line of another period, should an engine have
         one, does not count: a period is measured once.
         """
-        moments = pc.dictionary_encode(rows.column("t").combine_chunks())
-        begins = {spec.calendar.begin(step): step for step in range(first, last + 1)}
-        numbers = [begins.get(_as_label(value, spec.calendar), 0) for value in moments.dictionary.to_pylist()]
-        step = np.array([*numbers, 0], dtype=np.int64)[moments.indices.fill_null(len(numbers)).to_numpy()]
-        if not step.all():
-            rows, step = rows.filter(pa.array(step > 0)), step[step > 0]
+        begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
+        moments = rows.column("t").to_numpy().astype("datetime64[us]")
+        place = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
+        inside = begins[place] == moments
+        if not inside.all():
+            rows, place = rows.filter(pa.array(inside)), place[inside]
+        step = place.astype(np.int64) + first
         cell = np.zeros(rows.num_rows, dtype=np.int64)
         for i, keys in enumerate(spec.keys):
             cell = cell * len(keys) + rows.column(f"g{i}").to_numpy()
@@ -94,13 +93,6 @@ class Lines(NamedTuple):
         return result
 
 
-def _as_label(value: Any, calendar: Calendar) -> Any:
-    """The first moment of a period as the calendar has it: a date, or of an hour a timestamp."""
-    if isinstance(value, datetime):
-        return value if calendar.unit == "hour" else value.date()
-    return value
-
-
 def participating(
     lines: Lines, state: SeriesState, pay: Pay | None, rule: Participation, horizon: int
 ) -> tuple[NDArray[np.bool_] | None, dict[int, bytes | None]]:
@@ -121,8 +113,8 @@ def participating(
     kept = np.zeros(len(lines.person), dtype=bool)
     kept[allowed], after = take_part(before, lines.person[allowed], lines.step[allowed], rule)
     new, number = changed(before, after, rule.widths(horizon)), state.advances + 1
-    doubled = (number & -number).bit_length() - 1
-    newest = places[len(places) - min(doubled, len(places)) :]
+    count = parts_to_merge(number)
+    newest = places if count is None else places[max(0, len(places) - count) :]
     whole = merged([*(state.parts[part] for part in newest), new]) if newest else new
     return kept, {**dict.fromkeys(newest), number: whole}
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dither.ledger.recorded import decode, encode
 from dither.randomness import SeededSource
 from dither.stream.bands import Bands, square_root_coefficients
 from dither.stream.buffer_norms import inverse, squared_column, squared_response
@@ -210,3 +211,19 @@ def test_one_draw_that_is_too_large_for_64_bits_among_others(filter_):
     state, whole = filter_.start(6), filter_.start(6).advance(wide)
     steps = [state.advance(wide[[i]] if i == 2 else small[[i]]) for i in range(LENGTH)]
     assert (np.concatenate([as_wide(step) for step in steps]) == whole).all()
+
+
+@pytest.mark.parametrize("filter_", FILTERS, ids=NAMES)
+@pytest.mark.parametrize("lanes", [2, 7])
+@pytest.mark.parametrize("size", [1 << 10, 1 << 61, 1 << 90])
+def test_a_recorded_state_goes_on_with_the_same_numbers(filter_, lanes, size):
+    """Also where the numbers are Python's own."""
+    drawn = SeededSource(7)
+    fresh = np.array([[drawn.word() % (2 * size) - size for _ in range(lanes)] for _ in range(LENGTH)], dtype=object)
+    fresh = fresh if size > 1 << 62 else fresh.astype(np.int64)
+    expected = filter_.start(lanes).advance(fresh)
+    state, parts = filter_.start(lanes), []
+    for row in fresh:
+        parts.append(state.advance(row[None, :]))
+        state = filter_.start(lanes, decode(encode(state.record())))
+    assert (np.concatenate([as_wide(part) for part in parts]) == as_wide(expected)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -13,6 +14,8 @@ from scipy import stats as scipy_stats
 
 from dither import ZCDP, ApproxDP, InvalidArgument, NotPrivate, PureDP, WrongType
 from dither.accounting import gaussian_delta
+from dither.exact import down
+from dither.ledger.recorded import decode, encode
 from dither.randomness import SeededSource
 from dither.stream import StreamPlan
 from dither.stream.keyed import new_key
@@ -56,6 +59,39 @@ def test_a_record_continues_with_the_same_noise(plan):
     assert again.record() == plan.record()
 
 
+@pytest.mark.parametrize("cuts", [(1, 2), (7, 64), (63, 65), (90,)])
+def test_noise_goes_on_from_a_record_as_if_it_had_not_stopped(plan, cuts):
+    plan = replace(plan, series=6)
+    whole, stream, parts = plan.noises(KEY, 100), plan.start(KEY), []
+    for first, end in itertools.pairwise((0, *cuts, 100)):
+        parts.append(stream.advance(end - first))
+        stream = plan.start(KEY, decode(encode(stream.record())))
+    assert (np.concatenate(parts) == whole).all()
+
+
+def test_a_record_is_the_noise_itself_and_fresh_noise_is_that_of_the_new_key(plan):
+    """Nothing of an earlier key is needed, and two that go on from one record share only what was drawn before."""
+    first = plan.start(KEY)
+    first.advance(40)
+    record = encode(first.record())
+    assert KEY not in record
+    assert KEY.hex().encode() not in record
+    one, other = (plan.start(bytes([n]) * 32, decode(record)).advance(30) for n in (1, 2))
+    assert not (one == other).any()
+    assert (plan.start(bytes([1]) * 32, decode(record)).advance(30) == one).all()
+    before = plan.noise(KEY, 40)
+    assert (plan.start(KEY, decode(record))._last == before).all()
+
+
+def test_the_size_of_a_record_is_that_of_the_filter():
+    sizes = []
+    for steps in (10, 90):
+        stream = PLANS["approx"].start(KEY)
+        stream.advance(steps)
+        sizes.append(len(encode(stream.record())))
+    assert sizes[0] == sizes[1] < 1000
+
+
 def test_more_series_do_not_change_the_first_ones():
     several = StreamPlan(horizon=50, budget=APPROX, series=9)
     two = replace(several, series=2, recorded=(several.lattice_bits, several.segments))
@@ -64,16 +100,26 @@ def test_more_series_do_not_change_the_first_ones():
 
 def test_a_record_that_was_altered_is_refused():
     record = PLANS["approx"].record()
-    less = json.loads(json.dumps(record))
-    less["segments"][0]["scale"] = (float.fromhex(record["segments"][0]["scale"]) * 0.9).hex()
-    with refuses(NotPrivate, "recorded"):
-        StreamPlan.from_record(less)
+    plan = PLANS["approx"]
+    needed = plan.ratio * plan.distance(plan.segments[0].filter)
+    for scale in (float(needed) * 0.9, down(needed) * (1 - 2.0**-52)):  # not even by one part in 2^52
+        less = json.loads(json.dumps(record))
+        less["segments"][0]["scale"] = scale.hex()
+        with refuses(NotPrivate, "recorded"):
+            StreamPlan.from_record(less)
     rising = json.loads(json.dumps(record))
     rising["segments"][0]["filter"]["weights"][0] = 1 << 30
     with refuses(NotPrivate, "recorded"):
         StreamPlan.from_record(rising)
     with refuses(InvalidArgument, "record"):
         StreamPlan.from_record({**record, "version": 2})
+
+
+def test_the_noise_has_more_than_it_needs(plan):
+    """By a part in 2^40: a later version whose bounds are a little wider still finds that the budget is kept."""
+    for segment in plan.segments[:8]:
+        needed = plan.ratio * plan.distance(segment.filter)
+        assert needed * (1 + Fraction(1, 1 << 41)) < Fraction(segment.scale) < needed * (1 + Fraction(1, 1 << 39))
 
 
 @pytest.mark.slow

@@ -205,6 +205,13 @@ def test_what_is_refused(changes, fragment, tmp_path):
         assert table.left == dp.ApproxDP(10, 1e-3)
 
 
+def test_rows_without_a_person_that_count_by_themselves_are_refused_at_once(tmp_path):
+    with dp.open(_card(tmp_path, budget=dp.PureDP(1), rows_without_unit="each")) as table:
+        days = table.over("day", column="day", horizon=5, start="2026-01-01", epsilon=1)
+        with refuses(dp.InvalidArgument, "rows_without_unit", "drop"):
+            days.agg(n=dp.count())
+
+
 def test_questions_that_are_no_series_are_refused(tmp_path):
     with opened([], tmp_path / "ledger") as table:
         days = table.over("day", column="day", horizon=5, start="2026-01-01", epsilon=1)
@@ -241,7 +248,7 @@ def test_what_a_ledger_writes_does_not_depend_on_who_was_there(tmp_path, days):
 
     with closing(sqlite3.connect(tmp_path / "ledger")) as connection:
         parts = connection.execute("SELECT part, number FROM dither_series ORDER BY part").fetchall()
-    assert parts == [(0, 11), (9, 8), (10, 9), (11, 10), (12, 11)]
+    assert parts == [(0, 11), (8, 7), (12, 11)]  # 12 is 8 + 4
 
 
 def test_people_do_not_start_anew_where_their_column_has_another_type(tmp_path):
@@ -274,5 +281,6 @@ def test_a_series_that_goes_on_from_an_older_copy_has_other_noise(tmp_path):
             answer = series_of(table, **WHOLE).release(through=through(3))
             assert answer.rows[:2] == first.rows
             assert series_of(table, **WHOLE).release(through=through(3)).rows == answer.rows
-        later.append(answer["n"][2:])
-    assert not set(later[0]) & set(later[1])
+        later.append(answer.rows[2:])
+    # three numbers each: that all of them are alike by chance has a probability far below 1e-12
+    assert all(one != other for one, other in zip(*later, strict=True))

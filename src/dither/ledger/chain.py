@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -185,6 +185,18 @@ def checked(store: Store, seq: int) -> Entry:
         raise broken(seq, "it, or the one before, is missing")
     result = entry_of(rows[-1])
     check(store, result, START if seq == 1 else as_bytes(rows[0][-1], seq - 1))
+    return result
+
+
+def checked_answers(store: Store, keys: Mapping[str, object]) -> list[Entry]:
+    """The answers to a ``charge`` of a ``dataset`` with keys from ``first`` to before ``last``, in order; each is as it
+    was written.
+    """
+    result = []
+    for row in store.rows(schema.ANSWERS, keys):
+        entry = entry_of(row[:-1])
+        check(store, entry, as_bytes(row[-1], entry.seq - 1))
+        result.append(entry)
     return result
 
 

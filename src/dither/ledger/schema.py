@@ -243,6 +243,14 @@ CHARGED = (
     .limit(1)
 )
 ANSWER = sa.select(entry.c.seq).where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
+_previous = entry.alias("previous")
+# the answers to one charge with keys in a range, each with the hash of the entry before it
+ANSWERS = (
+    sa.select(*_entry_columns, _previous.c.hash)
+    .where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key >= _p("first"), entry.c.key < _p("last"))
+    .where(entry.c.charge == _p("charge"), _previous.c.seq == entry.c.seq - 1)
+    .order_by(entry.c.seq)
+)
 INCIDENT = sa.select(*_entry_columns).where(_is("incident"), entry.c.charge == _p("charge"))
 
 ACCOUNT = sa.select(account).where(

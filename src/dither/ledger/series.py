@@ -1,18 +1,19 @@
 """The state of a series of releases: secret, durable, and advanced by one transaction at a time.
 
-A series is charged once, for its whole horizon, and then advanced step by step. Its noise is a function of a secret key
-(:mod:`dither.stream`), and what it releases at a step depends on everything measured before. So there is a state: the
-keys, the exact totals so far, and how often each person took part. It is kept here and nowhere else:
+A series is charged once, for its whole horizon, and then advanced step by step. What it releases at a step depends on
+everything measured and drawn before. So there is a state: the exact totals so far, the noise in them as far as later
+noise depends on it (:mod:`dither.stream.noise_stream`), and how often each person took part. It is kept here and
+nowhere else:
 
 ``dither_series``   the state, in parts, each sealed by AES-GCM under a key that is made of the ledger's secret, and
                     bound to its series, its part and the number of the advance that wrote it
-``dither_entry``    an entry for each advance, of kind ``answer``: the released points, and in its body a digest of
-                    every part of the state after it
+``dither_entry``    an entry for each advance, of kind ``answer``: the released points, and in its body nonce and tag
+                    of every part of the state after it, which nobody without the secret can give to other content
 
 *One transaction* holds the lock of the ledger, checks the state against the last entry, lets the caller compute, and
 writes the new entry and the new parts. A process that dies before it commits has changed nothing and shown nothing, one
 that dies after it finds the points that were recorded. Nothing is drawn twice: the key of the noise of new steps is
-chosen in the transaction that records them, and never again.
+chosen in the transaction that records them, and kept nowhere.
 
 *Two processes* cannot advance a series twice: the second one waits for the lock, and finds that the series is further
 than what it measured; it then computes nothing.
@@ -33,7 +34,6 @@ nothing.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Price
 
-_NONCE = 12
+_NONCE, _TAG = 12, 16
 _DIGITS = 8
 _MAX_SHOWN = 10_000
 _OWN = "series\u00a0"
@@ -140,15 +140,19 @@ class SeriesRecord:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def answers(self) -> tuple[list[bytes], Receipt]:
-        """What was released so far, advance by advance, and the receipt of the last one.
+    def answers(self, after: int = 0) -> tuple[list[bytes], Receipt]:
+        """What was released so far, advance by advance, and the receipt of the last one; without the first ``after``.
 
         The state is not opened for that: it may have many people, and the next advance reads it anyway.
         """
         with self._store.snapshot():
             rows = self._rows(schema.SERIES_NUMBERS)
-            advances, _ = self._digests({int(part): int(number) for part, number in rows})
-            entries = [chain.checked(self._store, self._entry(n)) for n in range(advances)]
+            advances, _ = self._marks({int(part): int(number) for part, number in rows})
+            answered = {"dataset": self._charge.dataset, "charge": self._charge.receipt.seq}
+            keys = {"first": self._key(after), "last": self._key(advances)}
+            entries = chain.checked_answers(self._store, {**answered, **keys})
+        if [entry.key for entry in entries] != [self._key(n) for n in range(after, advances)]:
+            raise _damaged()
         receipt = entries[-1].receipt if entries else self._charge.receipt
         return [chain.as_bytes(entry.answer, entry.seq) for entry in entries], receipt
 
@@ -165,9 +169,9 @@ class SeriesRecord:
         series = {"series": self._charge.receipt.seq}
         return list(self._store.run(statement, series).fetchall()) if _exists(self._store) else []
 
-    def _digests(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
-        """How often the series was advanced, and the digests that its last entry has; refused where the parts of the
-        state (``numbers``: by which advance each was written) are not those of that entry.
+    def _marks(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
+        """How often the series was advanced, and the marks of parts that its last entry has; refused where the parts of
+        the state (``numbers``: by which advance each was written) are not those of that entry.
         """
         advances = 1 + max(numbers.values(), default=-1)
         after = {"dataset": self._charge.dataset, "key": self._key(advances)}
@@ -176,30 +180,30 @@ class SeriesRecord:
         if not advances:
             return 0, {}
         last = chain.checked(self._store, self._entry(advances - 1))
-        digests: dict[str, list[Any]] = last.body.get("parts") or {}
-        if last.charge != self._charge.receipt.seq or {int(part): n for part, (n, _) in digests.items()} != numbers:
+        marks: dict[str, list[Any]] = last.body.get("parts") or {}
+        if last.charge != self._charge.receipt.seq or {int(part): n for part, (n, _) in marks.items()} != numbers:
             raise _damaged()
-        return advances, digests
+        return advances, marks
 
     def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
-        """The state and the digests of its parts, in the transaction that is under way; refused where it is not that of
+        """The state and the marks of its parts, in the transaction that is under way; refused where it is not that of
         the last advance.
         """
         series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
         sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
-        advances, digests = self._digests({part: number for part, (number, _) in sealed.items()})
-        if digests != {str(part): [number, _digest(value)] for part, (number, value) in sealed.items()}:
+        advances, marks = self._marks({part: number for part, (number, _) in sealed.items()})
+        if marks != {str(part): [number, _mark(value)] for part, (number, value) in sealed.items()}:
             raise _damaged()
         try:
             parts = {
-                part: self._seal.decrypt(value[:_NONCE], value[_NONCE:], self._about(part, number))
+                part: self._seal.decrypt(value[:_NONCE], memoryview(value)[_NONCE:], self._about(part, number))
                 for part, (number, value) in sealed.items()
             }
         except (InvalidTag, ValueError):
             parts = None
         if parts is None:
             raise _damaged()
-        return SeriesState(advances, parts), digests
+        return SeriesState(advances, parts), marks
 
     def _about(self, part: int, number: int) -> bytes:
         """What a sealed part is bound to."""
@@ -228,21 +232,21 @@ class SeriesRecord:
             if result is None:
                 return None
             self._reached("series computed")
-            number, digests = state.advances, dict(before)
+            number, marks = state.advances, dict(before)
             for part, content in result.parts.items():
                 store.run(schema.SERIES_DROP, {"series": charge.receipt.seq, "part": part})
-                digests.pop(str(part), None)
+                marks.pop(str(part), None)
                 if content is not None:
                     nonce = os.urandom(_NONCE)
                     sealed = nonce + self._seal.encrypt(nonce, content, self._about(part, number))
                     values = {"series": charge.receipt.seq, "part": part, "number": number, "sealed": sealed}
                     store.run(schema.SERIES_PUT, values)
-                    digests[str(part)] = [number, _digest(sealed)]
+                    marks[str(part)] = [number, _mark(sealed)]
             receipt = chain.append(
                 store,
                 "answer",
                 charge.dataset,
-                {"parts": digests},
+                {"parts": marks},
                 key=self._key(number),
                 charge=charge.receipt.seq,
                 answer=result.answer,
@@ -284,8 +288,11 @@ def _exists(store: Store) -> bool:
     return bool(store.run(store.batched(schema.series_exists)).fetchall())
 
 
-def _digest(sealed: bytes) -> str:
-    return hashlib.sha256(sealed).hexdigest()
+def _mark(sealed: bytes) -> str:
+    """What a sealed part is known by: its nonce and its tag. Nobody without the secret can seal anything else under
+    them, and opening it checks that nobody did.
+    """
+    return (sealed[:_NONCE] + sealed[-_TAG:]).hex()
 
 
 def _damaged() -> LedgerError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dither.exact import root_up
-from dither.stream.filters import ROOT_BITS, SAFE, FilterState, Floats, advance_rows, as_wide
+from dither.stream.filters import ROOT_BITS, SAFE, FilterState, Floats, advance_rows, as_wide, restored, stored
 from dither.stream.keyed import Lattice
 
 
@@ -91,9 +92,9 @@ class Bands:
         """The sum of the squares of the response."""
         return float(self._squares[step - 1])
 
-    def start(self, lanes: int) -> FilterState:
-        """No history."""
-        return _BandsState(self, lanes)
+    def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
+        """No history, or the one that was recorded."""
+        return _BandsState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
         """All parameters, which are whole numbers."""
@@ -103,13 +104,22 @@ class Bands:
 class _BandsState:
     """The last values of ``v``, newest first, and the total of each lane."""
 
-    def __init__(self, filter_: Bands, lanes: int) -> None:
+    def __init__(self, filter_: Bands, lanes: int, recorded: Mapping[str, Any] | None) -> None:
         self._coefficients: Lattice = np.array(filter_.coefficients, dtype=np.int64)
         self._bits = filter_.bits
         self._limit = SAFE // max(1, sum(filter_.coefficients))
         self._history: Lattice = np.zeros((len(filter_.coefficients), lanes), dtype=np.int64)
         self._place = 0
         self._total: Lattice = np.zeros(lanes, dtype=np.int64)
+        if recorded is not None:
+            self._history, self._total = restored(recorded["history"]), restored(recorded["total"])
+            self._place = int(recorded["place"])
+            if self._history.dtype == object:
+                self._coefficients = as_wide(self._coefficients)
+
+    def record(self) -> dict[str, Any]:
+        """The history, where it begins, and totals."""
+        return {"history": stored(self._history), "place": self._place, "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
         """All steps."""

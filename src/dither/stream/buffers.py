@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from dither.exact import root_up
 from dither.stream.buffer_norms import inverse, squared_response
-from dither.stream.filters import ROOT_BITS, SAFE, FilterState, Floats, advance_rows, as_wide, whole_numbers
+from dither.stream.filters import (
+    ROOT_BITS,
+    SAFE,
+    FilterState,
+    Floats,
+    advance_rows,
+    as_wide,
+    restored,
+    stored,
+    whole_numbers,
+)
 from dither.stream.keyed import Lattice
 
 _NORM_BITS = 60
@@ -85,18 +96,7 @@ class Buffers:
         """
         if participations == 1 or self.length > _LONGEST:  # there, by the triangle inequality
             return participations * root_up(self._squared_column(), ROOT_BITS)
-        one, state = 1 << _NORM_BITS, [0] * len(self.weights)
-        total, left, almost = 0, participations, (1 << self.weight_bits) - 1
-        buffers = list(zip(self.decays, self.decay_bits, strict=True))
-        for step in range(self.length):
-            change = 0
-            if left and step % separation == 0:
-                change, left = one, left - 1
-            weighted = sum([w * s for w, s in zip(self.weights, state, strict=True)])
-            value = change + (weighted + almost >> self.weight_bits)
-            total += value * value
-            state = [s - (m * s >> k) + change for s, (m, k) in zip(state, buffers, strict=True)]
-        return root_up(Fraction(total, one * one), ROOT_BITS)
+        return _pattern_norm(self, participations, separation)
 
     def _squared_column(self) -> Fraction:
         """``1 + sum of omega_i omega_j (1 - p^(n-1)) / (1 - p)``, ``p = theta_i theta_j``, the power rounded down."""
@@ -126,9 +126,9 @@ class Buffers:
         """In closed form."""
         return squared_response(step, *self._inverse)
 
-    def start(self, lanes: int) -> FilterState:
-        """Empty buffers."""
-        return _BuffersState(self, lanes)
+    def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
+        """Empty buffers, or those that were recorded."""
+        return _BuffersState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
         """All parameters, which are whole numbers."""
@@ -143,18 +143,42 @@ class Buffers:
         }
 
 
+@lru_cache(maxsize=64)
+def _pattern_norm(filter_: Buffers, participations: int, separation: int) -> Fraction:
+    one, state = 1 << _NORM_BITS, [0] * len(filter_.weights)
+    total, left, almost = 0, participations, (1 << filter_.weight_bits) - 1
+    buffers = list(zip(filter_.decays, filter_.decay_bits, strict=True))
+    for step in range(filter_.length):
+        change = 0
+        if left and step % separation == 0:
+            change, left = one, left - 1
+        weighted = sum([w * s for w, s in zip(filter_.weights, state, strict=True)])
+        value = change + (weighted + almost >> filter_.weight_bits)
+        total += value * value
+        state = [s - (m * s >> k) + change for s, (m, k) in zip(state, buffers, strict=True)]
+    return root_up(Fraction(total, one * one), ROOT_BITS)
+
+
 class _BuffersState:
     """Buffers and total of each lane."""
 
-    def __init__(self, filter_: Buffers, lanes: int) -> None:
+    def __init__(self, filter_: Buffers, lanes: int, recorded: Mapping[str, Any] | None) -> None:
         self._filter = filter_
         self._buffers: Lattice = np.zeros((len(filter_.weights), lanes), dtype=np.int64)
         self._total: Lattice = np.zeros(lanes, dtype=np.int64)
+        if recorded is not None:
+            self._buffers, self._total = restored(recorded["buffers"]), restored(recorded["total"])
         self._weights = np.array(filter_.weights, dtype=np.int64)[:, None]
         self._decays = np.array(filter_.decays, dtype=np.int64)[:, None]
         self._decay_bits = np.array(filter_.decay_bits, dtype=np.int64)[:, None]
         self._shift = filter_.weight_bits + filter_.extra_bits
         self._limit = SAFE // max(sum(filter_.weights), *filter_.decays, 1 << filter_.extra_bits)
+        if self._buffers.dtype == object:
+            self._widen()
+
+    def record(self) -> dict[str, Any]:
+        """Buffers and totals."""
+        return {"buffers": stored(self._buffers), "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
         """All steps, lane by lane where there are few lanes."""

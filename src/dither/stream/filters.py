@@ -27,6 +27,7 @@ noise of the sum over the last ``lowbit(t)`` steps, and nothing is rounded. A st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -46,6 +47,9 @@ class FilterState(Protocol):
 
     def advance(self, fresh: Lattice) -> Lattice:
         """The noise of the running sums, a row for each row of fresh noise."""
+
+    def record(self) -> dict[str, Any]:
+        """All of it, as :meth:`Filter.start` takes it; secret."""
 
 
 class Filter(Protocol):
@@ -72,8 +76,8 @@ class Filter(Protocol):
     def squared_row(self, step: int) -> float:
         """The sum of their squares: the variance of the running sum of a step, for fresh noise of variance 1."""
 
-    def start(self, lanes: int) -> FilterState:
-        """The state before the first step."""
+    def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
+        """The state before the first step, or the one that was recorded."""
 
     def record(self) -> dict[str, Any]:
         """Whole numbers from which :func:`~dither.stream.factorizations.from_record` makes the same filter."""
@@ -86,6 +90,24 @@ def as_wide(array: Lattice) -> Lattice:
     dtype('O')
     """
     return array if array.dtype == object else array.astype(object)
+
+
+def stored(array: Lattice) -> Any:
+    """An array as a record keeps it: as it is, or as a list where its numbers are Python's.
+
+    >>> stored(np.array([1, 2**70], dtype=object))
+    [1, 1180591620717411303424]
+    """
+    return array.tolist() if array.dtype == object else array.copy()
+
+
+def restored(content: Any) -> Lattice:
+    """The array that was stored.
+
+    >>> restored(stored(np.array([1, 2**70], dtype=object))).dtype, restored(stored(np.array([1]))).dtype
+    (dtype('O'), dtype('int64'))
+    """
+    return content.copy() if isinstance(content, np.ndarray) else np.array(content, dtype=object)
 
 
 def whole_numbers(rows: list[list[int]]) -> Lattice:
@@ -131,6 +153,8 @@ __all__ = [
     "Floats",
     "advance_rows",
     "as_wide",
+    "restored",
+    "stored",
     "whole_numbers",
     "window_variance",
 ]

@@ -23,10 +23,10 @@ finished epochs stays in the sum. A person with m of their k participations in a
 most ``m/k`` of what it is scaled for, and the squares of such shares (the shares themselves, for Laplace noise) add up
 to at most 1.
 
-*State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`): the secret
-state of a series is its key, and neither a crash nor a restart can lose noise or draw it anew. The plan itself is
-public; :meth:`StreamPlan.record` keeps filters and scales, so that a later version of dither continues with the same
-noise, whatever it would choose itself.
+*State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`), and what later
+steps need of it has a record (:mod:`dither.stream.noise_stream`): the secret state of a series is its key, or that
+record. The plan itself is public; :meth:`StreamPlan.record` keeps filters and scales, so that a later version of dither
+continues with the same noise, whatever it would choose itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ _ROUNDING_SHARE = 1 << 12
 _FINEST_SCALE = 1 << 16
 _TYPICAL_EPOCH = 14
 _BLOCK = 4096
-_TOLERANCE = Fraction(1, 1 << 40)
+_MARGIN = 1 + Fraction(1, 1 << 40)
+"""Noise is drawn with this much more than it needs, so that a later version whose bounds are a little wider finds that
+what was recorded keeps the budget: the check itself gives nothing away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +233,7 @@ class StreamPlan:
         result, first = [], 1
         for epoch in range(1 if self.horizon is not None else EPOCHS):
             item = self._filter(epoch)
-            result.append(Segment(first, item, up(self.ratio * self.distance(item))))
+            result.append(Segment(first, item, up(self.ratio * self.distance(item) * _MARGIN)))
             first += item.length
         return tuple(result)
 
@@ -255,7 +257,7 @@ class StreamPlan:
                 message("sensitivity", "noise that 64 bits can hold", "more", "measure in larger units")
             )
         needed = self.ratio * self.distance(segment.filter)
-        if not segment.filter.decreasing or Fraction(segment.scale) < needed * (1 - _TOLERANCE):
+        if not segment.filter.decreasing or Fraction(segment.scale) < needed:
             raise NotPrivate(
                 message("recorded", "a filter and noise that keep the budget", "others", "leave the record as it was")
             )
@@ -271,9 +273,11 @@ class StreamPlan:
             )
         return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
 
-    def start(self, key: bytes) -> NoiseStream:
-        """The noise of the running sums from the first step on, in constant memory."""
-        return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key)
+    def start(self, key: bytes, recorded: Mapping[str, Any] | None = None) -> NoiseStream:
+        """The noise of the running sums from the first step on, or from where a record of it ends, in constant
+        memory.
+        """
+        return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key, recorded)
 
     def noises(self, key: bytes, steps: int) -> Lattice:
         """The noise of the running sums of the first ``steps`` steps, a row for each, in lattice steps."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dither import arguments
 from dither.randomness.laws import Law
 from dither.stateful import Stateful
-from dither.stream.filters import Filter, FilterState
+from dither.stream.filters import Filter, FilterState, restored, stored
 from dither.stream.keyed import KeyedNoise, Lattice
 
 
@@ -25,7 +26,10 @@ class Segment:
 
 
 class NoiseStream(Stateful):
-    """The noise of running sums, step after step: the secret state in memory, which follows from the key.
+    """The noise of running sums, step after step: the secret state in memory.
+
+    It follows from the key, or goes on from a record (:meth:`record`) with a key of its own: what was drawn before
+    stays in the sums, and fresh noise is that of the new key. A record has the size of the filter, not of the steps.
 
     >>> from dither import ZCDP
     >>> from dither.stream.mechanism import StreamPlan
@@ -33,7 +37,14 @@ class NoiseStream(Stateful):
     (3, 1)
     """
 
-    def __init__(self, segment_at: Callable[[int], Segment], law: Law, series: int, key: bytes) -> None:
+    def __init__(
+        self,
+        segment_at: Callable[[int], Segment],
+        law: Law,
+        series: int,
+        key: bytes,
+        recorded: Mapping[str, Any] | None = None,
+    ) -> None:
         self._segment_at, self._law, self._series = segment_at, law, series
         self._keyed = KeyedNoise(key)
         self._step = 0
@@ -41,22 +52,32 @@ class NoiseStream(Stateful):
         self._segment: Segment | None = None
         self._before: Lattice | int = 0
         self._last: Lattice | int = 0
+        if recorded is not None:
+            self._step = int(recorded["step"])
+            self._segment = segment_at(self._step)
+            self._state = self._segment.filter.start(series, recorded["filter"])
+            self._before, self._last = restored(recorded["before"]), restored(recorded["last"])
 
     @property
     def step(self) -> int:
         """How many steps were drawn."""
         return self._step
 
-    def change_key(self, key: bytes) -> None:
-        """From the next step on, fresh noise is that of another key; what was drawn before stays in the sums.
+    def record(self) -> dict[str, Any]:
+        """What later noise depends on, beside keys, after one step or more: numbers and arrays, and secret.
 
         >>> from dither import ZCDP
         >>> from dither.stream.mechanism import StreamPlan
-        >>> stream = StreamPlan(horizon=8, budget=ZCDP(0.5)).start(bytes(32))
+        >>> plan = StreamPlan(horizon=8, budget=ZCDP(0.5))
+        >>> stream = plan.start(bytes(32))
         >>> _ = stream.advance(3)
-        >>> stream.change_key(b"1" * 32)
+        >>> later = plan.start(bytes(32), stream.record())
+        >>> bool((later.advance(5) == stream.advance(5)).all())
+        True
         """
-        self._keyed = KeyedNoise(key)
+        assert self._state is not None
+        before, last = (stored(np.asarray(item)) for item in (self._before, self._last))
+        return {"step": self._step, "filter": self._state.record(), "before": before, "last": last}
 
     def advance(self, steps: int = 1) -> Lattice:
         """The noise of the next steps, a row for each, in lattice steps."""

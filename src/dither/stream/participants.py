@@ -29,8 +29,10 @@ one person two, and should name the person (``unit``) instead.
 *People are their keys.* Whoever is given another key (``unit``) while a series runs is another person.
 A unit of another type is refused, as the series that was charged is another one (:mod:`dither.stream.series_spec`).
 
-*What is kept.* For each person a keyed hash of 128 bits (:func:`hashes`), how often they took part, and when last: 24
-bytes. It is sealed and stays in the ledger. New records are appended, and merged now and then (:func:`merged`).
+*What is kept.* For each person who they are (:func:`identities`), how often they took part, and when last: from 9 to
+24 bytes. It is sealed and stays in the ledger, in parts that are sorted by identity, column by column. Each advance
+adds one and merges it with some of the newest (:func:`merged`); how many that are depends on the number of advances
+alone (:func:`parts_to_merge`).
 """
 
 from __future__ import annotations
@@ -43,7 +45,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dither import arguments
@@ -51,8 +52,10 @@ from dither.errors import LedgerError, message
 from dither.ledger.people import canonical_key
 
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("used", "<u4"), ("last", "<u4")])
-MOST_PARTS = 8
-"""How many parts a record has before they are merged."""
+_WHOLE = 32
+_NAMES = ("high", "low", "used", "last")
+Widths = tuple[int, int]
+"""The bytes of ``used`` and of ``last``."""
 
 
 @dataclass(frozen=True)
@@ -74,32 +77,39 @@ class Participation:
         """Whether somebody may have to be left out; otherwise no record is needed."""
         return self.max_participations < horizon or self.min_separation > 1
 
+    def widths(self, horizon: int) -> Widths:
+        """The bytes that hold how often, and when last, somebody took part, whoever did. When is not kept where
+        any two periods are far enough apart.
+        """
+        most = min(self.max_participations, horizon)
+        used, last = (np.min_scalar_type(number).itemsize for number in (most, horizon))
+        return used, last if self.min_separation > 1 else 0
 
-def hashes(keys: Any, secret: bytes) -> NDArray[Any]:
-    """128 bits for each key of an Arrow array of different keys, as numbers ``high`` and ``low``.
 
-    Whole numbers of 64 bits with a sign are encrypted by AES, so that two different ones never have the same hash; of
-    texts it is keyed BLAKE2b, under which two of n texts share one with a probability of n^2 / 2^129. A text of the
-    digits of such a number is that number, as in people's accounts: whoever makes texts of a column of numbers does
-    not make everybody a new person.
+def identities(keys: Any, secret: bytes) -> NDArray[Any]:
+    """Who the people of an Arrow array of different keys are: two numbers, ``high`` and ``low``, as records of people
+    who never took part.
+
+    A whole number of 64 bits with a sign is ``high``, and ``low`` is 0: no two of them are alike. Of a text they are
+    127 bits of keyed BLAKE2b, under which two of n texts are alike with a probability of n^2 / 2^128, and ``low`` is
+    odd. A text of the digits of such a number is that number, as in people's accounts: whoever makes texts of a column
+    of numbers does not make everybody a new person.
     """
     import pyarrow as pa
 
-    key = hmac.digest(secret, b"people of a series", "sha256")
-    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-    if pa.types.is_signed_integer(keys.type):
-        blocks = np.zeros((len(keys), 2), dtype="<i8")
-        blocks[:, 0] = keys.to_numpy(zero_copy_only=False)
-        raw = cipher.update(blocks.tobytes())
-    else:
-
-        def one(text: bytes) -> bytes:
-            if (number := _number(text)) is not None:
-                return cipher.update(number.to_bytes(8, "little", signed=True) + bytes(8))
-            return hashlib.blake2b(text, digest_size=16, key=key).digest()
-
-        raw = b"".join([one(canonical_key(item) or b"") for item in keys.to_pylist()])
     result = np.zeros(len(keys), dtype=_RECORD)
+    if pa.types.is_signed_integer(keys.type):
+        result["high"] = keys.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+        return result
+    key = hmac.digest(secret, b"people of a series", "sha256")
+
+    def one(text: bytes) -> bytes:
+        if (number := _number(text)) is not None:
+            return number.to_bytes(8, "little", signed=True) + bytes(8)
+        high, low = (hashlib.blake2b(text, digest_size=16, key=key).digest()[i : i + 8] for i in (0, 8))
+        return high + bytes([low[0] | 1]) + low[1:]
+
+    raw = b"".join([one(canonical_key(item) or b"") for item in keys.to_pylist()])
     halves = np.frombuffer(raw, dtype="<u8").reshape(-1, 2)
     result["high"], result["low"] = halves[:, 0], halves[:, 1]
     return result
@@ -116,45 +126,105 @@ def _number(text: bytes) -> int | None:
     return number if b"%d" % number == text and -(1 << 63) <= number < 1 << 63 else None
 
 
+def packed(records: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
+    """Records as a part: column after column, so that they are searched as they stand. ``widths`` are the bytes of
+    ``used`` and ``last``; ``low`` is left out where everybody is a number.
+    """
+    return _joined([records[name] for name in _NAMES], widths)
+
+
+def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
+    sizes = (8, 8 if columns[1].any() else 0, *widths)
+    chosen = [(column, size) for column, size in zip(columns, sizes, strict=True) if size]
+    return b"".join([bytes(sizes), *(column.astype(f"<u{size}").tobytes() for column, size in chosen)])
+
+
+def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
+    """The columns of a part, which are not copied, and the bytes of the last two.
+
+    >>> records = np.array([(1, 2, 3, 4), (5, 6, 7, 8)], dtype=_RECORD)
+    >>> columns, widths = unpacked(packed(records, (1, 2)))
+    >>> columns["used"].tolist(), widths
+    ([3, 7], (1, 2))
+    """
+    sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
+    if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
+        raise LedgerError(message("series", "a record of people as it was written", "another", "restore the ledger"))
+    count, columns, offset = len(content) // sum(sizes), {}, 0
+    for name, size in zip(_NAMES, sizes, strict=True):
+        if size:
+            columns[name] = np.frombuffer(content, dtype=f"<u{size}", count=count, offset=offset)
+        else:
+            columns[name] = np.broadcast_to(np.uint64(0), count)
+        offset += count * size
+    return columns, (sizes[2], sizes[3])
+
+
 def merged(parts: Sequence[bytes]) -> bytes:
     """One part that says what several say; of a person in several, what the last one says.
 
-    >>> a = np.array([(1, 1, 1, 3)], dtype=_RECORD).tobytes()
-    >>> b = np.array([(1, 1, 2, 9)], dtype=_RECORD).tobytes()
-    >>> np.frombuffer(merged([a, b]), dtype=_RECORD)["used"].tolist()
+    >>> a = packed(np.array([(1, 1, 1, 3)], dtype=_RECORD))
+    >>> b = packed(np.array([(1, 1, 2, 9)], dtype=_RECORD))
+    >>> unpacked(merged([a, b]))[0]["used"].tolist()
     [2]
     """
-    every = np.concatenate([_read(part) for part in parts])
-    age = np.arange(len(every))
-    order = np.lexsort((age, every["low"], every["high"]))
-    ordered = every[order]
-    is_last = np.ones(len(ordered), dtype=bool)
-    is_last[:-1] = (ordered["high"][1:] != ordered["high"][:-1]) | (ordered["low"][1:] != ordered["low"][:-1])
-    return ordered[is_last].tobytes()
+    read = [unpacked(part) for part in parts]
+    high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
+    order = _in_order(high, low)  # stable: the newest of a person comes last
+    is_last = np.ones(len(order), dtype=bool)
+    for column in (high, low) if low.any() else (high,):
+        ordered = column[order]
+        changes = ordered[1:] != ordered[:-1]
+        is_last[:-1] = changes if column is high else is_last[:-1] | changes
+    chosen = order[is_last]
+    return _joined([column[chosen] for column in (high, low, used, last)], read[-1][1])
 
 
-def _read(part: bytes) -> NDArray[Any]:
-    if len(part) % _RECORD.itemsize:
-        raise LedgerError(message("series", "a record of people as it was written", "another", "restore the ledger"))
-    return np.frombuffer(part, dtype=_RECORD)
+def parts_to_merge(advances: int) -> int | None:
+    """With how many of the newest parts that of the so-manieth advance is merged; None for all.
+
+    After n advances there is one part of everybody in the first ``32 * (n // 32)`` of them, and as many small ones
+    as the rest of n has binary ones: few to search, and few people who are in several.
+
+    >>> [parts_to_merge(advances) for advances in (1, 2, 4, 31, 32, 34)]
+    [0, 1, 2, 0, None, 1]
+    """
+    return None if advances % _WHOLE == 0 else (advances & -advances).bit_length() - 1
+
+
+def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The order of identities; those that are equal stay as they were. Runs that are sorted already are merged."""
+    order = np.argsort(high, kind="stable")
+    ordered = high[order]
+    same = ordered[1:] == ordered[:-1]
+    if same.any() and low.any():
+        alike = np.zeros(len(order), dtype=bool)
+        alike[1:] |= same
+        alike[:-1] |= same
+        tied = order[alike]
+        order[alike] = tied[np.lexsort((low[tied], high[tied]))]
+    return order
 
 
 def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
-    """The records of people by their hashes; of somebody who never took part, ``used`` is 0."""
+    """The records of people by who they are; of somebody who never took part, ``used`` is 0."""
     result = people.copy()
-    for part in parts:  # sorted by hash, each; later ones are newer
-        record = _read(part)
-        place = np.searchsorted(record["high"], people["high"])
+    order = np.argsort(people["high"])  # sorted ones are found faster
+    high, low = people["high"][order], people["low"][order]
+    for part in parts:  # each in order; later ones are newer
+        record, _ = unpacked(part)
+        place = np.searchsorted(record["high"], high)
         open_ = np.arange(len(people))
         while len(open_):
             at = place[open_]
-            inside = at < len(record)
+            inside = at < len(record["high"])
             open_, at = open_[inside], at[inside]
-            same_high = record["high"][at] == people["high"][open_]
+            same_high = record["high"][at] == high[open_]
             open_, at = open_[same_high], at[same_high]
-            same = record["low"][at] == people["low"][open_]
-            result["used"][open_[same]] = record["used"][at[same]]
-            result["last"][open_[same]] = record["last"][at[same]]
+            same = record["low"][at] == low[open_]
+            found, at = order[open_[same]], at[same]
+            result["used"][found] = record["used"][at]
+            result["last"][found] = record["last"][at]
             open_ = open_[~same]
             place[open_] += 1
     return result
@@ -181,16 +251,26 @@ def take_part(
         used, last = after["used"][who], after["last"][who].astype(np.int64)
         free = (used < rule.max_participations) & ((used == 0) | (now - last >= rule.min_separation))
         kept[lines] = free
-        taking = np.unique(who[free])
-        after["used"][taking] += 1
+        taking = who[free]  # with several lines, several times: what is written is the same
+        after["used"][taking] = used[free] + 1
         after["last"][taking] = now
     return kept, after
 
 
-def changed(before: NDArray[Any], after: NDArray[Any]) -> bytes:
+def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
     """The records that an advance changed, as a part."""
     new = after[after["used"] != before["used"]]
-    return bytes(new[np.lexsort((new["low"], new["high"]))].tobytes())
+    return packed(new[_in_order(new["high"], new["low"])], widths)
 
 
-__all__ = ["MOST_PARTS", "Participation", "changed", "hashes", "look_up", "merged", "take_part"]
+__all__ = [
+    "Participation",
+    "changed",
+    "identities",
+    "look_up",
+    "merged",
+    "packed",
+    "parts_to_merge",
+    "take_part",
+    "unpacked",
+]

@@ -33,6 +33,12 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
+_Budget = tuple[float | None, float | None, float | None]
+"""Epsilon, delta and rho."""
+_Schema = tuple[int | None, int, int, float | Fraction]
+"""The horizon, and what one person can change: in how many steps, how far apart, and by how much in each."""
+
+
 class _Series:
     """What all series have in common."""
 
@@ -41,10 +47,18 @@ class _Series:
 
     _released_is = "running sum"
 
-    def __init__(self, plan: StreamPlan, source: Source | None) -> None:
-        self.plan = plan
+    def __init__(self, budget: _Budget, schema: _Schema, source: Source | None, **chosen: Any) -> None:
+        horizon, max_participations, min_separation, sensitivity = schema
+        self.plan = StreamPlan(
+            horizon=horizon,
+            budget=budget_of(*budget),
+            max_participations=max_participations,
+            min_separation=min_separation,
+            sensitivity=sensitivity,
+            **chosen,
+        )
         self._source = resolve(source)
-        self._session = StreamSession(plan, self._source)
+        self._session = StreamSession(self.plan, self._source)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -126,17 +140,9 @@ class RunningSum(_Series, Stateful):
         bands: int | None = None,
         source: Source | None = None,
     ) -> None:
-        plan = StreamPlan(
-            horizon=horizon,
-            budget=budget_of(epsilon, delta, rho),
-            max_participations=max_participations,
-            min_separation=min_separation,
-            sensitivity=sensitivity,
-            factorization=factorization,
-            buffers=buffers,
-            bands=bands,
-        )
-        super().__init__(plan, source)
+        schema = (horizon, max_participations, min_separation, sensitivity)
+        chosen = {"factorization": factorization, "buffers": buffers, "bands": bands}
+        super().__init__((epsilon, delta, rho), schema, source, **chosen)
 
     def release(self, value: float) -> float:
         """The running sum with noise, after the value of the next step."""
@@ -171,17 +177,10 @@ class SlidingWindow(_Series, Stateful):
         sensitivity: float | Fraction = 1,
         source: Source | None = None,
     ) -> None:
-        plan = StreamPlan(
-            horizon=horizon,
-            budget=budget_of(epsilon, delta, rho),
-            max_participations=max_participations,
-            min_separation=min_separation,
-            sensitivity=sensitivity,
-            window=arguments.whole(window, "window", at_most=1 << 24),
-        )
-        self.window = window
+        self.window = arguments.whole(window, "window", at_most=1 << 24)
         self._released: deque[float] = deque([0.0], maxlen=window + 1)
-        super().__init__(plan, source)
+        schema = (horizon, max_participations, min_separation, sensitivity)
+        super().__init__((epsilon, delta, rho), schema, source, window=window)
 
     def release(self, value: float) -> float:
         """The sum over the last steps with noise, after the value of the next step."""
@@ -244,16 +243,9 @@ class Histogram(_Series, Stateful):
         factorization: Factorization = "buffers",
         source: Source | None = None,
     ) -> None:
-        plan = StreamPlan(
-            horizon=horizon,
-            budget=budget_of(epsilon, delta, rho),
-            max_participations=max_participations,
-            min_separation=min_separation,
-            sensitivity=sensitivity,
-            series=arguments.whole(bins, "bins"),
-            factorization=factorization,
-        )
-        super().__init__(plan, source)
+        schema = (horizon, max_participations, min_separation, sensitivity)
+        chosen = {"series": arguments.whole(bins, "bins"), "factorization": factorization}
+        super().__init__((epsilon, delta, rho), schema, source, **chosen)
 
     def release(self, values: Any) -> Floats:
         """The running counts with noise, after the counts of the next step."""

@@ -30,7 +30,7 @@ import dither
 from dither import arguments, markup
 from dither.budget_hooks import charging_to
 from dither.comparison import unhashable
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP
 from dither.homes import public_in
 from dither.ledger import receipts
@@ -38,10 +38,9 @@ from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
 from dither.stream.calendar import Calendar, Unit
 from dither.stream.keyed import new_key
-from dither.stream.mechanism import StreamPlan
 from dither.stream.participants import Participation
 from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
-from dither.stream.series_lines import SECRET, Lines, participating
+from dither.stream.series_lines import SECRET, Lines, Secret, participating
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.stream.series_spec import Late, SeriesSpec, check_moments, stated_budget
 from dither.tables.builder import steps
@@ -155,11 +154,12 @@ def over(
 
 
 class _Released(NamedTuple):
-    """What is recorded so far: the mechanism, and the points of the periods that are out."""
+    """What is recorded so far: the points of the periods that are out, and the mechanism."""
 
-    mechanism: SeriesMechanism
+    advances: int
     points: NDArray[np.float64]
     errors: NDArray[np.float64]
+    mechanism: SeriesMechanism
     receipt: str
 
     @property
@@ -248,8 +248,12 @@ class Series(RowlessObject):
         released = self._recorded(record)
         replayed = released.position >= target
         while released.position < target:
-            self._advance(record, released, target)
-            released = self._recorded(record)
+            before = released
+            self._advance(record, before, target)
+            released = self._recorded(record, before)
+            if released.advances == before.advances:  # nobody was faster, and yet there was nothing to do
+                fix = "restore the ledger from a copy that is as new as its last receipt"
+                raise LedgerError(message("series", "a state that is as far as its points", "another", fix))
         table.accounts.note_answer()
         if spec.card.receipt is not None:
             receipts.keep(spec.card.receipt, dither.ledger.Receipt.read(released.receipt))
@@ -263,22 +267,25 @@ class Series(RowlessObject):
             expected = f"at least {float(bound):g}, the least that a release may cost here"
             raise InvalidArgument(message("epsilon", expected, "less", f"spend {float(bound):g} or more"))
 
-    def _recorded(self, record: SeriesRecord) -> _Released:
-        """The points that are out, and the mechanism with the plan that was recorded with the first of them."""
-        answers, receipt = record.answers()
-        spec, mechanism = self.spec, None
-        parts, errors = [], []
-        for stored in answers:
-            content = decode(stored)
-            if mechanism is None:
-                plan = StreamPlan.from_record(content["plan"])
-                mechanism = SeriesMechanism(spec.name or "", spec.lanes, spec.cells, plan)
-            parts.append(content["points"])
-            errors.append(content["errors"])
-        lanes = spec.cells * len(spec.lanes)
-        points = np.concatenate(parts) if parts else np.empty((0, lanes))
-        widths = np.concatenate(errors) if errors else np.empty((0, len(spec.lanes)))
-        return _Released(mechanism or spec.mechanism, points, widths, str(receipt))
+    def _recorded(self, record: SeriesRecord, before: _Released | None = None) -> _Released:
+        """The points that are out, and the mechanism that was recorded with the first of them; those that were read
+        ``before`` are not read again.
+        """
+        spec, lanes = self.spec, len(self.spec.lanes)
+        mechanism = None if before is None or not before.advances else before.mechanism
+        known = (0, np.empty((0, spec.cells * lanes)), np.empty((0, lanes)))
+        advances, points, errors = known if mechanism is None or before is None else before[:3]
+        answers, receipt = record.answers(after=advances)
+        contents = [decode(stored) for stored in answers]
+        if mechanism is None and contents:
+            mechanism = SeriesMechanism.from_record(spec.name or "", spec.lanes, spec.cells, contents[0]["mechanism"])
+        return _Released(
+            advances + len(contents),
+            np.concatenate([points, *(content["points"] for content in contents)]),
+            np.concatenate([errors, *(content["errors"] for content in contents)]),
+            mechanism or spec.mechanism,
+            str(receipt),
+        )
 
     def _advance(self, record: SeriesRecord, released: _Released, target: int) -> None:
         """Measure the periods that are not out yet, and record them; nothing where somebody else was faster."""
@@ -289,29 +296,26 @@ class Series(RowlessObject):
         def measure() -> Lines:
             with self.table.engine.snapshot():
                 rows = self.table.engine.run(self._statement(first, target))
-            return Lines.read(rows, spec, record.people_key)
+            return Lines.read(rows, spec, record.people_key, first, target)
 
         lines = shielded(measure, self.table.incident_log, subject, record.fail)
 
         def compute(state: SeriesState, pay: Pay | None) -> Advance | None:
-            secret = decode(state.parts[SECRET]) if state.advances else None
-            position = 0 if secret is None else secret["position"]
-            if position != released.position:
+            secret = Secret.read(state, mechanism.plan.series)
+            if secret.position != released.position:
                 return None
-            keys, before = [], np.zeros(spec.cells * len(spec.lanes), dtype=object)
-            if secret is not None:
-                keys, before = secret["keys"], np.array([int(text) for text in secret["totals"]], dtype=object)
-            keys = [*keys, [first, new_key()]]  # of these periods alone: an older copy that goes on has other noise
             kept, parts = participating(lines, state, pay, spec.participation, spec.calendar.horizon)
             increments = lines.increments(first, target, spec.cells, kept)
+            # of these periods alone, and of this advance: an older copy that goes on has other noise
+            stream = mechanism.plan.start(new_key(), secret.noise)
+            noise = stream.advance(len(increments))
             with charging_to(None):  # it was paid for
-                points = mechanism.release(increments, before, [(start, key) for start, key in keys])
-            totals = before + increments.sum(axis=0, dtype=object)
-            secret = {"keys": keys, "position": target, "totals": [str(total) for total in totals]}
+                points = mechanism.release(increments, secret.totals, noise)
+            totals = secret.totals + increments.sum(axis=0, dtype=object)
             answer: dict[str, Any] = {"first": first, "points": points, "errors": mechanism.errors(first, target)}
             if not state.advances:
-                answer["plan"] = mechanism.plan.record()
-            return Advance(encode(answer), {SECRET: encode(secret), **parts})
+                answer["mechanism"] = mechanism.record()
+            return Advance(encode(answer), {SECRET: Secret(target, totals, stream.record()).sealed(), **parts})
 
         refusals: list[DitherError] = []
 
@@ -354,17 +358,10 @@ class Series(RowlessObject):
             earlier = np.zeros_like(points)
             earlier[window:] = points[:-window] if window < len(points) else points[:0]
             points = points - earlier
-        keys = _product(spec.keys)
-        names = [*spec.query.aggregates]
-        rows = tuple(
-            (
-                calendar.begin(step + 1),
-                *labels,
-                *(float(points[step, i * spec.cells + cell]) for i in range(len(names))),
-            )
-            for step in range(target)
-            for cell, labels in enumerate(keys)
-        )
+        keys, names = _product(spec.keys), [*spec.query.aggregates]
+        moments = [calendar.begin(step) for step in range(1, target + 1) for _ in keys]
+        values = points.reshape(target, len(names), len(keys)).transpose(0, 2, 1).reshape(-1, len(names)).tolist()
+        rows = tuple((moment, *key, *row) for moment, key, row in zip(moments, keys * target, values, strict=True))
         widths = released.errors[:target] if window is None else mechanism.errors(1, target, window)
         errors = {name: tuple(np.repeat(widths[:, i], spec.cells).tolist()) for i, name in enumerate(names)}
         types = [_type_of(spec, group.value) for group in spec.query.groups]

@@ -5,18 +5,47 @@ Everything here is private, and none of it leaves the advance that it was read f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Pay, SeriesState
-from dither.stream.participants import MOST_PARTS, Participation, changed, hashes, look_up, merged, take_part
+from dither.stream.filters import SAFE, as_wide, restored, stored, whole_numbers
+from dither.stream.keyed import Lattice
+from dither.stream.participants import Participation, changed, identities, look_up, merged, parts_to_merge, take_part
 from dither.stream.series_spec import SeriesSpec
 
 SECRET = 0
-"""The part of the state that holds the key and the totals; the others hold people."""
+"""The part of the state that holds the totals and the noise; the others hold people."""
+
+
+class Secret(NamedTuple):
+    """What the next advance needs beside the people: how far the series is, its exact totals, and the noise in them.
+
+    Keys of noise are not kept: what they drew is in ``noise``, and they are never needed again.
+    """
+
+    position: int
+    totals: NDArray[Any]
+    noise: Mapping[str, Any] | None
+
+    @classmethod
+    def read(cls, state: SeriesState, lanes: int) -> Secret:
+        """That of a state; at first nothing is out."""
+        if not state.advances:
+            return cls(0, np.zeros(lanes, dtype=object), None)
+        content = decode(state.parts[SECRET])
+        return cls(content["position"], as_wide(restored(content["totals"])), content["noise"])
+
+    def sealed(self) -> bytes:
+        """As the ledger keeps it."""
+        totals = stored(whole_numbers([self.totals.tolist()])[0])
+        return encode({"position": self.position, "totals": totals, "noise": self.noise})
 
 
 class Lines(NamedTuple):
@@ -30,12 +59,17 @@ class Lines(NamedTuple):
     people: Any
 
     @classmethod
-    def read(cls, rows: Any, spec: SeriesSpec, people_key: bytes) -> Lines:
-        """The lines of a statement, an Arrow table."""
-        calendar = spec.calendar
-        moments = pc.dictionary_encode(rows.column("t").combine_chunks())
-        numbers = np.array([calendar.step(value) for value in moments.dictionary.to_pylist()], dtype=np.int64)
-        step = numbers[moments.indices.to_numpy(zero_copy_only=False)] if len(numbers) else np.empty(0, np.int64)
+    def read(cls, rows: Any, spec: SeriesSpec, people_key: bytes, first: int, last: int) -> Lines:
+        """The lines of a statement about some periods, an Arrow table. A line of another period, should an engine have
+        one, does not count: a period is measured once.
+        """
+        begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
+        moments = rows.column("t").to_numpy().astype("datetime64[us]")
+        place = np.minimum(np.searchsorted(begins, moments), len(begins) - 1)
+        inside = begins[place] == moments
+        if not inside.all():
+            rows, place = rows.filter(pa.array(inside)), place[inside]
+        step = place.astype(np.int64) + first
         cell = np.zeros(rows.num_rows, dtype=np.int64)
         for i, keys in enumerate(spec.keys):
             cell = cell * len(keys) + rows.column(f"g{i}").to_numpy()
@@ -44,14 +78,17 @@ class Lines(NamedTuple):
             return cls(step, cell, measured, None, None, None)
         people = pc.dictionary_encode(rows.column("u").combine_chunks())
         person = people.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-        return cls(step, cell, measured, person, people.dictionary, hashes(people.dictionary, people_key))
+        return cls(step, cell, measured, person, people.dictionary, identities(people.dictionary, people_key))
 
-    def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """What each period adds, a row for each, over the lines that count."""
-        result = np.zeros((last - first + 1, len(self.numbers) * cells), dtype=np.int64)
+    def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> Lattice:
+        """What each period adds, a row for each, over the lines that count: exactly, however large it is."""
+        result: Lattice = np.zeros((last - first + 1, len(self.numbers) * cells), dtype=np.int64)
         chosen = slice(None) if kept is None else kept
         rows, cell = self.step[chosen] - first, self.cell[chosen]
         for i, numbers in enumerate(self.numbers):
+            largest = max(abs(int(bound)) for bound in (numbers.min(initial=0), numbers.max(initial=0)))
+            if largest * len(numbers) >= SAFE:  # sums of 64 bits could overflow
+                result, numbers = as_wide(result), numbers.astype(object)
             np.add.at(result, (rows, i * cells + cell), numbers[chosen])
         return result
 
@@ -75,11 +112,11 @@ def participating(
         allowed = admitted[lines.person]
     kept = np.zeros(len(lines.person), dtype=bool)
     kept[allowed], after = take_part(before, lines.person[allowed], lines.step[allowed], rule)
-    new, number = changed(before, after), max(places, default=SECRET) + 1
-    if len(places) < MOST_PARTS:
-        return kept, {number: new}
-    whole = merged([*(state.parts[part] for part in places), new])
-    return kept, {**dict.fromkeys(places), number: whole}
+    new, number = changed(before, after, rule.widths(horizon)), state.advances + 1
+    count = parts_to_merge(number)
+    newest = places if count is None else places[max(0, len(places) - count) :]
+    whole = merged([*(state.parts[part] for part in newest), new]) if newest else new
+    return kept, {**dict.fromkeys(newest), number: whole}
 
 
-__all__ = ["SECRET", "Lines", "participating"]
+__all__ = ["SECRET", "Lines", "Secret", "participating"]

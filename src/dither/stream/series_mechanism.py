@@ -11,25 +11,26 @@ norm, and by ``sum q_a S_a`` in the l1 norm, which a pure guarantee counts. That
 
 *Shares.* The noise of aggregate a in its own units is that of the plan over ``q_a``: an aggregate with the weight w has
 ``q_a S_a`` proportional to ``sqrt(w)`` (to ``w`` under a pure guarantee), which is the share w of rho (of epsilon). The
-``q_a`` are rounded; what they are does not matter for the guarantee.
+``q_a`` are rounded; what they are does not matter for the guarantee, as long as the sensitivity is theirs, which is
+checked. They are recorded with the plan.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.budget_hooks import observed
+from dither.errors import NotPrivate, message
 from dither.exact import root_up
 from dither.guarantees import Guarantee, PureDP
+from dither.stream.keyed import Lattice
 from dither.stream.mechanism import StreamPlan
 
 _FINEST = 8
@@ -58,16 +59,25 @@ def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
     return tuple(max(1, round(scale * share / lane.sensitivity)) for lane, share in zip(lanes, wanted, strict=True))
 
 
+def joint_sensitivity(lanes: Sequence[Lane], factors: Sequence[int], pure: bool) -> Fraction:
+    """How far a person moves all lanes together in one period, each multiplied by its factor: rounded up.
+
+    >>> joint_sensitivity([Lane(3, 1.0), Lane(4, 1.0)], (1, 1), pure=True)
+    Fraction(7, 1)
+    """
+    sizes = [q * lane.sensitivity for q, lane in zip(factors, lanes, strict=True)]
+    return Fraction(sum(sizes)) if pure else root_up(Fraction(sum(size**2 for size in sizes)), _BITS)
+
+
 @dataclass(frozen=True)
 class SeriesMechanism:
     """Running sums of whole numbers, ``groups`` for each aggregate, with the noise of one plan.
 
     >>> from dither import ApproxDP
     >>> cost, schema = ApproxDP(1, 1e-6), {"participations": 2, "separation": 7}
-    >>> plan = SeriesMechanism.plan_for([Lane(1, 1.0)], 3, cost, horizon=30, **schema)
-    >>> mechanism = SeriesMechanism("daily", (Lane(1, 1.0),), 3, plan)
-    >>> before = np.zeros(3, dtype=object)
-    >>> mechanism.release(np.ones((2, 3), dtype=np.int64), before, [(1, bytes(32))]).shape
+    >>> mechanism = SeriesMechanism.planned("daily", (Lane(1, 1.0),), 3, cost, horizon=30, **schema)
+    >>> before, noise = np.zeros(3, dtype=object), mechanism.plan.noises(bytes(32), steps=2)
+    >>> mechanism.release(np.ones((2, 3), dtype=np.int64), before, noise).shape
     (2, 3)
     """
 
@@ -75,28 +85,59 @@ class SeriesMechanism:
     lanes: tuple[Lane, ...]
     groups: int
     plan: StreamPlan
+    factors: tuple[int, ...]
+    """The whole numbers that aggregates are multiplied by."""
 
-    @staticmethod
-    def plan_for(
-        lanes: Sequence[Lane], groups: int, budget: Guarantee, *, horizon: int, participations: int, separation: int
-    ) -> StreamPlan:
-        """The plan for these aggregates."""
+    def __post_init__(self) -> None:
+        plan, lanes, factors = self.plan, self.lanes, self.factors
+        fits = len(factors) == len(lanes) and plan.series == self.groups * len(lanes)
+        positive = all(type(factor) is int and factor > 0 for factor in factors)
+        if not (fits and positive and joint_sensitivity(lanes, factors, plan.pure) <= Fraction(plan.sensitivity)):
+            expected = "multipliers whose sensitivity is that of the plan"
+            raise NotPrivate(message("recorded", expected, "others", "leave the record as it was"))
+
+    @classmethod
+    def planned(
+        cls,
+        name: str,
+        lanes: tuple[Lane, ...],
+        groups: int,
+        budget: Guarantee,
+        *,
+        horizon: int,
+        participations: int,
+        separation: int,
+    ) -> SeriesMechanism:
+        """Plan and multipliers for these aggregates."""
         pure = isinstance(budget, PureDP)
-        sizes = [q * lane.sensitivity for q, lane in zip(multipliers(lanes, pure), lanes, strict=True)]
-        joint = Fraction(sum(sizes)) if pure else root_up(Fraction(sum(size**2 for size in sizes)), _BITS)
-        return StreamPlan(
+        factors = multipliers(lanes, pure)
+        plan = StreamPlan(
             horizon=horizon,
             budget=budget,
             max_participations=participations,
             min_separation=separation,
-            sensitivity=joint,
+            sensitivity=joint_sensitivity(lanes, factors, pure),
             series=groups * len(lanes),
         )
+        return cls(name, lanes, groups, plan, factors)
 
-    @cached_property
-    def factors(self) -> NDArray[Any]:
-        """What each lane is multiplied by."""
-        return np.repeat(np.array(multipliers(self.lanes, self.plan.pure), dtype=object), self.groups)
+    def record(self) -> dict[str, Any]:
+        """Plan and multipliers, public and without secrets: a series goes on with these, whatever a later version of
+        dither would choose.
+        """
+        return {"plan": self.plan.record(), "multipliers": list(self.factors)}
+
+    @classmethod
+    def from_record(cls, name: str, lanes: tuple[Lane, ...], groups: int, record: Mapping[str, Any]) -> SeriesMechanism:
+        """The mechanism with the plan and the multipliers that were recorded.
+
+        >>> from dither import PureDP
+        >>> schema = {"horizon": 9, "participations": 1, "separation": 1}
+        >>> one = SeriesMechanism.planned("daily", (Lane(1, 1.0), Lane(4, 1.0)), 1, PureDP(1), **schema)
+        >>> SeriesMechanism.from_record("daily", one.lanes, 1, one.record()).factors == one.factors
+        True
+        """
+        return cls(name, lanes, groups, StreamPlan.from_record(record["plan"]), tuple(record["multipliers"]))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -104,38 +145,25 @@ class SeriesMechanism:
         return self.plan.guarantee
 
     @observed
-    def release(
-        self, increments: NDArray[np.int64], before: NDArray[Any], keys: Sequence[tuple[int, bytes]]
-    ) -> NDArray[np.float64]:
+    def release(self, increments: NDArray[Any], before: NDArray[Any], noise: Lattice) -> NDArray[np.float64]:
         """Running sums with noise after some periods, a row for each, each aggregate in its own units.
 
-        ``keys`` are the keys of the noise with the first period of each; that of the last is the first that is
-        released now. ``before`` are the exact sums so far; ``increments`` has a row for each period. Both are whole
-        numbers in the units of the statement. What they release was paid for when the series was charged.
+        ``before`` are the exact sums so far; ``increments`` has a row for each period. Both are whole numbers in the
+        units of the statement. ``noise`` is what the plan draws for the running sums of these periods, in lattice
+        steps, and for nothing else. What is released was paid for when the series was charged.
         """
-        factors, scale = self.factors, 1 << self.plan.lattice_bits
+        factors, scale = np.repeat(np.array(self.factors, dtype=object), self.groups), 1 << self.plan.lattice_bits
         sums = np.cumsum(increments.astype(object), axis=0) + before
-        noise = self._noise(keys, len(increments))
         exact = sums * factors * scale + noise.astype(object)
         units = np.repeat(np.array([lane.unit for lane in self.lanes]), self.groups)
         return np.asarray((exact / scale).astype(np.float64) / factors.astype(np.float64) / units, dtype=np.float64)
 
-    def _noise(self, keys: Sequence[tuple[int, bytes]], steps: int) -> NDArray[Any]:
-        stream = self.plan.start(keys[0][1])
-        for (_, key), (following, _) in pairwise(keys):
-            stream.change_key(key)
-            while stream.step < following - 1:
-                stream.advance(min(following - 1 - stream.step, 256))
-        stream.change_key(keys[-1][1])
-        return stream.advance(steps)
-
     def errors(self, first: int, last: int, window: int | None = None) -> NDArray[np.float64]:
         """The ± (95 %) of each aggregate after some periods, a row for each: of running sums, or of the sums of the
         last ``window`` periods."""
-        factors = multipliers(self.lanes, self.plan.pure)
-        sizes = np.array([q * lane.unit for q, lane in zip(factors, self.lanes, strict=True)])
+        sizes = np.array([q * lane.unit for q, lane in zip(self.factors, self.lanes, strict=True)])
         whole = np.array([self.plan.error(step, 0.95, window) for step in range(first, last + 1)])
         return np.asarray(whole[:, None] / sizes, dtype=np.float64)
 
 
-__all__ = ["Lane", "SeriesMechanism", "multipliers"]
+__all__ = ["Lane", "SeriesMechanism", "joint_sensitivity", "multipliers"]

@@ -59,6 +59,9 @@ class SeriesSpec:
     def __post_init__(self) -> None:
         for column in (self.column, *([] if self.arrived is None else [self.arrived])):
             check_moments(self.card, column, self.calendar.unit)
+        if self.card.counts_rows_without_unit:
+            fix = 'leave such rows out: rows_without_unit = "drop"'
+            raise InvalidArgument(message("rows_without_unit", '"drop" for a series', '"each"', fix))
         if self.late not in ("ignore", "arrival"):
             fix = "leave it out: rows that come late do not count"
             raise InvalidArgument(message("late", '"ignore" or "arrival"', "another", fix))
@@ -164,7 +167,8 @@ class SeriesSpec:
     @cached_property
     def mechanism(self) -> SeriesMechanism:
         """The noise of all of it, planned anew: a series that was charged goes on with the plan that it recorded."""
-        plan = SeriesMechanism.plan_for(
+        return SeriesMechanism.planned(
+            self.name or "",
             self.lanes,
             self.cells,
             self.budget,
@@ -172,7 +176,6 @@ class SeriesSpec:
             participations=1 if self.card.unit is None else self.participation.max_participations,
             separation=self.participation.min_separation,
         )
-        return SeriesMechanism(self.name or "", self.lanes, self.cells, plan)
 
     def request(self) -> dict[str, Any]:
         """What the ledger keeps of it: everything that the numbers and their noise depend on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither.exact import root_up
-from dither.stream.filters import ROOT_BITS, FilterState, Floats, advance_rows
+from dither.stream.filters import ROOT_BITS, FilterState, Floats, advance_rows, restored, stored
 from dither.stream.keyed import Lattice
 
 
@@ -66,9 +67,9 @@ class Tree:
         """The number of those nodes."""
         return float(step.bit_count())
 
-    def start(self, lanes: int) -> FilterState:
-        """No nodes yet."""
-        return _TreeState()
+    def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
+        """No nodes yet, or those that were recorded."""
+        return _TreeState(recorded)
 
     def record(self) -> dict[str, Any]:
         """The number of steps."""
@@ -78,9 +79,17 @@ class Tree:
 class _TreeState:
     """The noise of the last step that ended in each power of two."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorded: Mapping[str, Any] | None) -> None:
         self._noise: dict[int, Lattice] = {}
         self._step = 0
+        if recorded is not None:
+            self._noise = {int(size): restored(noise) for size, noise in recorded["nodes"].items()}
+            self._step = int(recorded["step"])
+
+    def record(self) -> dict[str, Any]:
+        """The nodes that later steps need, and the number of steps."""
+        needed = {size: noise for size, noise in self._noise.items() if size & self._step}
+        return {"nodes": {str(size): stored(noise) for size, noise in needed.items()}, "step": self._step}
 
     def advance(self, fresh: Lattice) -> Lattice:
         """All steps."""

@@ -23,9 +23,10 @@ def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments,
 
     >>> from dither import ApproxDP
     >>> from dither.stream.series_mechanism import Lane
-    >>> plan = SeriesMechanism.plan_for([Lane(1, 1.0)], 1, ApproxDP(1, 1e-6), horizon=9, participations=1, separation=1)
+    >>> schema = {"horizon": 9, "participations": 1, "separation": 1}
+    >>> daily = SeriesMechanism.planned("daily", (Lane(1, 1.0),), 1, ApproxDP(1, 1e-6), **schema)
     >>> one, other = {"increments": np.array([[1], [1]])}, {"increments": np.array([[0], [0]])}
-    >>> series_ratio(SeriesMechanism("daily", (Lane(1, 1.0),), 1, plan), [(one, other)])
+    >>> series_ratio(daily, [(one, other)])
     2.0
     """
     plan = mechanism.plan

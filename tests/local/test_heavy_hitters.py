@@ -50,7 +50,7 @@ def test_every_person_reports_once() -> None:
 
 
 def test_codes_of_a_round() -> None:
-    plan = HeavyHitters(epsilon=8, threshold=0.2, max_bytes=3)
+    plan = HeavyHitters(epsilon=5, threshold=0.2, max_bytes=3)
     search = plan.start()
     assert search.encode(["ab", "a", "abcd", "a\0b"]).tolist() == [97 * 256 + 98, 97 * 256, 65536, 65536]
     search.add(search.privatize(["abc"] * 2000 + ["ade"] * 2000))

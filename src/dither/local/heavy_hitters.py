@@ -26,7 +26,7 @@ from dither import arguments
 from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.guarantees import PureDP
-from dither.local.estimates import normal_quantile
+from dither.local.estimates import LocalFrequencies, normal_quantile
 from dither.local.projective_geometry import ProjectiveGeometryResponse
 from dither.local.protocol import report_epsilon
 from dither.local.reports import Reports
@@ -180,7 +180,7 @@ class HeavyHitterSearch:
         self.round = 0
         self.prefixes: tuple[bytes, ...] = ()
         self._hits: list[HeavyHitter] | None = None
-        self._server: Server = self.protocol.server()
+        self._server: Server[LocalFrequencies] = self.protocol.server()
 
     @property
     def length(self) -> int:

@@ -201,3 +201,9 @@ def test_extreme_arguments_have_an_answer(epsilon0: float, k: int | None) -> Non
 def test_people_beyond_the_largest_mean_are_left_out_of_both_counts() -> None:
     many, more = (shuffled(1, n, 1e-6, response_categories=1 << 24).epsilon for n in (10**8, 10**9))
     assert more <= many
+
+
+@pytest.mark.parametrize("distinct", ["False", 1, 0, None, np.True_])
+def test_only_true_says_that_reports_are_distinct(distinct: object) -> None:
+    with pytest.raises(dp.WrongType, match="True or False"):
+        Shuffled(4, 100, distinct=distinct)  # type: ignore[arg-type]

@@ -88,7 +88,24 @@ def test_a_batch_counts_once():
     with pytest.raises(InvalidData, match="both have added"):
         server.merge(P.server().add(batch))
     assert server.n == 3
-    assert P.server(refuse_duplicates=False).add(batch).add(batch).n == 6
+    forgetful = P.server(refuse_duplicates=False).add(batch).add(batch)
+    assert forgetful.n == 6
+    with pytest.raises(InvalidArgument, match="knows which batches"):
+        server.merge(forgetful)  # one of its batches may be here already
+    assert server.n == 3
+    assert forgetful.merge(server).n == 9
+    with pytest.raises(InvalidData, match="added before"):
+        server.add(Reports(batch.wire_code, batch.epsilon, batch.fingerprint, P.privatize([9]).records, batch.batch))
+
+
+@pytest.mark.parametrize("protocol", all_protocols(300, 1), ids=label)
+def test_the_order_of_bytes_in_memory_does_not_matter(protocol):
+    batch = protocol.privatize(np.arange(300))
+    other = Reports(batch.wire_code, batch.epsilon, batch.fingerprint, np.asfortranarray(batch.records), batch.batch)
+    every = np.repeat(batch.records, 2, axis=0)[::2]
+    third = Reports(batch.wire_code, batch.epsilon, batch.fingerprint, every, batch.batch)
+    for copy in (other, third, bytearray(batch.to_bytes())):
+        assert np.array_equal(protocol.estimate(copy).shares, protocol.estimate(batch).shares)
 
 
 def test_only_equal_servers_merge():

@@ -1,4 +1,4 @@
-"""The stated variance of sketches against enumeration of all hash functions and all reports, without the code's sums."""
+"""Stated variances against enumeration of all hash functions and reports, and what intervals cover."""
 
 from __future__ import annotations
 

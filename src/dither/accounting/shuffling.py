@@ -47,6 +47,7 @@ from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.events import Event
 from dither.accounting.pairs import UNIT, Floats, Pair
+from dither.errors import WrongType, message
 from dither.exact import up
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
@@ -127,13 +128,15 @@ class Shuffled(Event):
         self, epsilon: float | Fraction, n: int, *, response_categories: int | None = None, distinct: bool = False
     ) -> None:
         k = response_categories
+        if not isinstance(distinct, bool):
+            raise WrongType(message("distinct", "True or False", type(distinct).__name__, "leave it out"))
         if k is not None:
             k = arguments.whole(k, "response_categories", 2)
         self._freeze(
             epsilon=arguments.epsilon(epsilon, "epsilon0"),
             n=arguments.whole(n, "n"),
             response_categories=k,
-            distinct=bool(distinct) or k is not None,
+            distinct=distinct or k is not None,
         )
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from dither.local.unary_encoding import UnaryEncoding
 from dither.local.wire_codes import COUNT_MEAN_SKETCH
 from dither.randomness import Source, uniform_integers
 
-_BYTES_AT_ONCE = 1 << 22
+_BYTES_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def unpack_indices(records: Records, high: int) -> NDArray[Any]:
     >>> unpack_indices(pack_indices(np.array([1, 258]), 1000), 1000).tolist()
     [1, 258]
     """
-    return np.ascontiguousarray(records).view(f"<u{index_bytes(high)}").reshape(-1)
+    return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
 
 
 def refuse_index(indices: NDArray[Any], high: int) -> None:

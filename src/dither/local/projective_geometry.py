@@ -21,7 +21,7 @@ from dither.local.reports import Records
 from dither.local.wire_codes import PROJECTIVE_GEOMETRY_RESPONSE
 from dither.randomness import Source, trials, uniform_integers
 
-_MAX_TOTAL = 1 << 22  # the tables of so many points are built in about a second
+_MAX_TOTAL = 1 << 22  # the tables of so many points are built in some seconds
 _EXACT_BELOW = 1 << 45
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.local.protocol import LocalProtocol, Result
-from dither.local.reports import Reports
+from dither.local.reports import Records, Reports
 from dither.local.wire_codes import protocol_name
 
 
@@ -39,18 +39,18 @@ class Server(Generic[Result]):
     def add(self, reports: Any) -> Server[Result]:
         """Add a batch: :class:`Reports`, or their bytes. Returns the server."""
         batch = reports if isinstance(reports, Reports) else Reports.from_bytes(reports)
-        self._check(batch)
+        chunks = self._checked(batch)
         self._make_room(len(batch))
-        step = max(1, self.protocol.chunk_bytes // self.protocol.record_bytes)
-        for start in range(0, len(batch), step):
-            self.protocol.tally(self._tally, batch.records[start : start + step])
+        for records in chunks:
+            self.protocol.tally(self._tally, records)
         self.n += len(batch)
         self.seeded |= batch.seeded
         if self.refuse_duplicates:
             self._batches.add(batch.batch)
         return self
 
-    def _check(self, batch: Reports) -> None:
+    def _checked(self, batch: Reports) -> list[Records]:
+        """The records of a batch in chunks, all of which could have been sent; anything else is refused."""
         p = self.protocol
         if batch.wire_code != p.wire_code:
             raise InvalidData(
@@ -91,8 +91,11 @@ class Server(Generic[Result]):
                 )
             )
         step = max(1, p.chunk_bytes // p.record_bytes)
-        for start in range(0, len(batch), step):
-            p.check(batch.records[start : start + step])
+        records = np.ascontiguousarray(batch.records)
+        chunks = [records[start : start + step] for start in range(0, len(batch), step)]
+        for chunk in chunks:
+            p.check(chunk)
+        return chunks
 
     def _make_room(self, more: int) -> None:
         """Sums of 32 bits become sums of 64 before one of them could overflow."""
@@ -107,6 +110,15 @@ class Server(Generic[Result]):
             raise InvalidArgument(
                 message("other", "another server with the same parameters", "a different one", "merge equal servers")
             )
+        if other.n and self.refuse_duplicates and not other.refuse_duplicates:
+            raise InvalidArgument(
+                message(
+                    "other",
+                    "a server that knows which batches it has added, as this one does",
+                    "one with refuse_duplicates=False",
+                    "start both servers alike; nothing was merged",
+                )
+            )
         if self.refuse_duplicates and not self._batches.isdisjoint(other._batches):
             raise InvalidData(
                 message(
@@ -120,7 +132,8 @@ class Server(Generic[Result]):
         self._tally += other._tally
         self.n += other.n
         self.seeded |= other.seeded
-        self._batches |= other._batches
+        if self.refuse_duplicates:
+            self._batches |= other._batches
         return self
 
     @property

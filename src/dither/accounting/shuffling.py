@@ -51,6 +51,7 @@ from dither.errors import WrongType, message
 from dither.exact import up
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
+from dither.neighbors import Neighbors, ReplaceOne
 
 _EXPONENT = 80.0  # outside of each window lies at most exp(-80)
 _OUTSIDE = 2 * math.exp(-_EXPONENT)
@@ -109,9 +110,10 @@ def shuffled(
 class Shuffled(Event):
     """n reports of an epsilon-DP randomizer, shuffled, for one replaced value; the parameters of :func:`shuffled`.
 
-    Neighbors differ by a replaced value (:data:`dither.ReplaceOne`), since n is public. An accountant adds up losses
-    and does not know between which neighbors they are: a release for added and removed people counts here with its
-    guarantee for a group of two (:meth:`dither.Guarantee.group`).
+    Neighbors differ by a replaced value (:data:`dither.ReplaceOne`), since n is public: a sum with events that are for
+    added and removed people only, such as a sample, is refused, and so is a sample of it. Noise does not say for which
+    neighbors its sensitivity was computed, and ledger accounts do not either: a release for added and removed people
+    counts here with its guarantee for a group of two (:meth:`dither.Guarantee.group`).
 
     >>> from dither.accounting import best_of
     >>> best = best_of(30 * Shuffled(2, 10_000), 1e-6)
@@ -143,6 +145,11 @@ class Shuffled(Event):
         k = self.response_categories
         more = f", response_categories={k}" if k else ", distinct=True" if self.distinct else ""
         return f"Shuffled({float(self.epsilon):g}, {self.n}{more})"
+
+    @property
+    def relation(self) -> Neighbors:
+        """One value replaced by another."""
+        return ReplaceOne
 
     @property
     def pure_epsilon(self) -> Fraction:

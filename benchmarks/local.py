@@ -1,22 +1,27 @@
 """Targets of the protocols of the local model: ``python benchmarks/local.py [--quick]``.
 
 Times are CPU seconds of one run, best of three. Memory is the peak of what Python and NumPy allocate while reports are
-estimated, without the reports themselves.
+estimated, without the reports themselves; of it, the sums do not grow with the reports. ``--processes`` measures
+variances in so many processes at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import resource
 import time
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
 
 import dither as dp
-from dither.local import LocalProtocol
+from dither.local.protocol import FrequencyProtocol
+from dither.local.sketch import Sketch
 
 PEOPLE = 10**6
 EPSILONS = (0.5, 1, 2, 4)
@@ -24,7 +29,7 @@ OPTIMUM = {0.5: 15.41, 1: 3.610, 2: 0.6971, 4: 0.0584}
 """n times the variance of subset selection at k = 128."""
 
 
-def protocols(k: int, epsilon: float, **sketch: int) -> dict[str, LocalProtocol]:
+def protocols(k: int, epsilon: float, **sketch: Any) -> dict[str, FrequencyProtocol]:
     """All protocols for frequencies; sketches with their defaults unless others are given."""
     return {
         "randomized response": dp.local.RandomizedResponse(k, epsilon),
@@ -40,32 +45,38 @@ def protocols(k: int, epsilon: float, **sketch: int) -> dict[str, LocalProtocol]
     }
 
 
-def measured_variance(protocol: LocalProtocol, k: int, values: int) -> float:
-    """The variance over collections of 1,024 people, one of k categories each in turn, over the stated one.
+def variance_cell(cell: tuple[str, int, float, int]) -> str:
+    """Squared errors in collections of 1,024 people, one of k categories each in turn, over the stated variance.
 
-    Enough collections for ``values`` estimates: 200,000 give the ratio to within 0.3 %, as a standard error.
+    The standard error is from the collections, since estimates of one collection are not independent. A sketch gets
+    another key for each collection, so that collisions vary as stated.
     """
-    n, repeats = 1024, max(20, values // k)
-    records = protocol.privatize(np.arange(n * repeats) % k).records
-    codes, shares = protocol.all_codes(), np.empty((repeats, k))
-    for i in range(repeats):
-        tally = protocol.new_tally()
-        protocol.tally(tally, records[i * n : (i + 1) * n])
-        shares[i] = protocol.shares(tally, n, codes)[0]
-    return float(shares.var(axis=0, ddof=1).mean() / protocol.variance(n, 1 / k))
+    name, k, epsilon, values = cell
+    n, ratios = 1024, []
+    pairs = k * (n // k) * (n // k - 1) / n**2 * (1 - 1 / k)  # of people with the same value, another than that asked
+    for _ in range(max(20, values // k)):
+        p = protocols(k, epsilon, rows=16, width=1024, key=os.urandom(16))[name]
+        stated = p.variance(n, 1 / k) + (p.collision_variance(pairs) if isinstance(p, Sketch) else 0.0)
+        tally = p.new_tally()
+        p.tally(tally, p.privatize(np.arange(n) % k).records)
+        ratios.append(float(np.square(p.shares(tally, n, p.all_codes())[0] - 1 / k).mean()) / stated)
+    return f"{np.mean(ratios):.4f} ± {np.std(ratios, ddof=1) / math.sqrt(len(ratios)):.4f}"
 
 
-def variances(values: int) -> None:
-    """Measured over stated variance, and stated variance of a rare category times n."""
-    print(f"measured over stated variance ({values:,} estimates each) and n times the stated variance")
-    for k in (128, 1024):
-        print(f"  k = {k:<27}" + "".join(f"epsilon {epsilon:<10}" for epsilon in EPSILONS))
-        for name in protocols(k, 1):
-            cells = []
-            for epsilon in EPSILONS:
-                p = protocols(k, epsilon, rows=16, width=1024)[name]
-                cells.append(f"{measured_variance(p, k, values):.4f} ({p.variance(1):.4g})")
-            print(f"  {name:<30}" + "".join(f"{cell:<18}" for cell in cells), flush=True)
+def variances(values: int, processes: int) -> None:
+    """Measured over stated variance with the standard error of the ratio, and n times the stated one."""
+    print(
+        f"measured over stated variance ({values:,} estimates each) ± its standard error; n times the stated variance"
+    )
+    names = list(protocols(2, 1))
+    cells = [(name, k, epsilon, values) for k in (128, 1024) for name in names for epsilon in EPSILONS]
+    with ProcessPoolExecutor(processes) as pool:
+        results = iter(pool.map(variance_cell, cells))
+        for k in (128, 1024):
+            print(f"  k = {k:<27}" + "".join(f"epsilon {epsilon:<18}" for epsilon in EPSILONS))
+            for name in names:
+                row = [(next(results), protocols(k, e, rows=16, width=1024)[name].variance(1)) for e in EPSILONS]
+                print(f"  {name:<30}" + "".join(f"{cell} ({own:.4g})".ljust(26) for cell, own in row), flush=True)
     for epsilon, optimum in OPTIMUM.items():
         best = dp.local.best(categories=128, epsilon=epsilon).protocol
         own = best.variance(1)
@@ -85,7 +96,7 @@ def cpu_time(run: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
 def speeds(k: int, epsilon: float) -> None:
     """A million clients and a million reports."""
     print(f"{PEOPLE:,} people, k = {k}, epsilon = {epsilon}")
-    print(f"  {'protocol':<30}{'privatize':>12}{'estimate':>12}{'reports':>12}{'peak memory / reports':>24}")
+    print(f"  {'protocol':<30}{'privatize':>12}{'estimate':>12}{'reports':>12}  peak memory / reports, without sums")
     values = np.arange(PEOPLE) % k
     for name, p in (
         *protocols(k, epsilon).items(),
@@ -99,10 +110,9 @@ def speeds(k: int, epsilon: float) -> None:
         p.estimate(reports)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        size = f"{reports.nbytes / 1e6:.0f} MB"
-        print(
-            f"  {name:<30}{privatize:>10.3f} s{estimate:>10.3f} s{size:>12}{peak / reports.nbytes:>24.2f}", flush=True
-        )
+        size, without = f"{reports.nbytes / 1e6:.0f} MB", (peak - p.server().nbytes) / reports.nbytes
+        memory = f"{peak / reports.nbytes:>10.2f}{without:>10.2f}"
+        print(f"  {name:<30}{privatize:>10.3f} s{estimate:>10.3f} s{size:>12}{memory}", flush=True)
 
 
 def stream(batches: int) -> None:
@@ -129,6 +139,8 @@ def main() -> None:
     """Print all measurements."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--values", type=int, help="estimates for each variance")
     parser.add_argument("--only", choices=["stream", "speeds", "variances"])
     options = parser.parse_args()
     if options.only in (None, "speeds"):
@@ -137,7 +149,7 @@ def main() -> None:
     if options.only in (None, "stream"):
         stream(3 if options.quick else 100)
     if options.only in (None, "variances"):
-        variances(20_000 if options.quick else 200_000)
+        variances(options.values or (20_000 if options.quick else 200_000), options.processes)
 
 
 if __name__ == "__main__":

@@ -73,11 +73,11 @@ def distributions() -> list[str]:
     return lines
 
 
-def made_up_words(n: int) -> tuple[list[str], dict[str, float]]:
-    """25 frequent words of six letters with shares of 1.2 % to 4 %, and 20,000 others, for n people."""
+def made_up_words(n: int, low: float = 0.012, high: float = 0.04) -> tuple[list[str], dict[str, float]]:
+    """25 frequent words of six letters with shares from ``low`` to ``high``, and 20,000 others, for n people."""
     letters = (uniform_integers(26, 6 * 20_025, SYSTEM) + np.uint64(97)).astype(np.uint8)
     words = letters.view("S6").astype(str)
-    shares = np.linspace(0.012, 0.04, 25)
+    shares = np.linspace(low, high, 25)
     counts = np.rint(shares * n).astype(int)
     rest = n - int(counts.sum())
     people = np.concatenate([np.repeat(words[:25], counts), words[25 + np.arange(rest) % 20_000]])
@@ -88,13 +88,15 @@ def frequent_words() -> list[str]:
     """Recall and false words against the number of people; 2^48 words, epsilon 4, those above 1 %."""
     plan = dp.local.HeavyHitters(epsilon=4, threshold=0.01, max_bytes=6)
     lines = []
-    for n in (10_000, 30_000, 100_000, 300_000, PEOPLE):
-        people, truth = made_up_words(n)
+    edge = [(PEOPLE, 0.01, 0.012)] * 5
+    for n, low, high in (*((n, 0.012, 0.04) for n in (10_000, 30_000, 100_000, 300_000, PEOPLE)), *edge):
+        people, truth = made_up_words(n, low, high)
         start = time.perf_counter()
         hits: Any = {hit.text for hit in plan.search(people)}
         seconds = time.perf_counter() - start
         recall, false = len(hits & set(truth)) / len(truth), len(hits - set(truth))
-        lines.append(f"frequent words, {n} people: recall {recall:.2f}, {false} false, {seconds:.1f} s")
+        what = f"frequent words of {low:.1%} to {high:.1%}, {n} people"
+        lines.append(f"{what}: recall {recall:.2f}, {false} false, {seconds:.1f} s")
     return lines
 
 

@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.accounting import Shuffled, best_of, pld, privacy_curve, shuffled
+from dither.accounting import (
+    Parallel,
+    PoissonSampled,
+    PostProcessed,
+    Pure,
+    Sequential,
+    Shuffled,
+    best_of,
+    pld,
+    privacy_curve,
+    shuffled,
+)
 from dither.accounting.shuffling import blanket_pair, clone_pair
 
 EPSILONS = (0.0, 0.1, 0.4, 0.9)
@@ -201,3 +212,30 @@ def test_extreme_arguments_have_an_answer(epsilon0: float, k: int | None) -> Non
 def test_people_beyond_the_largest_mean_are_left_out_of_both_counts() -> None:
     many, more = (shuffled(1, n, 1e-6, response_categories=1 << 24).epsilon for n in (10**8, 10**9))
     assert more <= many
+
+
+@pytest.mark.parametrize("distinct", ["False", 1, 0, None, np.True_])
+def test_only_true_says_that_reports_are_distinct(distinct: object) -> None:
+    with pytest.raises(dp.WrongType, match="True or False"):
+        Shuffled(4, 100, distinct=distinct)  # type: ignore[arg-type]
+
+
+def test_promises_for_different_neighbors_do_not_add_up() -> None:
+    """A sample is for people added or removed, a shuffler for a value replaced; noise may be for either."""
+    sample, shuffle, noise = PoissonSampled(Pure(1), 0.1), Shuffled(2, 100), Pure(1)
+    trees = [
+        lambda: sample + shuffle,
+        lambda: 3 * sample + noise + 2 * shuffle,
+        lambda: Parallel(sample, shuffle),
+        lambda: PostProcessed(sample + noise) + Parallel(noise, 2 * shuffle),
+        lambda: Sequential.repeated({sample: 2, shuffle: 1}),
+        lambda: PoissonSampled(shuffle, 0.1),
+        lambda: PoissonSampled(noise + shuffle, 0.1),
+        lambda: best_of(noise + shuffle, 1e-6) and PoissonSampled(PostProcessed(Parallel(shuffle)), 0.5),
+    ]
+    for tree in trees:
+        with pytest.raises(dp.NotPrivate):
+            tree()
+    assert (noise + shuffle).relation is Parallel(shuffle, noise).relation is dp.ReplaceOne
+    assert (3 * sample + noise).relation is dp.AddRemove
+    assert (2 * noise).relation is None

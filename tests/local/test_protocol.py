@@ -15,7 +15,7 @@ from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.local.estimates import LocalFrequencies
 from dither.local.hadamard import hadamard_transform
 from dither.local.index_records import index_bytes
-from dither.local.protocol import integers, read_categories
+from dither.local.labels import integers, read_categories
 from dither.randomness import SeededSource
 
 from .laws import PROTOCOLS
@@ -190,7 +190,7 @@ def test_a_seeded_source_is_reproducible_and_says_so():
 
 def test_large_counts_of_points_are_added_up_without_the_fourier_transform():
     p = dp.local.ProjectiveGeometryResponse(100, 1)
-    tally = np.arange(p.point_count, dtype=np.int64) << 40
+    tally = np.arange(p.report_count, dtype=np.int64) << 40
     codes = np.arange(100)
     direct = [int(tally[p.preferred(int(code))].sum()) for code in codes]
     assert p.supporters(tally, int(tally.sum()), codes).tolist() == direct
@@ -221,6 +221,6 @@ def test_an_epsilon_at_which_floats_cannot_tell_p_from_q_is_refused() -> None:
 
 def test_what_equals_a_number_is_no_number_for_a_sketch() -> None:
     sketch = dp.local.CountMeanSketch(epsilon=1)
-    for value in (True, 1.0, [1]):
+    for value in (True, 1.5, [1]):
         with pytest.raises(InvalidData, match="values"):
             sketch.encode([1, value])

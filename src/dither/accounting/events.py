@@ -21,8 +21,9 @@ from typing import TypeVar
 from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.pairs import EnvelopePair, Floats, Pair
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType, message
 from dither.guarantees import ZCDP, Guarantee, PureDP, parallel, sequential
+from dither.neighbors import Neighbors
 
 T = TypeVar("T")
 
@@ -65,6 +66,13 @@ class Event:
         if self.zcdp is not None:
             return ZCDP(self.zcdp)
         raise unknown(self, "a guarantee")
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """The one relation between neighbors for which this is a promise; None where it is the one that sensitivities
+        were computed for, which events do not know.
+        """
+        return None
 
     @property
     def pure_epsilon(self) -> Fraction | None:
@@ -123,6 +131,21 @@ def unknown(event: object, what: str) -> WrongType:
     )
 
 
+def _common_relation(events: Iterable[Event]) -> Neighbors | None:
+    """The relation for which all of these are promises; two different ones are refused: nobody would be protected."""
+    relations = {event.relation for event in events} - {None}
+    if len(relations) > 1:
+        raise NotPrivate(
+            message(
+                "events",
+                "promises for the same neighbors",
+                "some for a person added or removed, others for one replaced",
+                "account for them separately; Pure(epsilon) of guarantee.group(2) turns the former into the latter",
+            )
+        )
+    return relations.pop() if relations else None
+
+
 def check(event: object) -> Event:
     """An event, or a refusal.
 
@@ -149,6 +172,7 @@ class Sequential(Event):
 
     def __init__(self, *events: Event) -> None:
         self._freeze(parts=tuple(_merged_counts((check(event), 1) for event in _at_least_one(events)).items()))
+        _common_relation(events)
 
     @classmethod
     def repeated(cls, counts: Mapping[Event, int]) -> Sequential:
@@ -160,6 +184,7 @@ class Sequential(Event):
         """
         result = cls.__new__(cls)
         object.__setattr__(result, "parts", tuple(_merged_counts(counts.items()).items()))
+        _common_relation(counts)
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -170,6 +195,11 @@ class Sequential(Event):
 
     def __repr__(self) -> str:
         return " + ".join(repr(event) if count == 1 else f"{count} * {event!r}" for event, count in self.parts)
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """That of its parts."""
+        return _common_relation(event for event, _ in self.parts)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -205,9 +235,15 @@ class Parallel(Event):
 
     def __init__(self, *events: Event) -> None:
         self._freeze(groups=tuple(dict.fromkeys(check(event) for event in _at_least_one(events))))
+        _common_relation(events)
 
     def __repr__(self) -> str:
         return f"Parallel({', '.join(map(repr, self.groups))})"
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """That of its groups."""
+        return _common_relation(self.groups)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -251,6 +287,11 @@ class PostProcessed(Event):
 
     def __init__(self, event: Event) -> None:
         self._freeze(event=check(event))
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """The same."""
+        return self.event.relation
 
     @property
     def guarantee(self) -> Guarantee:

@@ -15,7 +15,7 @@ from dither.accounting.noise_events import GaussianNoise
 from dither.accounting.pairs import Floats, Pair, SampledPair
 from dither.errors import NotPrivate, message
 from dither.guarantees import Guarantee
-from dither.neighbors import AddRemove, Neighbors, relation
+from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 
 _MAX_ORDER = 512
 
@@ -37,16 +37,21 @@ class PoissonSampled(Event):
     rate: Fraction
 
     def __init__(self, event: Event, rate: float | Fraction, neighbors: Neighbors = AddRemove) -> None:
-        if relation(neighbors) is not AddRemove:
+        if relation(neighbors) is not AddRemove or check(event).relation is ReplaceOne:
             raise NotPrivate(
                 message(
                     "neighbors",
                     "AddRemove: the amplification is proved for one person added or removed",
-                    neighbors,
+                    ReplaceOne,
                     "compute sensitivities for AddRemove, and take .guarantee.group(2) for a replacement",
                 )
             )
-        self._freeze(event=check(event), rate=arguments.rate(rate))
+        self._freeze(event=event, rate=arguments.rate(rate))
+
+    @property
+    def relation(self) -> Neighbors:
+        """One person added or removed."""
+        return AddRemove
 
     @property
     def guarantee(self) -> Guarantee:

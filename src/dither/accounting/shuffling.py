@@ -47,9 +47,11 @@ from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.events import Event
 from dither.accounting.pairs import UNIT, Floats, Pair
+from dither.errors import WrongType, message
 from dither.exact import up
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
+from dither.neighbors import Neighbors, ReplaceOne
 
 _EXPONENT = 80.0  # outside of each window lies at most exp(-80)
 _OUTSIDE = 2 * math.exp(-_EXPONENT)
@@ -108,9 +110,10 @@ def shuffled(
 class Shuffled(Event):
     """n reports of an epsilon-DP randomizer, shuffled, for one replaced value; the parameters of :func:`shuffled`.
 
-    Neighbors differ by a replaced value (:data:`dither.ReplaceOne`), since n is public. An accountant adds up losses
-    and does not know between which neighbors they are: a release for added and removed people counts here with its
-    guarantee for a group of two (:meth:`dither.Guarantee.group`).
+    Neighbors differ by a replaced value (:data:`dither.ReplaceOne`), since n is public: a sum with events that are for
+    added and removed people only, such as a sample, is refused, and so is a sample of it. Noise does not say for which
+    neighbors its sensitivity was computed, and ledger accounts do not either: a release for added and removed people
+    counts here with its guarantee for a group of two (:meth:`dither.Guarantee.group`).
 
     >>> from dither.accounting import best_of
     >>> best = best_of(30 * Shuffled(2, 10_000), 1e-6)
@@ -127,19 +130,26 @@ class Shuffled(Event):
         self, epsilon: float | Fraction, n: int, *, response_categories: int | None = None, distinct: bool = False
     ) -> None:
         k = response_categories
+        if not isinstance(distinct, bool):
+            raise WrongType(message("distinct", "True or False", type(distinct).__name__, "leave it out"))
         if k is not None:
             k = arguments.whole(k, "response_categories", 2)
         self._freeze(
             epsilon=arguments.epsilon(epsilon, "epsilon0"),
             n=arguments.whole(n, "n"),
             response_categories=k,
-            distinct=bool(distinct) or k is not None,
+            distinct=distinct or k is not None,
         )
 
     def __repr__(self) -> str:
         k = self.response_categories
         more = f", response_categories={k}" if k else ", distinct=True" if self.distinct else ""
         return f"Shuffled({float(self.epsilon):g}, {self.n}{more})"
+
+    @property
+    def relation(self) -> Neighbors:
+        """One value replaced by another."""
+        return ReplaceOne
 
     @property
     def pure_epsilon(self) -> Fraction:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidData, message
-from dither.local.protocol import Codes
+from dither.local.protocol import Codes, Tally
+from dither.local.pure import PureProtocol
 from dither.local.reports import Records
 
 Words = NDArray[np.uint64]
@@ -101,4 +102,30 @@ def count_bits(records: Records) -> NDArray[np.int64]:
     return total[: 8 * width]
 
 
-__all__ = ["as_words", "bit_bytes", "clear_padding", "count_bits", "ones", "refuse_padding", "set_bits"]
+class BitProtocol(PureProtocol):
+    """Base of the protocols whose reports have a bit for each category; a server counts the ones."""
+
+    @property
+    def record_bytes(self) -> int:
+        """The number of bytes of each record."""
+        return bit_bytes(self.category_count)
+
+    @property
+    def report_bits(self) -> int:
+        """One bit for each category."""
+        return self.category_count
+
+    def check(self, records: Records) -> None:
+        """Refuse bits after the last category."""
+        refuse_padding(records, self.category_count)
+
+    def new_tally(self) -> Tally:
+        """How many reports have a 1 for each category."""
+        return np.zeros(self.category_count, dtype=np.int64)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Add up the bits of each category."""
+        tally += count_bits(records)[: tally.size]
+
+
+__all__ = ["BitProtocol", "as_words", "bit_bytes", "clear_padding", "count_bits", "ones", "refuse_padding", "set_bits"]

@@ -18,7 +18,7 @@ from dither.local.unary_encoding import UnaryEncoding
 from dither.local.wire_codes import COUNT_MEAN_SKETCH
 from dither.randomness import Source, uniform_integers
 
-_BYTES_AT_ONCE = 1 << 22
+_BYTES_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,23 @@ class CountMeanSketch(Sketch):
         """As they are."""
         return block
 
-    def matched(self, sums: Floats, n: float) -> Floats:
+    def matched(self, sums: Floats, n: int) -> Floats:
         """The share of ones, freed from flips."""
         p, q = self.encoding.support
         return (sums / n - q) / (p - q)
+
+    def pair_statistic(self, block: Tally, n: int) -> float:
+        """From the squared deviations of each row's counts from their mean, which frees them from the number of reports
+        in the row: two reports of one row add ``(p - q)^2 (1 - 1/m)`` where their columns are the same and
+        ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its variances and ``(p - q)^2``.
+        """
+        p, q = self.encoding.support
+        counts, m = block.astype(np.float64), self.width
+        counts -= counts.mean(axis=1, keepdims=True)
+        squares = float(np.einsum("ij,ij->", counts, counts))
+        single = (1 - 1 / m) * (p * (1 - p) + (m - 1) * q * (1 - q) + (p - q) ** 2) * block.shape[0] / self.rows
+        result: float = (squares - n * single) * self.rows**2 / ((p - q) ** 2 * n * (n - 1))
+        return result
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of an estimated share among n people, without that of collisions."""

@@ -12,14 +12,11 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, InvalidData, message
-from dither.intake import as_values
 from dither.local.estimates import normal_quantile
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally
+from dither.local.index_records import IndexProtocol
+from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
-from dither.local.server import Server
-from dither.local.windows import Windows, line_bounds
+from dither.local.windows import Windows, bounds_parameters, line_bounds, numbers_within
 from dither.local.wire_codes import DISTRIBUTION
 from dither.randomness import Source
 
@@ -78,24 +75,8 @@ class LocalDistribution(ComparedByValue):
         return float(np.interp(float(level), below / below[-1], self.edges))
 
 
-class DistributionServer(Server):
-    """A server of :class:`Distribution`: its estimate is a histogram."""
-
-    def estimate(self, categories: Any = None) -> LocalDistribution:  # type: ignore[override]
-        """The histogram of all reports added."""
-        if categories is not None:
-            raise InvalidArgument(message("categories", "none: all bins are estimated", "some", "leave them out"))
-        if self.n == 0:
-            raise InvalidData(message("reports", "at least one", "none", "add reports first"))
-        protocol = self.protocol
-        assert isinstance(protocol, Distribution)
-        unbiased, covariance = protocol.inverted(self._tally)
-        smooth = protocol.smoothed(self._tally)
-        return LocalDistribution(protocol.edges, smooth, unbiased, covariance, self.n, self.seeded)
-
-
 @dataclass(frozen=True)
-class Distribution(LocalProtocol):
+class Distribution(IndexProtocol[LocalDistribution]):
     """Report a number within bounds so that the collector can estimate the whole distribution.
 
     *Statement.* Each report is epsilon-DP for its sender, whatever number within the bounds theirs is replaced by.
@@ -141,45 +122,27 @@ class Distribution(LocalProtocol):
         return _square_wave(self.bins, self.exact_epsilon)
 
     @property
+    def report_count(self) -> int:
+        """The number of possible reports."""
+        return self.windows.total
+
+    @property
     def edges(self) -> Floats:
         """The edges of the bins."""
         return np.linspace(float(self.bounds[0]), float(self.bounds[1]), self.bins + 1)
 
     def own_parameters(self) -> dict[str, object]:
         """Bounds and the width of the windows."""
-        low, high = (Fraction(bound) for bound in self.bounds)
-        return {"low": low, "high": high, "width": self.windows.width}
+        return {**bounds_parameters(self.bounds), "width": self.windows.width}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
         """The bin of each number."""
-        numbers = as_values(values, "number", name=name).values.astype(np.float64)
-        low, high = (float(bound) for bound in self.bounds)
-        if not bool(np.all((numbers >= low) & (numbers <= high))):
-            raise InvalidData(
-                message(name, "numbers within the bounds", "one that is not", "clip them, or state wider bounds")
-            )
+        numbers, (low, high) = numbers_within(values, self.bounds, name), (float(bound) for bound in self.bounds)
         return np.clip(((numbers - low) / (high - low) * self.bins).astype(np.int64), 0, self.bins - 1)
-
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.windows.total)
 
     def draw(self, codes: Codes, source: Source) -> Records:
         """A number of the own window, or another."""
-        return pack_indices(self.windows.draw(codes, source), self.windows.total)
-
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no report."""
-        refuse_index(unpack_indices(records, self.windows.total), self.windows.total)
-
-    def new_tally(self) -> Tally:
-        """How often each report was sent."""
-        return np.zeros(self.windows.total, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Count the reports."""
-        tally += np.bincount(unpack_indices(records, tally.size), minlength=tally.size)
+        return self.pack(self.windows.draw(codes, source))
 
     def smoothed(self, tally: Tally) -> Floats:
         """Expectation maximization until the mean log-likelihood of a report gains less than ``1e-3 e^epsilon / n``,
@@ -210,13 +173,14 @@ class Distribution(LocalProtocol):
         n, inverse = int(tally.sum()), _inverse(self.windows)
         observed = tally / n
         unbiased = inverse @ observed
-        covariance = (inverse * observed) @ inverse.T - np.outer(unbiased, unbiased)
-        return unbiased, covariance / n
+        # few reports do not show how often others are sent: no report has a smaller probability than ``low``
+        covariance = (inverse * np.maximum(observed, self.windows.low)) @ inverse.T - np.outer(unbiased, unbiased)
+        return unbiased, covariance / max(n - 1, 1)
 
-    def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Unbiased shares of these bins, and their standard errors."""
-        unbiased, covariance = self.inverted(tally)
-        return unbiased[codes], np.sqrt(np.maximum(np.diag(covariance), 0.0))[codes]
+    def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalDistribution:
+        """The histogram of the people who reported."""
+        refuse_choice(categories, "all bins are estimated")
+        return LocalDistribution(self.edges, self.smoothed(tally), *self.inverted(tally), n, seeded)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of the unbiased share of a bin in the middle among n people whose numbers are spread evenly."""
@@ -224,16 +188,6 @@ class Distribution(LocalProtocol):
         row = inverse[self.bins // 2]
         mixture = share * law[self.bins // 2] + (1 - share) * law.mean(axis=0)
         return float(mixture @ row**2 - (mixture @ row) ** 2) / arguments.whole(n, "n")
-
-    def server(self, *, refuse_duplicates: bool = True) -> DistributionServer:
-        """A server that adds up reports in constant memory."""
-        return DistributionServer(self, refuse_duplicates=refuse_duplicates)
-
-    def estimate(self, reports: Any, categories: Any = None) -> LocalDistribution:  # type: ignore[override]
-        """The histogram of the people who reported."""
-        server = self.server()
-        server.add(reports)
-        return server.estimate(categories)
 
 
 @lru_cache(maxsize=32)
@@ -256,4 +210,4 @@ def _inverse(windows: Windows) -> Floats:
     return result
 
 
-__all__ = ["Distribution", "DistributionServer", "LocalDistribution"]
+__all__ = ["Distribution", "LocalDistribution"]

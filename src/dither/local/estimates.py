@@ -80,6 +80,8 @@ class LocalFrequencies(ComparedByValue):
         >>> bool(abs(p.estimate(p.privatize([0, 1, 2, 3] * 10)).consistent().shares.sum() - 1) < 1e-9)
         True
         """
+        if not self.shares.size:
+            raise InvalidArgument(message("categories", "all of them", "none", "estimate all categories first"))
         ordered = np.sort(self.shares)[::-1]
         excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
         shift = excess[int(np.flatnonzero(ordered > excess)[-1])]

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.exact import Enclosure
 from dither.local.designs import inside_float, inside_probability
+from dither.local.estimates import LocalFrequencies
 from dither.local.hadamard import hadamard_transform, odd_parity
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally
+from dither.local.index_records import IndexProtocol
+from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
 from dither.local.reports import Records
 from dither.local.wire_codes import HADAMARD_RESPONSE
 from dither.randomness import Source, trials, uniform_integers
 
 
 @dataclass(frozen=True)
-class HadamardResponse(LocalProtocol):
+class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
     """Report one of B b points: with probability p one of the b/2 points that the category prefers, otherwise another.
 
     *Statement.* Category c belongs to block ``i = c % B`` and row ``j = c // B + 1`` of the Hadamard matrix of
@@ -34,8 +35,9 @@ class HadamardResponse(LocalProtocol):
 
     The difference between the reports in the preferred half of the block and in the other half has mean
     ``n f s (e^epsilon - 1) / (s e^epsilon + K - s)``: reports from other categories cancel. Its variance depends on how
-    many people are in the block; :meth:`variance` takes them to be spread evenly over the blocks. Encoding and decoding
-    are fast; the variance is larger than that of the other protocols where epsilon is large.
+    many people are in the block. :meth:`variance` is the mean over categories where all other people are spread evenly
+    over the other categories; a standard error is for the people who are there. Encoding and decoding are fast; the
+    variance is larger than that of the other protocols where epsilon is large.
 
     *Record.* ``b i + y`` for block i and column y, in 1, 2, 4 or 8 bytes, the fewest that hold B b - 1.
 
@@ -63,8 +65,8 @@ class HadamardResponse(LocalProtocol):
         return _order(self.category_count, self.blocks)
 
     @property
-    def point_count(self) -> int:
-        """The number K of points."""
+    def report_count(self) -> int:
+        """The number K of points, each of which is a report."""
         return self.blocks * self.order
 
     def own_probability(self, bits: int) -> Enclosure:
@@ -75,16 +77,6 @@ class HadamardResponse(LocalProtocol):
     def probability(self) -> float:
         """The probability p of a point that the sender's category prefers."""
         return inside_float(float(self.epsilon), 1, 2 * self.blocks)
-
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.point_count)
-
-    @property
-    def report_bits(self) -> int:
-        """The number of bits that the number of a point needs."""
-        return (self.point_count - 1).bit_length()
 
     def draw(self, codes: Codes, source: Source) -> Records:
         """A preferred point, or another: one of the same block on the other side, or one of another block."""
@@ -101,7 +93,7 @@ class HadamardResponse(LocalProtocol):
         column ^= np.where(same_block & wrong, row & -row, 0)
         other = np.where(half > 0, (half - 1) // 2, 0)
         other += other >= block
-        return pack_indices(np.where(same_block, block, other) * order + column, self.point_count)
+        return self.pack(np.where(same_block, block, other) * order + column)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
         """The points of this category's half of its block, which are e^epsilon times as likely for it as the others."""
@@ -109,27 +101,23 @@ class HadamardResponse(LocalProtocol):
         columns = np.arange(self.order)
         return block * self.order + columns[~odd_parity(np.array(row + 1), columns)]
 
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no point."""
-        refuse_index(unpack_indices(records, self.point_count), self.point_count)
-
-    def new_tally(self) -> Tally:
-        """How often each point was reported."""
-        return np.zeros(self.point_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Count the points."""
-        tally += np.bincount(unpack_indices(records, tally.size), minlength=tally.size)
-
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
         """Differences of the halves of each block, by a Hadamard transform, and their standard errors."""
         transformed = hadamard_transform(tally.reshape(self.blocks, self.order))
         row, block = np.divmod(codes, self.blocks)
         strength = self._strength
         shares = transformed[block, row + 1] / (n * strength)
-        in_block = transformed[block, 0] / n  # the mean of the squares of what each report adds
         likely = np.clip(shares, 0.0, 1.0)
-        return shares, np.sqrt(np.maximum(in_block - likely * strength**2, 0.0) / n) / strength
+        same, other = self._in_block
+        # the mean of the squares of what each report adds: the share of reports in the block, within what can be
+        squares = np.clip(transformed[block, 0] / n, likely * same + (1 - likely) * other, same)
+        return shares, np.sqrt((squares - likely * strength**2) / n) / strength
+
+    @property
+    def _in_block(self) -> tuple[float, float]:
+        """The probabilities of a report in the block of a category: for those of its block, and for others."""
+        p, halves = self.probability, 2 * self.blocks - 1
+        return p + (1 - p) / halves, 2 * (1 - p) / halves if halves > 1 else 0.0
 
     @property
     def _strength(self) -> float:
@@ -137,13 +125,20 @@ class HadamardResponse(LocalProtocol):
         return self.probability - (1 - self.probability) / (2 * self.blocks - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people, who are spread evenly over the blocks as far as
-        ``share`` allows."""
-        strength, p, blocks = self._strength, self.probability, self.blocks
-        same, other = p + (1 - p) / (2 * blocks - 1), 2 * (1 - p) / (2 * blocks - 1)
-        in_block = max(share, 1 / blocks)
+        """The variance of an estimated share among n people, the others spread evenly over the other categories: the
+        mean over categories, which differ a little where blocks are not equally large."""
+        strength, (same, other) = self._strength, self._in_block
+        in_block = share + (1 - share) * self._mates
         squares = in_block * same + (1 - in_block) * other
         return (squares - share * strength**2) / (strength**2 * arguments.whole(n, "n"))
+
+    @property
+    def _mates(self) -> float:
+        """The mean over categories of the share of the other categories that are in the same block."""
+        k = self.category_count
+        size, larger = divmod(k, self.blocks)
+        pairs = larger * (size + 1) * size + (self.blocks - larger) * size * (size - 1)
+        return pairs / (k * (k - 1))
 
 
 def _order(k: int, blocks: int) -> int:

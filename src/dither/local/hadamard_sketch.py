@@ -12,8 +12,9 @@ from dither import arguments
 from dither.errors import InvalidArgument, message
 from dither.exact import Enclosure
 from dither.local.designs import inside_float, inside_probability
+from dither.local.estimates import LocalFrequencies
 from dither.local.hadamard import hadamard_transform, odd_parity
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
+from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally
 from dither.local.reports import Records
 from dither.local.sketch import Sketch
@@ -22,7 +23,7 @@ from dither.randomness import Source, trials, uniform_integers
 
 
 @dataclass(frozen=True)
-class HadamardCountMeanSketch(Sketch):
+class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
     """Report a random row, a random coordinate and one bit: the sign there of the column's row of a Hadamard matrix,
     flipped with probability 1 / (e^epsilon + 1).
 
@@ -37,16 +38,7 @@ class HadamardCountMeanSketch(Sketch):
 
     n times the variance of a rare category is about ``((e^epsilon + 1) / (e^epsilon - 1))^2``, to which collisions add.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss of each report.
-    categories
-        The values to estimate by default, or None: any text, byte string or whole number may be reported and asked for.
-    rows, width
-        The number R of hash functions and m of columns, a power of two. The server keeps R m counts.
-    key
-        16 bytes that select the hash functions; not a secret.
+    Parameters are those of :class:`CountMeanSketch`; the width is a power of two.
 
     >>> import dither as dp
     >>> p = dp.local.HadamardCountMeanSketch(epsilon=4)
@@ -88,27 +80,13 @@ class HadamardCountMeanSketch(Sketch):
         """The number of possible reports, 2 R m."""
         return 2 * self.rows * self.width
 
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.report_count)
-
-    @property
-    def report_bits(self) -> int:
-        """The number of bits that row, coordinate and sign need."""
-        return (self.report_count - 1).bit_length()
-
     def draw(self, codes: Codes, source: Source) -> Records:
         """A row and a coordinate for each, and the sign there, or the other one."""
         cells = uniform_integers(self.rows * self.width, codes.size, source).astype(np.int64)
         rows, coordinates = np.divmod(cells, self.width)
         truthful = trials(inside_float(float(self.epsilon), 1, 2), self.own_probability, codes.size, source)
         negative = odd_parity(self.columns(codes, rows), coordinates) == truthful
-        return pack_indices(2 * cells + negative, self.report_count)
-
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no report."""
-        refuse_index(unpack_indices(records, self.report_count), self.report_count)
+        return self.pack(2 * cells + negative)
 
     def new_tally(self) -> Tally:
         """The sum of the signs of each row and coordinate."""
@@ -116,16 +94,28 @@ class HadamardCountMeanSketch(Sketch):
 
     def tally(self, tally: Tally, records: Records) -> None:
         """Add up the signs."""
-        reports = unpack_indices(records, self.report_count).astype(np.int64)
-        np.add.at(tally.reshape(-1), reports >> 1, (1 - 2 * (reports & 1)).astype(np.int32))
+        reports = self.unpack(records)
+        np.add.at(tally.reshape(-1), reports >> 1, 1 - 2 * (reports & 1).astype(np.int32))
 
     def cells(self, block: Tally) -> Tally:
         """A Hadamard transform of each row."""
         return hadamard_transform(block)
 
-    def matched(self, sums: Floats, n: float) -> Floats:
+    def matched(self, sums: Floats, n: int) -> Floats:
         """The mean sign, freed from flips."""
         return sums / (n * math.tanh(float(self.epsilon) / 2))
+
+    def pair_statistic(self, block: Tally, n: int) -> float:
+        """From the squares of the sums of all coordinates but the first, whose sign is the same for all columns: two
+        reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t = tanh(epsilon/2)
+        where their columns are the same and ``-t^2 / m`` otherwise; a single report adds 1.
+        """
+        strength, m = math.tanh(float(self.epsilon) / 2), self.width
+        sums = block[:, 1:].astype(np.float64)
+        squares = float(np.einsum("ij,ij->", sums, sums))
+        single = (1 - 1 / m) * block.shape[0] / self.rows
+        result: float = (squares - n * single) * m / strength**2 * self.rows**2 / (n * (n - 1))
+        return result
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of an estimated share among n people, without that of collisions."""

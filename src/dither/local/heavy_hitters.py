@@ -6,8 +6,8 @@ byte; or that it is none of them. So the categories of a round are at most ``can
 :class:`~dither.local.projective_geometry.ProjectiveGeometryResponse`, whose reports are some bytes long and whose
 estimates are as good as any. Prefixes that may be those of a frequent word go on to the next round (Bassily, Nissim,
 Stemmer and Thakurta 2017; Wang, Li and Jha 2019, "prefix extending"; Apple's sequence fragments do the same with
-fragments of words, all at once). The last group, of four tenths of the people, is asked which of the words that are
-left it has, by subset selection: that decides what is listed, and gives the shares.
+fragments of words, all at once). The last group, of four tenths of the people or more, is asked which of the words that
+are left it has, by subset selection: that decides what is listed, and gives the shares.
 
 Each person sends one report in all, of epsilon. The list of a round is computed from other people's reports.
 """
@@ -26,7 +26,7 @@ from dither import arguments
 from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.guarantees import PureDP
-from dither.local.estimates import normal_quantile
+from dither.local.estimates import LocalFrequencies, normal_quantile
 from dither.local.projective_geometry import ProjectiveGeometryResponse
 from dither.local.protocol import report_epsilon
 from dither.local.reports import Reports
@@ -38,9 +38,10 @@ Bytes = NDArray[np.uint8]
 
 _MAX_LENGTH = 255
 _FALSE = 2e-5  # the probability that noise alone passes for a frequent word
-_DECIDING = 4  # tenths of the people decide among the words that are left
+_DECIDING = (4, 7)  # the fewest and the most tenths of the people that decide among the words that are left
 _TENTHS = 10
-_LENIENCE = 4.0  # standard errors by which a prefix may miss the threshold and go on
+_LENIENCE = 4.0  # standard errors by which a prefix or a word may miss the threshold and go on, or be listed
+_CLEAR = 4.5  # standard errors above 0 at which prefixes that nobody has are few
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,10 @@ class HeavyHitters:
     epsilon-DP protocol on a function of the word and of what others have reported.
 
     Words are bytes, or text in UTF-8, of at most ``max_bytes``; longer ones, and those with a zero byte, are counted as
-    none of the frequent words. A word whose share is near the threshold may be listed or not: what is listed has an
-    estimate of at least the threshold by the last group, whose standard error stands beside it.
+    none of the frequent words. What is listed has an estimate of at least the threshold less four of its standard
+    errors, so that a word above the threshold is missed in one search of 30,000, where there are people enough; a word
+    whose share is up to eight standard errors below it may be listed, too. Compare ``share`` with the threshold where a
+    word too many is worse than one that is missed.
 
     Parameters
     ----------
@@ -141,7 +144,23 @@ class HeavyHitters:
         z = normal_quantile(1 - arguments.positive(missing, "missing") / prefix_rounds)
         one = ProjectiveGeometryResponse(categories, self.epsilon).variance(1, 2 * float(self.threshold))
         group = one * ((z + 2 * _LENIENCE) / (2 * float(self.threshold))) ** 2
-        return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING))
+        return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING[0]))
+
+    def deciding_tenths(self, people: int) -> int:
+        """How many tenths of the people the last group gets: as many as the other rounds can spare, from 4 to 7.
+
+        A round has people enough if the standard error of a prefix at the threshold lets it be told from those that
+        nobody has.
+
+        >>> import dither as dp
+        >>> plan = dp.local.HeavyHitters(epsilon=4, threshold=0.01)
+        >>> plan.deciding_tenths(100_000), plan.deciding_tenths(1_000_000)
+        (4, 6)
+        """
+        threshold, prefix_rounds = float(self.threshold), len(self.rounds) - 1
+        one = ProjectiveGeometryResponse(self.candidates * 256 + 1, self.epsilon).variance(1, threshold)
+        enough = prefix_rounds * one * ((_LENIENCE + _CLEAR) / threshold) ** 2
+        return min(max(math.floor(_TENTHS * (1 - enough / people)), _DECIDING[0]), _DECIDING[1])
 
     def start(self) -> HeavyHitterSearch:
         """A search that asks one group after the other."""
@@ -151,9 +170,9 @@ class HeavyHitters:
         """Everything in one call, for a study: split the people at random, ask each group, list what is frequent."""
         resolved = resolve(source)
         table = as_table(words, self.max_bytes)
-        prefix_rounds = len(self.rounds) - 1
+        prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])
         drawn = uniform_integers(_TENTHS * prefix_rounds, table.shape[0], resolved).astype(np.int64)
-        group = np.minimum(drawn // (_TENTHS - _DECIDING), prefix_rounds)
+        group = np.minimum(drawn // (_TENTHS - deciding), prefix_rounds)
         search = self.start()
         for number in range(len(self.rounds)):
             members = table[group == number]
@@ -180,7 +199,8 @@ class HeavyHitterSearch:
         self.round = 0
         self.prefixes: tuple[bytes, ...] = ()
         self._hits: list[HeavyHitter] | None = None
-        self._server: Server = self.protocol.server()
+        self._people = 0
+        self._server: Server[LocalFrequencies] = self.protocol.server()
 
     @property
     def length(self) -> int:
@@ -236,9 +256,14 @@ class HeavyHitterSearch:
         estimate = self._server.estimate()
         shares, errors = estimate.shares[: len(estimate.shares) - 1], estimate.standard_error[:-1]
         threshold = float(self.plan.threshold)
+        group = estimate.n
+        self._people += group
         if self.final:
+            # the group is a random part of the people whose shares are wanted
+            true_shares = np.clip(shares, 0.0, 1.0)
+            errors = np.sqrt(errors**2 + true_shares * (1 - true_shares) / group * (1 - group / self._people))
             noise = normal_quantile(1 - 2 * _FALSE / max(shares.size, 1))
-            listed = np.flatnonzero(shares >= np.maximum(threshold, noise * errors))
+            listed = np.flatnonzero(shares >= np.maximum(threshold - _LENIENCE * errors, noise * errors))
             hits = [
                 HeavyHitter(self.prefixes[code].rstrip(b"\0"), float(shares[code]), float(errors[code]))
                 for code in listed.tolist()

@@ -1,13 +1,15 @@
-"""Records that hold one or more unsigned integers, each in the fewest of 1, 2, 4 or 8 bytes, little-endian."""
+"""Records that hold an unsigned integer in the fewest of 1, 2, 4 or 8 bytes, little-endian, and what servers count."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidData, message
+from dither.local.protocol import LocalProtocol, Result, Tally
 from dither.local.reports import Records
 
 
@@ -37,7 +39,7 @@ def unpack_indices(records: Records, high: int) -> NDArray[Any]:
     >>> unpack_indices(pack_indices(np.array([1, 258]), 1000), 1000).tolist()
     [1, 258]
     """
-    return np.ascontiguousarray(records).view(f"<u{index_bytes(high)}").reshape(-1)
+    return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
 
 
 def refuse_index(indices: NDArray[Any], high: int) -> None:
@@ -48,4 +50,43 @@ def refuse_index(indices: NDArray[Any], high: int) -> None:
         )
 
 
-__all__ = ["index_bytes", "pack_indices", "refuse_index", "unpack_indices"]
+class IndexProtocol(LocalProtocol[Result]):
+    """Base of the protocols whose reports are numbers; a server counts how often each was sent."""
+
+    @property
+    @abstractmethod
+    def report_count(self) -> int:
+        """The number of possible reports, which are numbered from 0 on."""
+
+    @property
+    def record_bytes(self) -> int:
+        """The number of bytes of each record."""
+        return index_bytes(self.report_count)
+
+    @property
+    def report_bits(self) -> int:
+        """The number of bits that the number of a report needs."""
+        return (self.report_count - 1).bit_length()
+
+    def pack(self, reports: NDArray[Any]) -> Records:
+        """The records of these reports."""
+        return pack_indices(reports, self.report_count)
+
+    def unpack(self, records: Records) -> NDArray[Any]:
+        """The reports of these records."""
+        return unpack_indices(records, self.report_count)
+
+    def check(self, records: Records) -> None:
+        """Refuse numbers that are no report."""
+        refuse_index(self.unpack(records), self.report_count)
+
+    def new_tally(self) -> Tally:
+        """How often each report was sent."""
+        return np.zeros(self.report_count, dtype=np.int64)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Count the reports."""
+        tally += np.bincount(self.unpack(records), minlength=tally.size)
+
+
+__all__ = ["IndexProtocol", "index_bytes", "pack_indices", "refuse_index", "unpack_indices"]

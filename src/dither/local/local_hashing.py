@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dither.exact import Enclosure
 from dither.local.designs import inside_float, inside_probability
+from dither.local.estimates import LocalFrequencies
 from dither.local.fields import field_tables, prime_power
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
+from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Tally
 from dither.local.pure import PureProtocol
 from dither.local.reports import Records
@@ -24,7 +25,7 @@ _MAX_RANGE = 64
 
 
 @dataclass(frozen=True)
-class LocalHashing(PureProtocol):
+class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
     """Report a random hash function and, by randomized response, the hash of the own category among g values.
 
     *Statement.* The hash function is drawn independently of the category; its value is reported with probability
@@ -84,16 +85,6 @@ class LocalHashing(PureProtocol):
         """The probabilities that a report agrees with the hash of its sender's category, and with that of another."""
         return inside_float(float(self.epsilon), 1, self.hash_range), 1 / self.hash_range
 
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.report_count)
-
-    @property
-    def report_bits(self) -> int:
-        """The number of bits that hash function and value need."""
-        return (self.report_count - 1).bit_length()
-
     def draw(self, codes: Codes, source: Source) -> Records:
         """A hash function for each, and its value for the code, or another."""
         g = self.hash_range
@@ -108,19 +99,7 @@ class LocalHashing(PureProtocol):
         truthful = trials(self.support[0], self.own_probability, codes.size, source)
         others = uniform_integers(g - 1, codes.size, source).astype(np.int64)
         others += others >= hashes
-        return pack_indices(functions * g + np.where(truthful, hashes, others), self.report_count)
-
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no report."""
-        refuse_index(unpack_indices(records, self.report_count), self.report_count)
-
-    def new_tally(self) -> Tally:
-        """How often each pair of a function and a value was reported."""
-        return np.zeros(self.report_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Count the pairs."""
-        tally += np.bincount(unpack_indices(records, tally.size), minlength=tally.size)
+        return self.pack(functions * g + np.where(truthful, hashes, others))
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
         """How many reports agree with the hashes of these categories.

@@ -12,14 +12,12 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, InvalidData, message
-from dither.intake import as_values
+from dither.errors import InvalidArgument, message
 from dither.local.estimates import normal_quantile
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally
+from dither.local.index_records import IndexProtocol
+from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
-from dither.local.server import Server
-from dither.local.windows import Windows, line_bounds
+from dither.local.windows import Windows, bounds_parameters, line_bounds, numbers_within
 from dither.local.wire_codes import MEAN
 from dither.randomness import Source, bernoulli, uniform_integers
 
@@ -50,23 +48,8 @@ class LocalMean(ComparedByValue):
         return self.standard_error * normal_quantile(confidence)
 
 
-class MeanServer(Server):
-    """A server of :class:`Mean`: its estimate is one number."""
-
-    def estimate(self, categories: Any = None) -> LocalMean:  # type: ignore[override]
-        """The mean and its standard error, from all reports added."""
-        if categories is not None:
-            raise InvalidArgument(message("categories", "none: there is one mean", "some", "leave them out"))
-        if self.n == 0:
-            raise InvalidData(message("reports", "at least one", "none", "add reports first"))
-        protocol = self.protocol
-        assert isinstance(protocol, Mean)
-        [value], [error] = protocol.shares(self._tally, self.n, np.zeros(1, dtype=np.int64))
-        return LocalMean(float(value), float(error), self.n, self.seeded)
-
-
 @dataclass(frozen=True)
-class Mean(LocalProtocol):
+class Mean(IndexProtocol[LocalMean]):
     """Report a number within bounds so that the mean over all reports is unbiased.
 
     *Statement.* Each report is epsilon-DP for its sender, whatever number within the bounds theirs is replaced by.
@@ -137,24 +120,13 @@ class Mean(LocalProtocol):
 
     def own_parameters(self) -> dict[str, object]:
         """Bounds and method."""
-        low, high = (Fraction(bound) for bound in self.bounds)
-        return {"low": low, "high": high, "window_rate": self.window_rate}
+        return {**bounds_parameters(self.bounds), "window_rate": self.window_rate}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
         """Each number in units of ``2**-32`` of a grid step, from the lower bound on."""
-        numbers = as_values(values, "number", name=name).values.astype(np.float64)
-        low, high = (float(bound) for bound in self.bounds)
-        if not bool(np.all((numbers >= low) & (numbers <= high))):
-            raise InvalidData(
-                message(name, "numbers within the bounds", "one that is not", "clip them, or state wider bounds")
-            )
+        numbers, (low, high) = numbers_within(values, self.bounds, name), (float(bound) for bound in self.bounds)
         share = np.clip((numbers - low) / (high - low), 0.0, 1.0)
         return np.rint(share * float(STEPS << _FRACTION_BITS)).astype(np.int64)
-
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.report_count)
 
     def draw(self, codes: Codes, source: Source) -> Records:
         """The kind of each report by a coin, the place by rounding at random, then the report of the place."""
@@ -167,19 +139,7 @@ class Mean(LocalProtocol):
         # an end, with a probability in proportion to the distance from the other one: of STEPS places, exactly
         picks = uniform_integers(STEPS, one_bit.size, source).astype(np.int64)
         reports[one_bit] = bit.draw((picks < places[one_bit]).astype(np.int64), source)
-        return pack_indices(reports, self.report_count)
-
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no report."""
-        refuse_index(unpack_indices(records, self.report_count), self.report_count)
-
-    def new_tally(self) -> Tally:
-        """How often each report was sent."""
-        return np.zeros(self.report_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Count the reports."""
-        tally += np.bincount(unpack_indices(records, tally.size), minlength=tally.size)
+        return self.pack(reports)
 
     @property
     def contributions(self) -> Floats:
@@ -192,16 +152,17 @@ class Mean(LocalProtocol):
         ]
         return low + (high - low) * np.concatenate(shares)
 
-    def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
+    def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalMean:
         """The mean of the contributions and its standard error: the larger of what they show and what their worst
         case is, where fewer than 30 reports show little.
         """
+        refuse_choice(categories, "there is one mean")
         z = self.contributions
         mean = float(tally @ z) / n
         spread = max(float(tally @ (z - mean) ** 2), 0.0) / max(n - 1, 1)
         if n < 30:
             spread = max(spread, self.variance(1))
-        return np.full(codes.size, mean), np.full(codes.size, math.sqrt(spread / n))
+        return LocalMean(mean, math.sqrt(spread / n), n, seeded)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of the mean of n reports, in the worst case over their numbers; ``share`` is not used."""
@@ -212,16 +173,6 @@ class Mean(LocalProtocol):
     def worst_variance(self) -> float:
         """The variance of one report about a number in [-1, 1], in the worst case."""
         return _worst_variance(self.exact_epsilon, float(self.window_rate))
-
-    def server(self, *, refuse_duplicates: bool = True) -> MeanServer:
-        """A server that adds up reports in constant memory."""
-        return MeanServer(self, refuse_duplicates=refuse_duplicates)
-
-    def estimate(self, reports: Any, categories: Any = None) -> LocalMean:  # type: ignore[override]
-        """The unbiased mean of the people who reported, and its standard error."""
-        server = self.server()
-        server.add(reports)
-        return server.estimate(categories)
 
 
 @lru_cache(maxsize=64)
@@ -264,4 +215,4 @@ def _best_rate(epsilon: Fraction) -> Fraction:
     return Fraction(int(np.argmin(worst)), 1024)
 
 
-__all__ = ["LocalMean", "Mean", "MeanServer", "Method"]
+__all__ = ["LocalMean", "Mean", "Method"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither import drawing, markup
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PEOPLE = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
-def fragment(protocol: LocalProtocol) -> str:
+def fragment(protocol: LocalProtocol[Any]) -> str:
     """The HTML of a protocol. It reads no reports: everything shown follows from its public parameters.
 
     >>> import dither as dp

@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from dither.exact import Enclosure
 from dither.local.designs import design_support, inside_float, inside_probability
+from dither.local.estimates import LocalFrequencies
 from dither.local.fields import prime_power, singer_difference_set
-from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
+from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Tally
 from dither.local.pure import PureProtocol
 from dither.local.reports import Records
 from dither.local.wire_codes import PROJECTIVE_GEOMETRY_RESPONSE
 from dither.randomness import Source, trials, uniform_integers
 
-_MAX_TOTAL = 1 << 26
+_MAX_TOTAL = 1 << 22  # the tables of so many points are built in some seconds
 _EXACT_BELOW = 1 << 45
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometryResponse(PureProtocol):
+class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
     """Report a point of a projective space: with probability p one on the hyperplane of the own category, otherwise
     one off it.
 
@@ -46,7 +47,7 @@ class ProjectiveGeometryResponse(PureProtocol):
 
     >>> import dither as dp
     >>> p = dp.local.ProjectiveGeometryResponse(categories=1024, epsilon=1)
-    >>> p.field_size, p.dimension, p.point_count, p.record_bytes, round(p.variance(1), 3)
+    >>> p.field_size, p.dimension, p.report_count, p.record_bytes, round(p.variance(1), 3)
     (4, 6, 1365, 2, 3.685)
     """
 
@@ -73,8 +74,8 @@ class ProjectiveGeometryResponse(PureProtocol):
         return self.geometry[1]
 
     @property
-    def point_count(self) -> int:
-        """The number K of points."""
+    def report_count(self) -> int:
+        """The number K of points, each of which is a report."""
         return _points(*self.geometry)
 
     @property
@@ -85,49 +86,27 @@ class ProjectiveGeometryResponse(PureProtocol):
 
     def own_probability(self, bits: int) -> Enclosure:
         """Limits of p times ``2**bits``."""
-        return inside_probability(self.exact_epsilon, self.hyperplane_size, self.point_count, bits)
+        return inside_probability(self.exact_epsilon, self.hyperplane_size, self.report_count, bits)
 
     @property
     def support(self) -> tuple[float, float]:
         """The probabilities that a point is on the hyperplane of its sender's category, and on that of another."""
         return _support(*self.geometry, float(self.epsilon))
 
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return index_bytes(self.point_count)
-
-    @property
-    def report_bits(self) -> int:
-        """The number of bits that the number of a point needs."""
-        return (self.point_count - 1).bit_length()
-
     def draw(self, codes: Codes, source: Source) -> Records:
         """A member of D, or of its complement, added to each code modulo K."""
-        total, (inside, outside) = self.point_count, _steps(*self.geometry)
+        total, (inside, outside) = self.report_count, _steps(*self.geometry)
         probability = inside_float(float(self.epsilon), inside.size, total)
         held = trials(probability, self.own_probability, codes.size, source)
         points = codes.copy()
         for steps, chosen in ((inside, np.flatnonzero(held)), (outside, np.flatnonzero(~held))):
             points[chosen] += steps[uniform_integers(steps.size, chosen.size, source)]
         points -= total * (points >= total)
-        return pack_indices(points, total)
+        return self.pack(points)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
         """The points on the hyperplane of this category, which are e^epsilon times as likely for it as the others."""
-        return (_steps(*self.geometry)[0] + code) % self.point_count
-
-    def check(self, records: Records) -> None:
-        """Refuse numbers that are no point."""
-        refuse_index(unpack_indices(records, self.point_count), self.point_count)
-
-    def new_tally(self) -> Tally:
-        """How often each point was reported."""
-        return np.zeros(self.point_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Count the points."""
-        tally += np.bincount(unpack_indices(records, tally.size), minlength=tally.size)
+        return (_steps(*self.geometry)[0] + code) % self.report_count
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
         """How many points lie on the hyperplanes of these categories: a circular correlation with D.
@@ -135,7 +114,7 @@ class ProjectiveGeometryResponse(PureProtocol):
         The Fourier transform computes all of them in doubles, whose error is far below one half where n is below 2^45
         divided by K; otherwise, and where few are asked, they are added up one by one.
         """
-        total, inside = self.point_count, _steps(*self.geometry)[0]
+        total, inside = self.report_count, _steps(*self.geometry)[0]
         if codes.size < 64 or n * total > _EXACT_BELOW:
             return np.array([int(tally[(inside + code) % total].sum()) for code in codes.tolist()], dtype=np.int64)
         members = np.zeros(total)

@@ -7,8 +7,10 @@ post-processing. ``server`` starts a :class:`~dither.local.server.Server`, which
 
 A protocol of this package implements six hooks: how values become integer codes (:meth:`LocalProtocol.encode`), how
 reports are drawn from codes (:meth:`~LocalProtocol.draw`), which records are possible (:meth:`~LocalProtocol.check`),
-and how a server adds them up and reads shares from the sums (:meth:`~LocalProtocol.new_tally`,
-:meth:`~LocalProtocol.tally`, :meth:`~LocalProtocol.shares`).
+and how a server adds them up and reads an estimate from the sums (:meth:`~LocalProtocol.new_tally`,
+:meth:`~LocalProtocol.tally`, :meth:`~LocalProtocol.read`). Most come from a base: records of one integer
+(:mod:`dither.local.index_records`), of a bit for each category (:mod:`dither.local.bit_records`), pure protocols
+(:mod:`dither.local.pure`) and sketches (:mod:`dither.local.sketch`).
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,10 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import Event, Pure
 from dither.budget_hooks import spends
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, message
 from dither.exact import up
 from dither.guarantees import PureDP
-from dither.intake import as_values
+from dither.local import labels
 from dither.local.estimates import LocalFrequencies, normal_quantile
 from dither.local.reports import Records, Reports
 from dither.mechanisms.additive import plain
@@ -38,13 +39,13 @@ from dither.randomness import Source, resolve
 Codes = NDArray[np.int64]
 Tally = NDArray[Any]
 Floats = NDArray[np.float64]
+Result = TypeVar("Result")
 
 MIN_EPSILON = Fraction(1, 10_000)  # below, a thousand million people are too few, and floats cannot tell p from q
 MAX_EPSILON = 64
-MAX_CATEGORIES = 1 << 31
 
 
-class LocalProtocol(ABC):
+class LocalProtocol(ABC, Generic[Result]):
     """Base of the protocols: what a phone sends, and what the collector learns from many phones.
 
     *Statement.* For every report r and all values x and x', ``P(r | x) <= e^epsilon P(r | x')``: each report is
@@ -70,7 +71,7 @@ class LocalProtocol(ABC):
         """Validate and store epsilon and the categories; the first thing that a constructor does."""
         report_epsilon(self.epsilon)
         object.__setattr__(self, "epsilon", plain(self.epsilon))
-        object.__setattr__(self, "categories", read_categories(self.categories))
+        object.__setattr__(self, "categories", labels.read_categories(self.categories))
 
     # what is claimed
 
@@ -98,26 +99,8 @@ class LocalProtocol(ABC):
 
     def encode(self, values: Any, name: str = "values") -> Codes:
         """The code of each value, from 0 to k - 1; a value that is no category is refused, without naming it."""
-        k = self.category_count
-        if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
-            raise WrongType(
-                message(
-                    name, "a column of values", type(values).__name__, "pass a list or an array, one value a person"
-                )
-            )
-        if isinstance(self.categories, int):
-            codes = integers(values)
-        else:
-            index = {label: code for code, label in enumerate(self.categories)}
-            labels = as_values(values, "label", name=name).values.tolist()
-            codes = np.array([index.get(label, -1) for label in labels], dtype=np.int64)
-        if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < k):
-            raise InvalidData(
-                message(
-                    name, f"one of the {k} categories each", "a value that is none", "add a category for the others"
-                )
-            )
-        return codes
+        labels.require_column(values, name)
+        return labels.encode(values, self.categories, name)
 
     def all_codes(self) -> Codes:
         """The codes of all categories."""
@@ -140,7 +123,7 @@ class LocalProtocol(ABC):
 
     # server
 
-    def server(self, *, refuse_duplicates: bool = True) -> Server:
+    def server(self, *, refuse_duplicates: bool = True) -> Server[Result]:
         """A server that adds up reports in constant memory.
 
         >>> import dither as dp
@@ -151,10 +134,11 @@ class LocalProtocol(ABC):
         """
         return Server(self, refuse_duplicates=refuse_duplicates)
 
-    def estimate(self, reports: Any, categories: Any = None) -> LocalFrequencies:
-        """Unbiased shares of the categories among the people who reported, each with its standard error.
+    def estimate(self, reports: Any, categories: Any = None) -> Result:
+        """What a server says of these reports: :class:`Reports`, or their bytes.
 
-        ``categories`` are those to estimate, by default all. ``reports`` are :class:`Reports` or their bytes.
+        For categories these are unbiased shares of the people who reported, each with its standard error, of the
+        ``categories`` asked for, by default all.
 
         >>> import dither as dp
         >>> p = dp.local.SubsetSelection(categories=4, epsilon=20)
@@ -199,7 +183,7 @@ class LocalProtocol(ABC):
     @property
     def canonical_parameters(self) -> str:
         """The text whose hash tells one set of parameters from another in the byte format of reports."""
-        names = "" if isinstance(self.categories, int) else f";labels={_labels_digest(self.categories)}"
+        names = "" if isinstance(self.categories, int) else f";labels={labels.labels_digest(self.categories)}"
         own = "".join(f";{name}={value}" for name, value in self.own_parameters().items())
         count = "" if self.categories is None else f";categories={self.category_count}"
         return f"{type(self).__name__};epsilon={self.exact_epsilon}{count}{names}{own}"
@@ -247,8 +231,33 @@ class LocalProtocol(ABC):
         """Add records to the sums, in place."""
 
     @abstractmethod
+    def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> Result:
+        """What the sums of n reports say; ``categories`` are what was asked for, None for all."""
+
+
+class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
+    """Base of the protocols whose servers estimate the shares of categories."""
+
+    @abstractmethod
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
         """Unbiased shares of the categories with these codes, and their standard errors."""
+
+    def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
+        """Unbiased shares of these categories, by default of all, each with its standard error."""
+        if categories is not None:
+            codes, names = self.encode(categories, "categories"), tuple(plain(list(categories)))
+        elif self.categories is None:
+            raise InvalidArgument(message("categories", "the categories to estimate", "none", "pass a list of them"))
+        else:
+            codes = self.all_codes()
+            names = tuple(range(self.categories)) if isinstance(self.categories, int) else self.categories
+        return LocalFrequencies(names, *self.shares(tally, n, codes), n, seeded)
+
+
+def refuse_choice(categories: Any, what: str) -> None:
+    """Refuse categories where an estimate has none to choose."""
+    if categories is not None:
+        raise InvalidArgument(message("categories", f"none: {what}", "some", "leave them out"))
 
 
 def report_epsilon(value: object) -> Fraction:
@@ -267,52 +276,6 @@ def report_epsilon(value: object) -> Fraction:
     return exact
 
 
-def read_categories(categories: Any) -> int | tuple[Any, ...]:
-    """Categories as their number or as a tuple of labels that differ.
-
-    >>> read_categories(["a", "b"]), read_categories(3)
-    (('a', 'b'), 3)
-    """
-    if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
-        if hasattr(categories, "__iter__"):
-            kind = type(categories).__name__
-            raise WrongType(
-                message("categories", "a list of labels or their number", kind, "pass a list, in one order")
-            )
-        return arguments.whole(categories, "categories", 2, MAX_CATEGORIES)
-    labels = tuple(plain(categories if isinstance(categories, np.ndarray) else list(categories)))
-    try:
-        different = len(set(labels))
-    except TypeError:
-        raise WrongType(
-            message("categories", "hashable labels", "one that is not", "name categories by strings or ints")
-        ) from None
-    if different != len(labels):
-        raise InvalidArgument(message("categories", "labels that differ", "a label twice", "name each category once"))
-    if different < 2:
-        raise InvalidArgument(message("categories", "at least two", different, "name two categories or more"))
-    return labels
-
-
-def integers(values: Any) -> Codes:
-    """Whole numbers as int64; -1 for what is none.
-
-    >>> integers([3, True, 2.5, None])
-    array([ 3, -1, -1, -1])
-    """
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
-        if values.dtype == np.uint64:
-            return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))
-        return values.astype(np.int64)
-    items = as_values(values, "label", name="values").values.tolist()
-    return np.array([item if type(item) is int and 0 <= item < 1 << 62 else -1 for item in items], dtype=np.int64)
-
-
-def _labels_digest(labels: tuple[Any, ...]) -> str:
-    text = "\x00".join(f"{type(label).__name__}:{label}" for label in labels)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 from dither.local.server import Server  # noqa: E402 it needs the class above, which names it
 
-__all__ = ["Codes", "Floats", "LocalProtocol", "Tally", "integers", "read_categories", "report_epsilon"]
+__all__ = ["Codes", "Floats", "FrequencyProtocol", "LocalProtocol", "Tally", "refuse_choice", "report_epsilon"]

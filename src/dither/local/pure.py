@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally
+from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
 
 
-class PureProtocol(LocalProtocol):
+class PureProtocol(FrequencyProtocol):
     """Base of the protocols in which every category is supported with probability p or q."""
 
     @property
@@ -25,9 +25,10 @@ class PureProtocol(LocalProtocol):
     def support(self) -> tuple[float, float]:
         """The probabilities p and q that a report supports the category of its sender, and that it supports another."""
 
-    @abstractmethod
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many of n reports support each of these categories."""
+        """How many of n reports support each of these categories; here the sums are these numbers."""
+        result: NDArray[np.int64] = tally[codes]
+        return result
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of an estimated share among n people: ``(f p (1 - p) + (1 - f) q (1 - q)) / (n (p - q)^2)``."""

@@ -28,8 +28,8 @@ class Recommendation:
     ProjectiveGeometryResponse(categories=1024, epsilon=1)
     """
 
-    protocol: LocalProtocol
-    alternatives: tuple[LocalProtocol, ...]
+    protocol: LocalProtocol[Any]
+    alternatives: tuple[LocalProtocol[Any], ...]
     """All protocols that were compared and fit, the smallest variance first."""
     max_bits: int | None = None
 
@@ -99,7 +99,7 @@ def best(categories: Any, epsilon: float, *, max_bits: int | None = None) -> Rec
     ProjectiveGeometryResponse(categories=128, epsilon=1)
     """
     kinds = (RandomizedResponse, SubsetSelection, UnaryEncoding, LocalHashing, HadamardResponse)
-    candidates: list[LocalProtocol] = [kind(categories, epsilon) for kind in kinds]
+    candidates: list[LocalProtocol[Any]] = [kind(categories, epsilon) for kind in kinds]
     candidates.append(ProjectiveGeometryResponse(categories, epsilon))
     if max_bits is not None:
         limit = arguments.whole(max_bits, "max_bits")

@@ -139,7 +139,7 @@ class DeviceBudget(Stateful):
 
     def report(
         self,
-        protocol: LocalProtocol,
+        protocol: LocalProtocol[Any],
         value: Any,
         *,
         question: str,
@@ -192,7 +192,7 @@ class DeviceBudget(Stateful):
         self._ledger.close()
 
 
-def _read(protocol: LocalProtocol, value: Any) -> tuple[Any, list[int]]:
+def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
     """The value as it will be privatized, and its codes: equal for values that the protocol cannot tell apart."""
     if not isinstance(protocol, PaddedSets):
         return value, protocol.encode([value]).tolist()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
-from dither.local.estimates import LocalFrequencies
-from dither.local.protocol import LocalProtocol
-from dither.local.reports import Reports
+from dither.local.protocol import LocalProtocol, Result
+from dither.local.reports import Records, Reports
 from dither.local.wire_codes import protocol_name
 
 
-class Server:
+class Server(Generic[Result]):
     """Sums of reports of one protocol, from which shares are estimated at any time.
 
     A batch is checked as a whole before any of it is added, so that a refused batch changes nothing. With
@@ -29,7 +28,7 @@ class Server:
     6
     """
 
-    def __init__(self, protocol: LocalProtocol, *, refuse_duplicates: bool = True) -> None:
+    def __init__(self, protocol: LocalProtocol[Result], *, refuse_duplicates: bool = True) -> None:
         self.protocol = protocol
         self.refuse_duplicates = refuse_duplicates
         self.n = 0
@@ -37,21 +36,21 @@ class Server:
         self._tally = protocol.new_tally()
         self._batches: set[bytes] = set()
 
-    def add(self, reports: Any) -> Server:
+    def add(self, reports: Any) -> Server[Result]:
         """Add a batch: :class:`Reports`, or their bytes. Returns the server."""
         batch = reports if isinstance(reports, Reports) else Reports.from_bytes(reports)
-        self._check(batch)
+        chunks = self._checked(batch)
         self._make_room(len(batch))
-        step = max(1, self.protocol.chunk_bytes // self.protocol.record_bytes)
-        for start in range(0, len(batch), step):
-            self.protocol.tally(self._tally, batch.records[start : start + step])
+        for records in chunks:
+            self.protocol.tally(self._tally, records)
         self.n += len(batch)
         self.seeded |= batch.seeded
         if self.refuse_duplicates:
             self._batches.add(batch.batch)
         return self
 
-    def _check(self, batch: Reports) -> None:
+    def _checked(self, batch: Reports) -> list[Records]:
+        """The records of a batch in chunks, all of which could have been sent; anything else is refused."""
         p = self.protocol
         if batch.wire_code != p.wire_code:
             raise InvalidData(
@@ -92,21 +91,33 @@ class Server:
                 )
             )
         step = max(1, p.chunk_bytes // p.record_bytes)
-        for start in range(0, len(batch), step):
-            p.check(batch.records[start : start + step])
+        records = np.ascontiguousarray(batch.records)
+        chunks = [records[start : start + step] for start in range(0, len(batch), step)]
+        for chunk in chunks:
+            p.check(chunk)
+        return chunks
 
     def _make_room(self, more: int) -> None:
         """Sums of 32 bits become sums of 64 before one of them could overflow."""
         if self._tally.dtype == np.int32 and self.n + more >= 1 << 31:
             self._tally = self._tally.astype(np.int64)
 
-    def merge(self, other: Server) -> Server:
+    def merge(self, other: Server[Result]) -> Server[Result]:
         """Add what another server of the same protocol has added. Returns the server; the other stays as it is."""
         if not isinstance(other, Server):
             raise WrongType(message("other", "a server", type(other).__name__, "pass what protocol.server() returned"))
         if other is self or other.protocol.canonical_parameters != self.protocol.canonical_parameters:
             raise InvalidArgument(
                 message("other", "another server with the same parameters", "a different one", "merge equal servers")
+            )
+        if other.n and self.refuse_duplicates and not other.refuse_duplicates:
+            raise InvalidArgument(
+                message(
+                    "other",
+                    "a server that knows which batches it has added, as this one does",
+                    "one with refuse_duplicates=False",
+                    "start both servers alike; nothing was merged",
+                )
             )
         if self.refuse_duplicates and not self._batches.isdisjoint(other._batches):
             raise InvalidData(
@@ -121,7 +132,8 @@ class Server:
         self._tally += other._tally
         self.n += other.n
         self.seeded |= other.seeded
-        self._batches |= other._batches
+        if self.refuse_duplicates:
+            self._batches |= other._batches
         return self
 
     @property
@@ -129,22 +141,11 @@ class Server:
         """The size of the sums in bytes."""
         return int(self._tally.nbytes)
 
-    def estimate(self, categories: Any = None) -> LocalFrequencies:
-        """Unbiased shares of these categories, by default of all, each with its standard error."""
+    def estimate(self, categories: Any = None) -> Result:
+        """What all reports added so far say: for categories, unbiased shares of those asked for, by default of all."""
         if self.n == 0:
             raise InvalidData(message("reports", "at least one", "none", "add reports first"))
-        p = self.protocol
-        if categories is None:
-            if p.categories is None:
-                raise InvalidArgument(
-                    message("categories", "the categories to estimate", "none", "pass a list of them")
-                )
-            codes = p.all_codes()
-            names: tuple[Any, ...] = tuple(range(p.categories)) if isinstance(p.categories, int) else p.categories
-        else:
-            codes, names = p.encode(categories, "categories"), tuple(categories)
-        shares, errors = p.shares(self._tally, self.n, codes)
-        return LocalFrequencies(names, shares, errors, self.n, self.seeded)
+        return self.protocol.read(self._tally, self.n, categories, self.seeded)
 
     def __repr__(self) -> str:
         return f"Server({self.protocol!r}, n={self.n})"

@@ -11,7 +11,8 @@ import numpy as np
 from dither import arguments
 from dither.budget_hooks import spends
 from dither.errors import InvalidData, WrongType, message
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally
+from dither.local.labels import require_column
+from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
 from dither.local.reports import Records, Reports
 from dither.local.subset_selection import SubsetSelection
 from dither.local.wire_codes import PADDED_SETS
@@ -19,7 +20,7 @@ from dither.randomness import Source, resolve, uniform_integer, uniform_integers
 
 
 @dataclass(frozen=True)
-class PaddedSets(LocalProtocol):
+class PaddedSets(FrequencyProtocol):
     """Sample one item of a set that is padded to ``max_items``, and report it by subset selection.
 
     *Statement.* Each report is epsilon-DP for its sender, whatever set theirs is replaced by (Qin et al. 2016; Wang, Li
@@ -70,32 +71,35 @@ class PaddedSets(LocalProtocol):
         2
         """
         resolved = resolve(source)
-        if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
-            raise WrongType(
-                message("values", "a list of sets", type(values).__name__, "pass one set of items for each person")
-            )
+        require_column(values, "values", "a list of sets", "pass one set of items for each person")
         codes = self.sample(values, resolved)
         return Reports.of(self, self.draw(codes, resolved), resolved)
 
     def sample(self, sets: Iterable[Any], source: Source) -> Codes:
         """One item's code for each set, or that of the blank."""
-        items, sizes = [], []
+        items: list[Any] = []
+        owners: list[int] = []
+        count = 0
         for own in sets:
             if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
                 raise WrongType(
                     message("values", "a list of sets", "something else in it", "pass a set for each person")
                 )
-            unique = list(dict.fromkeys(own))
-            items.extend(unique)
-            sizes.append(len(unique))
+            before = len(items)
+            items.extend(own)
+            owners.extend([count] * (len(items) - before))
+            count += 1
+        k = self.category_count
+        # an item that is named twice, also as 17 and 17.0, is one item
         codes = self.encode(items) if items else np.zeros(0, dtype=np.int64)
-        counts = np.array(sizes, dtype=np.int64)
+        owner, codes = np.divmod(np.unique(np.array(owners, dtype=np.int64) * k + codes), k)
+        counts = np.bincount(owner, minlength=count)
         starts = np.cumsum(counts) - counts
-        place = uniform_integers(self.max_items, counts.size, source).astype(np.int64)
+        place = uniform_integers(self.max_items, count, source).astype(np.int64)
         # of more items than places, each is equally likely to be the one: uniform among all of them
         for person in np.flatnonzero(counts > self.max_items).tolist():
             place[person] = uniform_integer(int(counts[person]), source)
-        result = np.full(counts.size, self.category_count, dtype=np.int64)
+        result = np.full(count, k, dtype=np.int64)
         has_item = place < counts
         result[has_item] = codes[(starts + place)[has_item]]
         return result
@@ -126,11 +130,15 @@ class PaddedSets(LocalProtocol):
         if codes.size and int(codes.max()) >= self.category_count:
             raise InvalidData(message("categories", "items", "the blank", "ask for items"))
         shares, errors = self.base.shares(tally, n, codes)
-        return shares * self.max_items, errors * self.max_items
+        shares *= self.max_items
+        drawn = np.clip(shares, 0.0, 1.0) * (self.max_items - 1) / n
+        return shares, np.sqrt((errors * self.max_items) ** 2 + drawn)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """``max_items**2`` times that of subset selection."""
-        return self.max_items**2 * self.base.variance(n, share / self.max_items)
+        """``max_items**2`` times that of subset selection, and ``share (max_items - 1) / n`` for the draw of one
+        place."""
+        drawn = share * (self.max_items - 1) / arguments.whole(n, "n")
+        return self.max_items**2 * self.base.variance(n, share / self.max_items) + drawn
 
 
 __all__ = ["PaddedSets"]

@@ -3,12 +3,20 @@
 A client draws one of R rows uniformly and privatizes the column, of m, to which the row's hash function maps its value.
 So the categories need not be listed: a server estimates whichever it is asked about. A report of another value maps to
 the column of an asked one with probability 1/m, which the estimate subtracts on average. Given the hash functions that
-average is not met exactly: over the choice of the key this adds a variance of at most ``sum of f^2 / (R (m - 1))``.
+average is not met exactly. Over the choice of the key, n_x people of value x among n add to the variance of another
+value's share ``n_x (n_x - 1) / (n^2 R (m - 1))``: a value collides in a row with probability 1/m, the R rows are
+independent, and what is left of a single report is in the variance of its noise.
+
+How concentrated the values are need not be guessed. F is the probability that two different people have the same value.
+Two reports of one row show, on average over the key and freed from noise, the same column with probability
+``F + (1 - F) / m``. :meth:`Sketch.pair_statistic` counts such pairs from the sums alone, without bias, and its error
+moves the stated variance of a share by about ``sqrt(2 / (R m))`` of itself, which is nothing.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -17,15 +25,15 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
+from dither.local import labels
 from dither.local.keyed_hash import KEY_BYTES, hash_columns, value_number
-from dither.local.protocol import Codes, Floats, LocalProtocol, Tally, read_categories
+from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
 
 _CELLS_AT_ONCE = 1 << 18
-_CELLS_TO_READ = 1 << 22
-_FEWEST_ROWS = 256
+_CELLS_FOR_PAIRS = 1 << 22  # enough to know F; a sketch of Apple's size has sixteen times as many
 
 
-class Sketch(LocalProtocol):
+class Sketch(FrequencyProtocol):
     """Base of the sketches. A code is the number X of :mod:`dither.local.keyed_hash`, as a signed integer."""
 
     rows: int
@@ -34,10 +42,10 @@ class Sketch(LocalProtocol):
 
     def check_sketch(self) -> None:
         """Validate and store the parameters."""
-        listed = self.categories is not None
-        if listed:
-            object.__setattr__(self, "categories", read_categories(self.categories))
         categories = self.categories
+        if categories is not None:
+            categories = labels.read_categories(categories)
+            all_numbers(categories)  # refuses labels that cannot be hashed
         object.__setattr__(self, "categories", 2)
         self.check_parameters()
         object.__setattr__(self, "categories", categories)
@@ -66,28 +74,20 @@ class Sketch(LocalProtocol):
         """The number X of each value; where categories are listed, a value that is none of them is refused."""
         if self.categories is not None:
             return self.all_codes()[super().encode(values, name)]
-        if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
-            raise WrongType(
-                message(
-                    name, "a column of values", type(values).__name__, "pass a list or an array, one value a person"
-                )
-            )
-        known: dict[Any, int] = {}
-        items = values.tolist() if hasattr(values, "tolist") else list(values)
-        numbers = []
-        for item in items:
-            number = known.get(item) if type(item) in (str, int) else None  # True and 1.0 are equal to 1
-            if number is None:
-                number = value_number(item, name)
-                if type(item) in (str, int):
-                    known[item] = number
-            numbers.append(number)
-        return np.array(numbers, dtype=np.uint64).view(np.int64)
+        labels.require_column(values, name)
+        if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+            distinct, places = np.unique(values, return_inverse=True)
+            return _numbers(distinct.tolist(), name)[places]
+        items = labels.read_labels(values, name)
+        known = dict.fromkeys(item for item in items if type(item) is not bool)  # True is equal to 1
+        numbers = dict(zip(known, _numbers(known, name).tolist(), strict=True))
+        if len(known) < len(items) and any(type(item) is bool for item in items):
+            _numbers([True], name)
+        return np.array([numbers[item] for item in items], dtype=np.int64)
 
     def all_codes(self) -> Codes:
         """The number X of each listed category."""
-        labels = tuple(range(self.categories)) if isinstance(self.categories, int) else self.categories
-        return _numbers(labels)
+        return all_numbers(self.categories)
 
     def columns(self, codes: Codes, rows: NDArray[Any]) -> NDArray[np.int64]:
         """The columns of codes in rows, for arrays that broadcast against each other."""
@@ -98,15 +98,22 @@ class Sketch(LocalProtocol):
         """What each column of some rows of the tally counts."""
 
     @abstractmethod
-    def matched(self, sums: Floats, n: float) -> Floats:
+    def matched(self, sums: Floats, n: int) -> Floats:
         """The estimated shares of n people whose value maps to the column of each code, from :meth:`row_sums`."""
 
-    def row_sums(self, tally: Tally, codes: Codes, rows: int) -> Floats:
-        """For each code, the sum over the first rows of the cell to which the row maps it; in blocks of rows."""
+    @abstractmethod
+    def pair_statistic(self, block: Tally, n: int) -> float:
+        """For a block of rows, n people in all: an unbiased estimate of the sum over rows of the probability that two
+        different people, drawn at random, have the same column, less what chance makes of it: ``F (1 - 1/m)`` a row on
+        average over the key.
+        """
+
+    def row_sums(self, tally: Tally, codes: Codes) -> Floats:
+        """For each code, the sum over all rows of the cell to which the row maps it; in blocks of rows."""
         result = np.zeros(codes.size)
         step = max(1, _CELLS_AT_ONCE // self.width)
-        for first in range(0, rows, step):
-            some = np.arange(first, min(first + step, rows))
+        for first in range(0, self.rows, step):
+            some = np.arange(first, min(first + step, self.rows))
             cells = self.cells(tally[first : first + some.size])
             few = max(1, _CELLS_AT_ONCE // some.size)
             for start in range(0, codes.size, few):
@@ -116,7 +123,8 @@ class Sketch(LocalProtocol):
 
     def collision_variance(self, concentration: float = 1.0) -> float:
         """The variance of an estimated share that collisions add, over the choice of the key, however many report:
-        ``sum of f^2 / (R (m - 1))``, where ``concentration`` is the sum of the squared shares, at most 1.
+        ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have the same value, without
+        those who have the value that is estimated; at most 1.
 
         >>> import dither as dp
         >>> f"{dp.local.CountMeanSketch.apple(epsilon=4).collision_variance(0.01):.1e}"
@@ -124,38 +132,45 @@ class Sketch(LocalProtocol):
         """
         return concentration / (self.rows * (self.width - 1))
 
-    def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Unbiased shares: the mean over rows, freed from noise and collisions, and standard errors.
+    def concentration(self, tally: Tally, n: int) -> float:
+        """An unbiased estimate of F, the probability that two different people among n have the same value; from as
+        many rows as it takes."""
+        if n < 2:
+            return 0.0
+        rows = min(self.rows, max(1, _CELLS_FOR_PAIRS // self.width))
+        step = max(1, _CELLS_AT_ONCE // self.width)
+        total = sum(self.pair_statistic(tally[i : min(i + step, rows)], n) for i in range(0, rows, step))
+        return total / rows * self.width / (self.width - 1)
 
-        The error has the variance of collisions in it. For listed categories, whose shares say how concentrated the
-        values are, that is estimated, in a large sketch from some of the rows, which errs upwards; otherwise all are
-        taken to have one value, which is the worst.
+    def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
+        """Unbiased shares: the mean over rows, freed from noise and collisions, and standard errors, in which the
+        variance of collisions is included.
         """
-        listed = codes[:0] if self.categories is None else self.all_codes()
-        rows = min(self.rows, max(_FEWEST_ROWS, _CELLS_TO_READ // max(listed.size, self.width)))
-        if rows == self.rows:  # one pass for those asked and those listed
-            sums = self.row_sums(tally, np.concatenate([codes, listed]), rows)
-            sums, listed_sums = sums[: codes.size], sums[codes.size :]
-        else:
-            sums, listed_sums = self.row_sums(tally, codes, self.rows), self.row_sums(tally, listed, rows)
-        shares, concentration = self._freed(self.matched(sums, n)), 1.0
-        if listed.size:
-            part = rows / self.rows
-            squares = float(np.square(self._freed(self.matched(listed_sums, n * part))).sum())
-            concentration = min(1.0, max(0.0, squares - listed.size * self.variance(n) / part))
+        shares = self._freed(self.matched(self.row_sums(tally, codes), n))
         rare, sure = self.variance(n), self.variance(n, 1.0)  # linear in the share
         noise_variance = rare + np.clip(shares, 0.0, 1.0) * (sure - rare)
-        return shares, np.sqrt(noise_variance + self.collision_variance(concentration))
+        own = np.maximum(np.square(shares) - noise_variance, 0.0)  # two people who both have the value asked about
+        others = np.clip(self.concentration(tally, n) - own, 0.0, 1.0)
+        return shares, np.sqrt(noise_variance + self.collision_variance() * others)
 
     def _freed(self, hits: Floats) -> Floats:
         return (hits - 1 / self.width) * (self.width / (self.width - 1))
 
 
+def _numbers(values: Iterable[Any], name: str) -> Codes:
+    return np.array([value_number(value, name) for value in values], dtype=np.uint64).view(np.int64)
+
+
 @lru_cache(maxsize=16)
-def _numbers(labels: tuple[Any, ...]) -> Codes:
-    numbers = np.array([value_number(label, "categories") for label in labels], dtype=np.uint64)
+def all_numbers(categories: int | tuple[Any, ...]) -> Codes:
+    """The number X of each of the categories.
+
+    >>> all_numbers(3).size
+    3
+    """
+    numbers = _numbers(range(categories) if isinstance(categories, int) else categories, "categories")
     numbers.flags.writeable = False
-    return numbers.view(np.int64)
+    return numbers
 
 
 __all__ = ["Sketch"]

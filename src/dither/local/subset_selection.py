@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidData, message
 from dither.exact import Enclosure
-from dither.local.bit_records import bit_bytes, clear_padding, count_bits, ones, refuse_padding, set_bits
+from dither.local.bit_records import BitProtocol, clear_padding, ones, set_bits
 from dither.local.designs import inside_float, inside_probability
-from dither.local.protocol import Codes, Tally
-from dither.local.pure import PureProtocol
+from dither.local.protocol import Codes
 from dither.local.reports import Records
 from dither.local.wire_codes import SUBSET_SELECTION
 from dither.randomness import Source, trials, uniform_integers
@@ -26,7 +25,7 @@ _CHUNK_BYTES = 1 << 23
 
 
 @dataclass(frozen=True)
-class SubsetSelection(PureProtocol):
+class SubsetSelection(BitProtocol):
     """Report a set of w categories: with probability p one that holds the own category, otherwise one that does not.
 
     *Statement.* With ``p = w e^epsilon / (w e^epsilon + k - w)`` and the set otherwise uniform, each report is
@@ -69,16 +68,6 @@ class SubsetSelection(PureProtocol):
         """Limits of p times ``2**bits``."""
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return bit_bytes(self.category_count)
-
-    @property
-    def report_bits(self) -> int:
-        """One bit for each category."""
-        return self.category_count
-
     def draw(self, codes: Codes, source: Source) -> Records:
         """Whether the own category is in the set, and then the rest of the set, uniformly."""
         held = trials(self.support[0], self.own_probability, codes.size, source)
@@ -118,27 +107,14 @@ class SubsetSelection(PureProtocol):
                 open_rows, left, own, remove = open_rows[still], left[still], own[still], remove[still]
 
     def check(self, records: Records) -> None:
-        """Refuse sets of another size."""
-        refuse_padding(records, self.category_count)
+        """Refuse bits after the last category and sets of another size."""
+        super().check(records)
         if bool(np.any(ones(records) != self.subset_size)):
             raise InvalidData(
                 message(
                     "reports", f"sets of {self.subset_size} categories", "another size", "refuse this client's reports"
                 )
             )
-
-    def new_tally(self) -> Tally:
-        """How many sets hold each category."""
-        return np.zeros(self.category_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Add up the bits of each category."""
-        tally += count_bits(records)[: tally.size]
-
-    def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many sets hold these categories."""
-        result: NDArray[np.int64] = tally[codes]
-        return result
 
 
 def _share(part: Fraction, bits: int) -> Enclosure:

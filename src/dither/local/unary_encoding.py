@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from dither.errors import WrongType, message
 from dither.exact import Enclosure
-from dither.local.bit_records import bit_bytes, clear_padding, count_bits, refuse_padding, set_bits
+from dither.local.bit_records import BitProtocol, clear_padding, set_bits
 from dither.local.designs import inside_probability
-from dither.local.protocol import Codes, Tally
-from dither.local.pure import PureProtocol
+from dither.local.protocol import Codes
 from dither.local.reports import Records
 from dither.local.wire_codes import UNARY_ENCODING
 from dither.randomness import Source, bernoulli, trials
@@ -24,7 +23,7 @@ from dither.randomness.biased_bits import BiasedBits
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(PureProtocol):
+class UnaryEncoding(BitProtocol):
     """Report one bit for each category: the own one is 1 with probability p, every other with probability q.
 
     *Statement.* Each report is epsilon-DP for its sender, whatever their category is replaced by, if
@@ -83,16 +82,6 @@ class UnaryEncoding(PureProtocol):
         low, high = inside_probability(self.flip_epsilon, 1, 2, bits)
         return (1 << bits) - high, (1 << bits) - low
 
-    @property
-    def record_bytes(self) -> int:
-        """The number of bytes of each record."""
-        return bit_bytes(self.category_count)
-
-    @property
-    def report_bits(self) -> int:
-        """One bit for each category."""
-        return self.category_count
-
     def draw(self, codes: Codes, source: Source) -> Records:
         """Bits of probability q, and then the own bit in its place."""
         records = flipped_bits(self.flip_epsilon).draw(codes.size * self.record_bytes, source)
@@ -106,23 +95,6 @@ class UnaryEncoding(PureProtocol):
         if self.optimized:
             return bernoulli(0.5, count, source)
         return trials(self.support[0], self.own_probability, count, source)
-
-    def check(self, records: Records) -> None:
-        """Refuse bits after the last category."""
-        refuse_padding(records, self.category_count)
-
-    def new_tally(self) -> Tally:
-        """How many reports have a 1 for each category."""
-        return np.zeros(self.category_count, dtype=np.int64)
-
-    def tally(self, tally: Tally, records: Records) -> None:
-        """Add up the bits of each category."""
-        tally += count_bits(records)[: tally.size]
-
-    def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many reports have a 1 for these categories."""
-        result: NDArray[np.int64] = tally[codes]
-        return result
 
 
 def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:

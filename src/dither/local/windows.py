@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.exact import Enclosure
+from dither.intake import as_values
 from dither.local.designs import inside_float, inside_probability
 from dither.local.protocol import Codes, Floats
 from dither.randomness import Source, trials, uniform_integers
@@ -39,6 +40,34 @@ def line_bounds(value: object) -> tuple[int | float, int | float]:
             message("bounds", "limits whose difference is an ordinary float", got, "measure in other units")
         )
     return low, high
+
+
+def numbers_within(values: object, bounds: tuple[int | float, int | float], name: str) -> Floats:
+    """Numbers within the bounds as floats; others, and what is no number, are refused without naming them.
+
+    >>> numbers_within([1, 2.5], (0, 10), "values")
+    array([1. , 2.5])
+    """
+    numbers: Floats = as_values(values, "number", name=name).values.astype(np.float64)
+    if not bool(np.all((numbers >= float(bounds[0])) & (numbers <= float(bounds[1])))):
+        raise InvalidData(
+            message(
+                name,
+                "numbers within the bounds",
+                "a number that is not, or what is no number, such as NaN or None",
+                "clip numbers or state wider bounds; leave out, or fill in, what is no number",
+            )
+        )
+    return numbers
+
+
+def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, object]:
+    """Bounds as parameters of the byte format.
+
+    >>> bounds_parameters((0, 2.5))
+    {'low': Fraction(0, 1), 'high': Fraction(5, 2)}
+    """
+    return {"low": Fraction(bounds[0]), "high": Fraction(bounds[1])}
 
 
 @dataclass(frozen=True)
@@ -96,4 +125,4 @@ class Windows:
         return self.inside / self.width * math.exp(-float(self.epsilon))
 
 
-__all__ = ["Windows", "line_bounds"]
+__all__ = ["Windows", "bounds_parameters", "line_bounds", "numbers_within"]

@@ -117,8 +117,8 @@ def _(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputC
     return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
 
 
-@input_change.register
-def _(mechanism: LocalProtocol, one: Arguments, other: Arguments) -> InputChange:
+@input_change.register(LocalProtocol)
+def _(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputChange:
     first, second = mechanism.encode(one["values"]), mechanism.encode(other["values"])
     if first.shape != second.shape:
         raise ShapeMismatch("as many reports")

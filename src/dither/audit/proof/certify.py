@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from dither import arguments
+from dither.accounting import Shuffled
 from dither.audit.proof.additive import additive_noise
 from dither.audit.proof.bounded_laplace import bounded_laplace
 from dither.audit.proof.certificate import Certificate
@@ -29,6 +30,7 @@ from dither.audit.proof.selection import (
     top_k_selection,
 )
 from dither.audit.proof.shifts import cdf
+from dither.audit.proof.shuffled_reports import shuffled_evidence
 from dither.audit.proof.smooth_noise import smooth_noise
 from dither.audit.proof.sparse_vector import above_threshold
 from dither.audit.proof.streams import stream_evidence
@@ -74,8 +76,8 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
 
     The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``shifts``
     (additive noise), ``smooth_noise`` (smooth sensitivity), ``bounded_laplace`` (noise within limits), ``selection``
-    (scores and categories), ``sparse_vector``, ``local_reports``, ``local_numbers`` and ``streams`` (series over time:
-    certify the plan of a series).
+    (scores and categories), ``sparse_vector``, ``local_reports``, ``local_numbers``, ``shuffled_reports`` (certify the
+    event, :class:`dither.accounting.Shuffled`) and ``streams`` (series over time: certify the plan of a series).
 
     >>> import dither as dp
     >>> certify(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)).holds
@@ -260,4 +262,5 @@ _PROOFS: dict[type, Callable[[Any], Evidence]] = {
     **local_proofs(),
     **number_proofs(),
     StreamPlan: stream_evidence,
+    Shuffled: shuffled_evidence,
 }

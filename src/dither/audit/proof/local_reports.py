@@ -75,7 +75,7 @@ def _two_level_curve(p: Interval, inside: Interval, outside: Interval, epsilon: 
 
 def design(mechanism: RandomizedResponse | ProjectiveGeometryResponse | HadamardResponse) -> Evidence:
     """A report is one of K points, of which every category prefers s."""
-    k, total = mechanism.category_count, mechanism.point_count
+    k, total = mechanism.category_count, mechanism.report_count
     if k * total <= _ENUMERATED:
         sets = np.zeros((k, total))
         for code in range(k):
@@ -164,7 +164,7 @@ def _share_of_rows(mechanism: Sketch) -> Interval:
     return Fraction(differ, mechanism.rows), Fraction(1)
 
 
-def _limits(mechanism: LocalProtocol, probability: Callable[[int], Enclosure]) -> Interval:
+def _limits(mechanism: LocalProtocol[Any], probability: Callable[[int], Enclosure]) -> Interval:
     bits = 2 * BITS + 3 * math.ceil(float(mechanism.exact_epsilon)) + 2 * 64
     low, high = probability(bits)
     return Fraction(low, 1 << bits), Fraction(high, 1 << bits)

@@ -36,7 +36,7 @@ _SKETCH = CountMeanSketch(1, rows=4, width=16)
 _RESPONSE = RandomizedResponse(2, 1)
 
 
-def repeated_reports(protocol: LocalProtocol, x: Any, size: int) -> Outputs:
+def repeated_reports(protocol: LocalProtocol[Any], x: Any, size: int) -> Outputs:
     """So many reports of one person, as rows of numbers: bits one by one, other records as one number."""
     records = protocol.privatize([x] * size).records
     if isinstance(protocol, UnaryEncoding):

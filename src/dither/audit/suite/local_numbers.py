@@ -31,7 +31,7 @@ DAILY = SubsetSelection(4, 1)
 DAYS = 5
 
 
-def reports(protocol: LocalProtocol, x: Any, size: int) -> list[bytes]:
+def reports(protocol: LocalProtocol[Any], x: Any, size: int) -> list[bytes]:
     """The records of so many reports of one value."""
     return [record.tobytes() for record in protocol.privatize([x] * size).records]
 

@@ -140,7 +140,7 @@ def _noises() -> Iterator[Subject]:
 
 
 def _local() -> Iterator[Subject]:
-    protocols: tuple[LocalProtocol, ...] = (
+    protocols: tuple[LocalProtocol[Any], ...] = (
         local.RandomizedResponse(8, 1),
         local.SubsetSelection(8, 1),
         local.UnaryEncoding(8, 1),
@@ -168,7 +168,7 @@ def _local() -> Iterator[Subject]:
         yield Subject(name, "mechanism", mechanism.guarantee, one, other, draw, mechanism)
 
 
-def _records(protocol: LocalProtocol, x: Any, size: int) -> Any:
+def _records(protocol: LocalProtocol[Any], x: Any, size: int) -> Any:
     return protocol.privatize([x] * size).records
 
 

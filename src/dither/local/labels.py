@@ -1,0 +1,128 @@
+"""Values of people as codes of categories: what a category may be, and which values are the same one.
+
+Values and categories are read by one rule, that of :func:`dither.intake.as_values`: a whole number is the same label
+whether it is written 17, 17.0 or ``numpy.int64(17)``; True is not 1; what is missing (None, NaN) is no label.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.intake import as_values
+
+MAX_CATEGORIES = 1 << 31
+
+
+def require_column(
+    values: Any,
+    name: str,
+    expected: str = "a column of values",
+    fix: str = "pass a list or an array, one value a person",
+) -> None:
+    """Refuse what is not a list, an array or a column."""
+    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
+        raise WrongType(message(name, expected, type(values).__name__, fix))
+
+
+def read_labels(values: Any, name: str) -> list[Any]:
+    """Values as plain Python objects; None for what is missing.
+
+    >>> read_labels([17, 17.0, "a", float("nan")], "values")
+    [17, 17, 'a', None]
+    """
+    labels: list[Any] = as_values(values, "label", name=name).values.tolist()
+    return labels
+
+
+def read_categories(categories: Any) -> int | tuple[Any, ...]:
+    """Categories as their number or as a tuple of labels that differ.
+
+    >>> read_categories(["a", "b"]), read_categories(3)
+    (('a', 'b'), 3)
+    """
+    if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
+        if hasattr(categories, "__iter__"):
+            kind = type(categories).__name__
+            raise WrongType(
+                message("categories", "a list of labels or their number", kind, "pass a list, in one order")
+            )
+        return arguments.whole(categories, "categories", 2, MAX_CATEGORIES)
+    labels = tuple(read_labels(categories, "categories"))
+    if None in labels:
+        raise WrongType(
+            message(
+                "categories",
+                "labels, such as texts and whole numbers",
+                "None, NaN or an object that cannot be hashed",
+                'name every category; for missing values use a label such as "missing"',
+            )
+        )
+    different = len({_key(label) for label in labels})
+    if different != len(labels):
+        raise InvalidArgument(message("categories", "labels that differ", "a label twice", "name each category once"))
+    if different < 2:
+        raise InvalidArgument(message("categories", "at least two", different, "name two categories or more"))
+    return labels
+
+
+def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray[np.int64]:
+    """The place of each value among the categories; a value that is none of them is refused, without naming it.
+
+    >>> encode(["b", "a"], ("a", "b"), "values")
+    array([1, 0])
+    """
+    if isinstance(categories, int):
+        count, codes = categories, integers(values, name)
+    else:
+        index = {_key(label): code for code, label in enumerate(categories)}
+        count = len(categories)
+        codes = np.array([index.get(_key(label), -1) for label in read_labels(values, name)], dtype=np.int64)
+    if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < count):
+        raise InvalidData(
+            message(
+                name,
+                f"one of the {count} categories each",
+                "a value that is none",
+                "add a category for the others and for missing values",
+            )
+        )
+    return codes
+
+
+def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
+    """Whole numbers as int64; -1 for what is none.
+
+    >>> integers([3, 3.0, True, 2.5, None])
+    array([ 3,  3, -1, -1, -1])
+    """
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+        if values.dtype == np.uint64:
+            return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))
+        return values.astype(np.int64)
+    labels = read_labels(values, name)
+    return np.array([item if type(item) is int and 0 <= item < 1 << 62 else -1 for item in labels], dtype=np.int64)
+
+
+def labels_digest(labels: tuple[Any, ...]) -> str:
+    """A hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is doubled.
+
+    >>> labels_digest(("a", "b")) == labels_digest(("a", "b")) != labels_digest(("b", "a"))
+    True
+    """
+    text = "\0".join(f"{type(label).__name__}:{label}".replace("\0", "\0\0") for label in labels)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _key(label: Any) -> Any:
+    """What a label is looked up by: True is equal to 1, and another label."""
+    return (bool, label) if type(label) is bool else label
+
+
+__all__ = ["encode", "integers", "labels_digest", "read_categories", "read_labels", "require_column"]

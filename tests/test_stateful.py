@@ -70,6 +70,7 @@ ELSEWHERE = {
     "_BuffersState": "lives in a NoiseStream, which is Stateful",
     "_BandsState": "lives in a NoiseStream, which is Stateful",
     "_TreeState": "lives in a NoiseStream, which is Stateful",
+    "_HalfTail": "the auditor's arithmetic about public numbers",
     "_SharedCoins": "the auditor's coins",
     "_Player": "the auditor's coins",
     "Sampler": "the auditor's processes",

@@ -56,8 +56,7 @@ TESTED_BY = {
     "stream/test_mechanism.py": "noise_stream quantiles",
     "stream/test_optimize.py": "epochs factorizations",
     "stream/test_running.py": "session",
-    "stream/test_series.py": "calendar card_series series_answer series_chart series_lines series_mechanism "
-    "series_spec",
+    "stream/test_series.py": "calendar card_series series_answer series_chart series_spec",
     "server/pages/test_in_the_browser.py": "answering asking entrance evidence stewardship",
     "server/test_api.py": "app documents endpoints errors openapi problems",
     "server/test_jobs.py": "cards context pool times worker",

@@ -205,13 +205,6 @@ def test_what_is_refused(changes, fragment, tmp_path):
         assert table.left == dp.ApproxDP(10, 1e-3)
 
 
-def test_rows_without_a_person_that_count_by_themselves_are_refused_at_once(tmp_path):
-    with dp.open(_card(tmp_path, budget=dp.PureDP(1), rows_without_unit="each")) as table:
-        days = table.over("day", column="day", horizon=5, start="2026-01-01", epsilon=1)
-        with refuses(dp.InvalidArgument, "rows_without_unit", "drop"):
-            days.agg(n=dp.count())
-
-
 def test_questions_that_are_no_series_are_refused(tmp_path):
     with opened([], tmp_path / "ledger") as table:
         days = table.over("day", column="day", horizon=5, start="2026-01-01", epsilon=1)

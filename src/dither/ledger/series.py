@@ -131,7 +131,7 @@ class SeriesRecord:
 
     def __init__(self, store: Store, charge: Charge, reached: Callable[[str], None]) -> None:
         self._store, self._charge, self._reached = store, charge, reached
-        self._seal = AESGCM(store.secret.series)
+        self._cipher = AESGCM(store.secret.series)
 
     @property
     def people_key(self) -> bytes:
@@ -147,7 +147,7 @@ class SeriesRecord:
         """
         with self._store.snapshot():
             rows = self._rows(schema.SERIES_NUMBERS)
-            advances, _ = self._marks({int(part): int(number) for part, number in rows})
+            advances, _ = self._recorded_seals({int(part): int(number) for part, number in rows})
             answered = {"dataset": self._charge.dataset, "charge": self._charge.receipt.seq}
             keys = {"first": self._key(after), "last": self._key(advances)}
             entries = chain.checked_answers(self._store, {**answered, **keys})
@@ -169,8 +169,8 @@ class SeriesRecord:
         series = {"series": self._charge.receipt.seq}
         return list(self._store.run(statement, series).fetchall()) if _exists(self._store) else []
 
-    def _marks(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
-        """How often the series was advanced, and the marks of parts that its last entry has; refused where the parts of
+    def _recorded_seals(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
+        """How often the series was advanced, and the seals of parts that its last entry has; refused where the parts of
         the state (``numbers``: by which advance each was written) are not those of that entry.
         """
         advances = 1 + max(numbers.values(), default=-1)
@@ -180,30 +180,30 @@ class SeriesRecord:
         if not advances:
             return 0, {}
         last = chain.checked(self._store, self._entry(advances - 1))
-        marks: dict[str, list[Any]] = last.body.get("parts") or {}
-        if last.charge != self._charge.receipt.seq or {int(part): n for part, (n, _) in marks.items()} != numbers:
+        seals: dict[str, list[Any]] = last.body.get("parts") or {}
+        if last.charge != self._charge.receipt.seq or {int(part): n for part, (n, _) in seals.items()} != numbers:
             raise _damaged()
-        return advances, marks
+        return advances, seals
 
     def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
-        """The state and the marks of its parts, in the transaction that is under way; refused where it is not that of
+        """The state and the seals of its parts, in the transaction that is under way; refused where it is not that of
         the last advance.
         """
         series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
         sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
-        advances, marks = self._marks({part: number for part, (number, _) in sealed.items()})
-        if marks != {str(part): [number, _mark(value)] for part, (number, value) in sealed.items()}:
+        advances, seals = self._recorded_seals({part: number for part, (number, _) in sealed.items()})
+        if seals != {str(part): [number, _nonce_and_tag(value)] for part, (number, value) in sealed.items()}:
             raise _damaged()
         try:
             parts = {
-                part: self._seal.decrypt(value[:_NONCE], memoryview(value)[_NONCE:], self._about(part, number))
+                part: self._cipher.decrypt(value[:_NONCE], memoryview(value)[_NONCE:], self._about(part, number))
                 for part, (number, value) in sealed.items()
             }
         except (InvalidTag, ValueError):
             parts = None
         if parts is None:
             raise _damaged()
-        return SeriesState(advances, parts), marks
+        return SeriesState(advances, parts), seals
 
     def _about(self, part: int, number: int) -> bytes:
         """What a sealed part is bound to."""
@@ -232,21 +232,21 @@ class SeriesRecord:
             if result is None:
                 return None
             self._reached("series computed")
-            number, marks = state.advances, dict(before)
+            number, seals = state.advances, dict(before)
             for part, content in result.parts.items():
                 store.run(schema.SERIES_DROP, {"series": charge.receipt.seq, "part": part})
-                marks.pop(str(part), None)
+                seals.pop(str(part), None)
                 if content is not None:
                     nonce = os.urandom(_NONCE)
-                    sealed = nonce + self._seal.encrypt(nonce, content, self._about(part, number))
+                    sealed = nonce + self._cipher.encrypt(nonce, content, self._about(part, number))
                     values = {"series": charge.receipt.seq, "part": part, "number": number, "sealed": sealed}
                     store.run(schema.SERIES_PUT, values)
-                    marks[str(part)] = [number, _mark(sealed)]
+                    seals[str(part)] = [number, _nonce_and_tag(sealed)]
             receipt = chain.append(
                 store,
                 "answer",
                 charge.dataset,
-                {"parts": marks},
+                {"parts": seals},
                 key=self._key(number),
                 charge=charge.receipt.seq,
                 answer=result.answer,
@@ -288,7 +288,7 @@ def _exists(store: Store) -> bool:
     return bool(store.run(store.batched(schema.series_exists)).fetchall())
 
 
-def _mark(sealed: bytes) -> str:
+def _nonce_and_tag(sealed: bytes) -> str:
     """What a sealed part is known by: its nonce and its tag. Nobody without the secret can seal anything else under
     them, and opening it checks that nobody did.
     """

@@ -222,9 +222,9 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
             same_high = record["high"][at] == high[open_]
             open_, at = open_[same_high], at[same_high]
             same = record["low"][at] == low[open_]
-            found, at = order[open_[same]], at[same]
-            result["used"][found] = record["used"][at]
-            result["last"][found] = record["last"][at]
+            known, at = order[open_[same]], at[same]
+            result["used"][known] = record["used"][at]
+            result["last"][known] = record["last"][at]
             open_ = open_[~same]
             place[open_] += 1
     return result

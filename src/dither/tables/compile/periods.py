@@ -23,7 +23,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import whole_steps
@@ -80,9 +79,7 @@ def person_periods(context: StatementContext, measures: Sequence[Measure], perio
 
 
 def _person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
-    if context.null_people:
-        fix = 'leave such rows out: rows_without_unit = "drop"'
-        raise InvalidArgument(message("rows_without_unit", '"drop" for a series', '"each"', fix))
+    assert not context.null_people, "nobody could keep a record of them: the series refuses it"
     columns = {"t": expressions.compile(period, context.find).node}
     for i, measure in enumerate(measures):
         node = _value(measure, context)

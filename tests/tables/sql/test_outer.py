@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 import dither as dp
 from dither.errors import InvalidArgument
-from dither.tables.sql.outer import FUNCTIONS, render
+from dither.tables.sql.outer import FUNCTIONS, reads_database, render
 from dither.tables.sql.parse import parse
 from tables.questions import CARD
 from tables.visits import card, spent
@@ -18,7 +18,8 @@ from tables.visits import card, spent
 INNER = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
 VALUES = [
     "getenv('HOME')", "current_setting('temp_directory')", "getvariable('x')", "random()", "uuid()", "now()",
-    "CURRENT_DATE", "CURRENT_TIMESTAMP", "current_user", "current_user()", "current_query()", "current_database()",
+    "CURRENT_DATE", "CURRENT_TIMESTAMP", "localtimestamp", '"LocalTime"', "current_catalog", "session_user", "user",
+    "current_role", "current_schema", "age(DATE '2020-01-01')", "current_user", "current_user()", "current_query()", "current_database()",
     "version()",
     "nextval('s')", "currval('s')", "setseed(0.5)", "pg_typeof(1)", "txid_current()", "sleep_ms(1000)", "error('x')",
     "main.getenv('HOME')", "system.main.getenv('HOME')", "read_text('/etc/passwd')", "write_log('x')",
@@ -106,6 +107,21 @@ def test_a_tree_with_another_table_is_never_rendered():
     for table in ("visits", "information_schema.tables", "read_csv('x')", '"x.csv"'):
         with pytest.raises(InvalidArgument):
             render(parse_one(f"SELECT * FROM {table}", dialect="duckdb"), "noisy")
+
+
+def test_no_name_is_read_from_the_database():
+    """Whatever names DuckDB gives a value without a column: asked of DuckDB itself, for all its words."""
+    with duckdb.connect() as database:
+        words = "SELECT function_name FROM duckdb_functions() UNION SELECT keyword_name FROM duckdb_keywords()"
+        names = {name for (name,) in database.execute(words).fetchall() if name.isidentifier()}
+    special = {name for name in names if reads_database(name)}
+    assert {"user", "current_catalog"} <= special
+    for name in special:
+        with pytest.raises(InvalidArgument):
+            parse(f'SELECT n, "{name}" AS x FROM ({INNER}) AS t', CARD)
+        with pytest.raises(InvalidArgument):
+            parse(f'SELECT a.n, "{name}" AS x FROM ({INNER}) AS a, ({INNER}) AS b', CARD)
+        parse(f'SELECT n, "{name}" AS x FROM (SELECT n, n AS "{name}" FROM ({INNER}) AS s) AS t', CARD)
 
 
 def test_every_function_gives_the_same_each_time():

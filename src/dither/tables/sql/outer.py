@@ -11,6 +11,7 @@ a CAST that a value does not fit is NULL.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
@@ -111,6 +112,8 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
         _check_table(node, tables)
     elif isinstance(node, exp.Anonymous):
         _check_function(node)
+    elif isinstance(node, exp.Column) and not node.table and reads_database(node.name):
+        _qualify(node)
     elif isinstance(node, exp.With) and node.args.get("recursive"):
         raise refuse_sql("WITH", "WITH RECURSIVE", "leave RECURSIVE out, and use window functions")
     elif isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)) and not isinstance(node.parent, exp.Window):
@@ -135,12 +138,45 @@ def _check_function(node: exp.Anonymous) -> None:
     if name not in FUNCTIONS:
         fix = _NEAREST.get(name) or closest(name.upper(), sorted(item.upper() for item in FUNCTIONS))
         raise refuse_sql("a function of the answer", clip(name.upper()), fix)
+    if name == "age" and len(node.expressions) != 2:  # with one date it reads the clock
+        raise refuse_sql("AGE(later, earlier)", "another number of dates", _TIME)
     if name in _PADDED:
         length = node.expressions[1] if len(node.expressions) > 1 else None
         if not isinstance(length, exp.Literal) or length.is_string or not length.name.isdigit():
             raise refuse_sql(f"{name.upper()}(x, n, ' ')", "another length", "write the length as a number")
         if int(length.name) > _MOST_PADDING:
             raise refuse_sql(f"a length of at most {_MOST_PADDING}", length.name, "use a shorter one")
+
+
+def _qualify(node: exp.Column) -> None:
+    """Write the table before a column of a name to which DuckDB gives a value where there is no such column: after a
+    table, a name is a column or an error."""
+    select = node.find_ancestor(exp.Select)
+    source = select.args.get("from_") if select is not None and not select.args.get("joins") else None
+    name = source.this.alias_or_name if source is not None else ""
+    if not name:
+        fix = f"write its table before it, as in t.{clip(node.name)}, or give the column another name by AS"
+        raise refuse_sql("columns of the answer", f"{clip(node.name).upper()}, which DuckDB reads by itself", fix)
+    node.set("table", exp.to_identifier(name, quoted=True))
+
+
+@lru_cache(maxsize=4096)
+def reads_database(name: str) -> bool:
+    """Whether DuckDB gives a name a value where no column is called so, quoted or not: the time, a user, a catalog.
+
+    DuckDB is asked, so that what another version of it has is known, too.
+
+    >>> reads_database("LocalTimestamp"), reads_database("n")
+    (True, False)
+    """
+    import duckdb  # questions without post-processing may not need it
+
+    with duckdb.connect(":memory:") as database:
+        try:
+            database.sql(exp.select(exp.column(exp.to_identifier(name, quoted=True))).sql("duckdb"))
+        except (duckdb.BinderException, duckdb.ParserException):
+            return False
+    return True
 
 
 def total(tree: exp.Query) -> exp.Query:

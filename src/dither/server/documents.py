@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -24,18 +24,9 @@ def document(value: Any) -> Any:
     """A result as JSON has it."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, Card):
-        return cards.to_json(value)
-    if isinstance(value, Answer):
-        return answers.to_json(value)
-    if isinstance(value, Explanation):
-        return explanations.to_json(value)
-    if isinstance(value, Guarantee):
-        return guarantees.to_json(value)
-    if isinstance(value, Account):
-        return _account(value)
-    if isinstance(value, Verification):
-        return {**_fields(value), "ok": value.ok}
+    for kind, form in _FORMS:
+        if isinstance(value, kind):
+            return form(value)
     if is_dataclass(value):
         return _fields(value)
     if isinstance(value, Mapping):
@@ -49,18 +40,26 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _account(account: Account) -> dict[str, Any]:
     """An account; of people, only the limit."""
-    limit = None if account.limit is None else guarantees.to_json(account.limit)
-    spent, left = account.spent, account.left
     return {
         "owner": account.owner,
         "kind": account.kind,
         "name": account.name,
         "unit": account.unit,
-        "limit": limit,
-        "spent": None if spent is None else guarantees.to_json(spent),
-        "left": None if left is None else guarantees.to_json(left),
+        "limit": document(account.limit),
+        "spent": document(account.spent),
+        "left": document(account.left),
         "left_text": account.left_text,
     }
 
+
+_FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
+    (Card, cards.to_json),
+    (Answer, answers.to_json),
+    (Explanation, explanations.to_json),
+    (Guarantee, guarantees.to_json),
+    (Account, _account),
+    (Verification, lambda value: {**_fields(value), "ok": value.ok}),
+)
+"""What has a form of its own; all else is the fields of its dataclass."""
 
 __all__ = ["document"]

@@ -47,7 +47,7 @@ def error_response(request: Request, error: BaseException, status: int | None = 
     if problem.status == 401:
         return RedirectResponse("/sign-in", 303)
     heading = _HEADINGS.get(problem.status, "Something went wrong" if problem.status >= 500 else "This was refused")
-    response = page(request, "error.html", problem.status, problem=problem, heading=heading)
+    response = page(request, "error.html", problem=problem, heading=heading)
     if isinstance(error, TooMany):
         response.headers["retry-after"] = str(error.seconds)
     return response

@@ -154,8 +154,7 @@ async def release_plan(request: Request, who: Principal) -> Response:
     try:
         job = await call(service.plans.release, who, request.path_params["plan"])
     except DitherError as error:
-        problem = problem_of(error)
-        return page(request, "error.html", problem.status, problem=problem, heading="The plan was not released")
+        return page(request, "error.html", problem=problem_of(error), heading="The plan was not released")
     return RedirectResponse(f"/jobs/{job.id}", 303)
 
 

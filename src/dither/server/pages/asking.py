@@ -210,7 +210,7 @@ async def _guided_page(
         "chosen": chosen,
         "left": shown.left,
     }
-    return page(request, "guided.html", problem.status if problem else 200, problem=problem, **context)
+    return page(request, "guided.html", problem=problem, **context)
 
 
 def _conditions(form: FormData) -> list[guided.Condition]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -21,6 +22,7 @@ from dither.server.pages.session import (
     service_of,
     set_cookie,
     signed_in,
+    submitted,
 )
 from dither.server.principal import Principal
 from dither.server.problems import problem_of
@@ -71,9 +73,8 @@ async def _sign_in_page(request: Request, after: str, name: str = "", problem: P
         if service_of(request).config.oidc_issuer
         else None
     )
-    status = problem.status if problem else 200
     empty = await call(service_of(request).accounts.is_empty)
-    return page(request, "sign_in.html", status, next=after, name=name, oidc=oidc, problem=problem, empty=empty)
+    return page(request, "sign_in.html", next=after, name=name, oidc=oidc, problem=problem, empty=empty)
 
 
 @handled
@@ -125,8 +126,7 @@ async def welcome_form(request: Request) -> Response:
     try:
         session = await call(auth.use_link, secret, form.get("password", ""), name or None)
     except DitherError as error:
-        problem = problem_of(error)
-        return page(request, "welcome.html", problem.status, first=kind == "first", name=user or name, problem=problem)
+        return page(request, "welcome.html", first=kind == "first", name=user or name, problem=problem_of(error))
     return with_session(request, RedirectResponse("/", 303), session)
 
 
@@ -142,9 +142,8 @@ async def account_page(
         for scope in SCOPES
         if scope in usable
     ]
-    status = problem.status if problem else 200
     context = {"tokens": tokens, "scopes": scopes, "secret": secret, "address": service.config.url}
-    return page(request, "account.html", status, problem=problem, notice=notice, **context)
+    return page(request, "account.html", problem=problem, notice=notice, **context)
 
 
 @signed_in
@@ -153,50 +152,40 @@ async def account(request: Request, who: Principal) -> Response:
     return await account_page(request, who)
 
 
-@signed_in
-async def new_token(request: Request, who: Principal) -> Response:
+@submitted(account_page)
+async def new_token(request: Request, who: Principal, form: FormData) -> dict[str, str]:
     """Make a token, and show it this once."""
-    form = await form_of(request)
     days = text_of(form, "days", 10)
-    try:
-        result = await call(
-            service_of(request).accounts.create_token,
-            who,
-            text_of(form, "label", 200),
-            scopes=texts_of(form, "scope"),
-            days=int(days) if days.isascii() and days.isdigit() else 90,
-        )
-    except DitherError as error:
-        return await account_page(request, who, problem=problem_of(error))
-    return await account_page(request, who, secret=result.secret)
+    result = await call(
+        service_of(request).accounts.create_token,
+        who,
+        text_of(form, "label", 200),
+        scopes=texts_of(form, "scope"),
+        days=int(days) if days.isascii() and days.isdigit() else 90,
+    )
+    return {"secret": result.secret}
 
 
-@signed_in
-async def revoke_token(request: Request, who: Principal) -> Response:
+@submitted(account_page)
+async def revoke_token(request: Request, who: Principal, _: FormData) -> dict[str, str]:
     """Revoke an own token."""
-    await form_of(request)
     await call(service_of(request).accounts.revoke_token, who, request.path_params["token"])
-    return await account_page(request, who, notice="The token is revoked: it opens nothing any more.")
+    return {"notice": "The token is revoked: it opens nothing any more."}
 
 
-@signed_in
-async def change_password(request: Request, who: Principal) -> Response:
+@submitted(account_page)
+async def change_password(request: Request, who: Principal, form: FormData) -> dict[str, str]:
     """Change the own password."""
-    form = await form_of(request)
-    try:
-        await call(service_of(request).accounts.change_password, who, form.get("old", ""), form.get("new", ""))
-    except DitherError as error:
-        return await account_page(request, who, problem=problem_of(error))
+    await call(service_of(request).accounts.change_password, who, form.get("old", ""), form.get("new", ""))
     ended = "Your other sessions have ended, and your tokens are revoked."
-    return await account_page(request, who, notice=f"The password is changed. {ended}")
+    return {"notice": f"The password is changed. {ended}"}
 
 
-@signed_in
-async def end_sessions(request: Request, who: Principal) -> Response:
+@submitted(account_page)
+async def end_sessions(request: Request, who: Principal, _: FormData) -> dict[str, str]:
     """End all other sessions."""
-    await form_of(request)
     await call(service_of(request).accounts.end_sessions, who)
-    return await account_page(request, who, notice="All other sessions have ended.")
+    return {"notice": "All other sessions have ended."}
 
 
 ROUTES = [

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dither.errors import DitherError
 from dither.ledger.accounts import promised
 from dither.server.pages.forms import text_of
 from dither.server.pages.render import download, page
-from dither.server.pages.session import call, form_of, service_of, signed_in
+from dither.server.pages.session import call, service_of, signed_in, submitted
 from dither.server.principal import Principal
-from dither.server.problems import problem_of
 from dither.server.results import ChainEntry, Problem, Verification
 
 PAGE_LENGTH = 50
@@ -65,8 +64,7 @@ async def _ledger_page(
         "more": entries[-1].seq if len(entries) == PAGE_LENGTH else 0,
         "receipt": await call(chain.receipt, who, table),
     }
-    status = problem.status if problem else 200
-    return page(request, "ledger.html", status, verification=verification, problem=problem, **context)
+    return page(request, "ledger.html", verification=verification, problem=problem, **context)
 
 
 @signed_in
@@ -83,16 +81,11 @@ async def ledger(request: Request, who: Principal) -> Response:
     return await _ledger_page(request, who)
 
 
-@signed_in
-async def verify(request: Request, who: Principal) -> Response:
+@submitted(_ledger_page)
+async def verify(request: Request, who: Principal, form: FormData) -> dict[str, Verification]:
     """Check every entry, and that the ledger holds a receipt that was kept."""
-    form, chain = await form_of(request), service_of(request).chain
-    receipt = text_of(form, "receipt", 400) or None
-    try:
-        result = await call(chain.verify, who, request.path_params["table"], receipt=receipt)
-    except DitherError as error:
-        return await _ledger_page(request, who, problem=problem_of(error))
-    return await _ledger_page(request, who, result)
+    receipt, table = text_of(form, "receipt", 400) or None, request.path_params["table"]
+    return {"verification": await call(service_of(request).chain.verify, who, table, receipt=receipt)}
 
 
 @signed_in

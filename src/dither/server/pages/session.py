@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, cast
 from urllib.parse import quote
@@ -20,16 +20,18 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dither.errors import AccessDenied, message
+from dither.errors import AccessDenied, DitherError, message
 from dither.server.errors import NotSignedIn
 from dither.server.limits import address_of
 from dither.server.principal import Principal
+from dither.server.problems import problem_of
 from dither.server.service import Service
 
 SESSION_COOKIE = "dither_session"
 VISITOR_COOKIE = "dither_visitor"
 MAX_FIELDS = 200
 Handler = Callable[..., Awaitable[Response]]
+FormHandler = Callable[[Request, Principal, FormData], Awaitable[Mapping[str, Any]]]
 
 
 def service_of(request: Request) -> Service:
@@ -104,6 +106,27 @@ def signed_in(handler: Handler) -> Handler:
     return handled(wrapped)
 
 
+def submitted(show: Handler) -> Callable[[FormHandler], Handler]:
+    """A form that is answered by the page it stands on: ``show`` gets what the handler returns, or the problem with it.
+
+    The handler gets the request, who is signed in, and the fields.
+    """
+
+    def decorate(handler: FormHandler) -> Handler:
+        @wraps(handler)
+        async def wrapped(request: Request, who: Principal) -> Response:
+            form = await form_of(request)
+            try:
+                outcome: Mapping[str, Any] = await handler(request, who, form)
+            except DitherError as error:
+                outcome = {"problem": problem_of(error)}
+            return await show(request, who, **outcome)
+
+        return signed_in(wrapped)
+
+    return decorate
+
+
 def set_cookie(request: Request, response: Response, name: str, value: str, max_age: int | None = None) -> None:
     """A cookie that scripts cannot read and other sites do not send."""
     secure = service_of(request).config.cookies_are_secure
@@ -139,4 +162,5 @@ __all__ = [
     "service_of",
     "set_cookie",
     "signed_in",
+    "submitted",
 ]

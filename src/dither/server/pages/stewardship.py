@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import InvalidArgument, message
 from dither.ledger import Account
 from dither.server.pages.charts import meter, timeline
 from dither.server.pages.forms import limit_of, text_of, texts_of
 from dither.server.pages.render import page
-from dither.server.pages.session import call, form_of, service_of, signed_in
+from dither.server.pages.session import call, form_of, service_of, signed_in, submitted
 from dither.server.principal import Principal
-from dither.server.problems import problem_of
 from dither.server.results import DatasetBudget, LimitChange, Problem
 from dither.server.roles import ROLES, may
 
@@ -110,8 +110,7 @@ async def _people_page(
         "role_words": ROLE_WORDS,
         "link": link,
     }
-    status = problem.status if problem else 200
-    return page(request, "people.html", status, problem=problem, notice=notice, **context)
+    return page(request, "people.html", problem=problem, notice=notice, **context)
 
 
 @signed_in
@@ -120,40 +119,36 @@ async def people(request: Request, who: Principal) -> Response:
     return await _people_page(request, who)
 
 
-@signed_in
-async def change_people(request: Request, who: Principal) -> Response:
+@submitted(_people_page)
+async def change_people(request: Request, who: Principal, form: FormData) -> dict[str, Any]:
     """One of the forms of the page: what it does stands in the path."""
-    form, users = await form_of(request), service_of(request).users
+    users = service_of(request).users
     name, table = text_of(form, "name", 200) or text_of(form, "user", 200), text_of(form, "table", 200)
-    link, notice = None, ""
-    try:
-        match request.path_params.get("what", "add"):
-            case "add":
-                identity = text_of(form, "identity", 300) or None
-                user, address = await call(users.add, who, name, roles=texts_of(form, "role"), identity=identity)
-                notice, link = f"{user.name} is added.", _link(request, user.name, address)
-            case "roles":
-                user = await call(users.change, who, name, roles=texts_of(form, "role"))
-                notice = f"The roles of {user.name} are changed."
-            case "stop":
-                await call(users.change, who, name, active=False)
-                notice = f"{name} may not sign in any more. Sessions and tokens have ended."
-            case "admit":
-                await call(users.change, who, name, active=True)
-                notice = f"{name} may sign in again."
-            case "invite":
-                link = _link(request, name, await call(users.invite, who, name))
-            case "grant":
-                result = await call(users.grant, who, name, table, limit=limit_of(form))
-                notice = f"{result.user} may ask {result.table}."
-            case "revoke":
-                await call(users.revoke, who, name, table)
-                notice = f"{name} may not ask {table} any more. What was asked stays recorded and paid."
-            case _:
-                raise InvalidArgument(message("form", "one of the page", "another", "load the page again"))
-    except DitherError as error:
-        return await _people_page(request, who, problem_of(error))
-    return await _people_page(request, who, notice=notice, link=link)
+    match request.path_params.get("what", "add"):
+        case "add":
+            identity = text_of(form, "identity", 300) or None
+            user, address = await call(users.add, who, name, roles=texts_of(form, "role"), identity=identity)
+            return {"notice": f"{user.name} is added.", "link": _link(request, user.name, address)}
+        case "roles":
+            await call(users.change, who, name, roles=texts_of(form, "role"))
+            notice = f"The roles of {name} are changed."
+        case "stop":
+            await call(users.change, who, name, active=False)
+            notice = f"{name} may not sign in any more. Sessions and tokens have ended."
+        case "admit":
+            await call(users.change, who, name, active=True)
+            notice = f"{name} may sign in again."
+        case "invite":
+            return {"link": _link(request, name, await call(users.invite, who, name))}
+        case "grant":
+            await call(users.grant, who, name, table, limit=limit_of(form))
+            notice = f"{name} may ask {table}."
+        case "revoke":
+            await call(users.revoke, who, name, table)
+            notice = f"{name} may not ask {table} any more. What was asked stays recorded and paid."
+        case _:
+            raise InvalidArgument(message("form", "one of the page", "another", "load the page again"))
+    return {"notice": notice}
 
 
 def _link(request: Request, name: str, path: str) -> dict[str, str] | None:
@@ -188,8 +183,7 @@ async def _limits_page(request: Request, who: Principal, problem: Problem | None
         "can_change": may(who, "limits.propose"),
         "single_steward": service.config.single_steward,
     }
-    status = problem.status if problem else 200
-    return page(request, "limits.html", status, problem=problem, notice=notice, **context)
+    return page(request, "limits.html", problem=problem, notice=notice, **context)
 
 
 @signed_in
@@ -198,29 +192,25 @@ async def limits(request: Request, who: Principal) -> Response:
     return await _limits_page(request, who)
 
 
-@signed_in
-async def change_limits(request: Request, who: Principal) -> Response:
+@submitted(_limits_page)
+async def change_limits(request: Request, who: Principal, form: FormData) -> dict[str, str]:
     """Propose a limit, approve or withdraw one."""
-    form, budgets = await form_of(request), service_of(request).budgets
-    what = request.path_params.get("what", "propose")
-    try:
-        if what == "approve":
-            await call(budgets.approve, who, text_of(form, "change", 200))
-            return await _limits_page(request, who, notice="The limit is changed.")
-        if what == "withdraw":
-            await call(budgets.withdraw, who, text_of(form, "change", 200))
-            return await _limits_page(request, who, notice="The change is withdrawn.")
-        limit, whose = limit_of(form), text_of(form, "whose", 300)
-        if limit is None:
-            raise InvalidArgument(message("limit", "ε, or ρ", "nothing", "write the new limit"))
-        analyst = whose.removeprefix("analyst:") if whose.startswith("analyst:") else None
-        reason, table = text_of(form, "reason", 500), text_of(form, "table", 200)
-        each_person = whose == "person"
-        change = await call(budgets.propose, who, table, limit, reason=reason, analyst=analyst, each_person=each_person)
-    except DitherError as error:
-        return await _limits_page(request, who, problem_of(error))
+    budgets, what = service_of(request).budgets, request.path_params.get("what", "propose")
+    if what == "approve":
+        await call(budgets.approve, who, text_of(form, "change", 200))
+        return {"notice": "The limit is changed."}
+    if what == "withdraw":
+        await call(budgets.withdraw, who, text_of(form, "change", 200))
+        return {"notice": "The change is withdrawn."}
+    limit, whose = limit_of(form), text_of(form, "whose", 300)
+    if limit is None:
+        raise InvalidArgument(message("limit", "ε, or ρ", "nothing", "write the new limit"))
+    analyst = whose.removeprefix("analyst:") if whose.startswith("analyst:") else None
+    reason, table = text_of(form, "reason", 500), text_of(form, "table", 200)
+    each_person = whose == "person"
+    change = await call(budgets.propose, who, table, limit, reason=reason, analyst=analyst, each_person=each_person)
     waits = "The limit is changed." if change.state == "done" else "The change waits for a second steward."
-    return await _limits_page(request, who, notice=waits)
+    return {"notice": waits}
 
 
 # -- incidents ------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def node() -> str:
 
 def evaluate(*calls: tuple[Any, ...]) -> list[Any]:
     command = [node(), "-e", PROGRAM, str(DOCS / "static" / "figures.js")]
-    done = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

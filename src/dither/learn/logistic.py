@@ -86,7 +86,8 @@ class LogisticRegression(PrivateClassifier):
     classes
         The public list of labels, at least two. A record with any other label counts for means and squares of the
         features but adds nothing to the gradients, so a strange label is no error, and none is rounded to a class: of
-        continuous labels hardly anything but noise is learned. ``"observed"`` takes the labels that occur, and is for data where *that a label occurs* is public: it is not protected.
+        continuous labels hardly anything but noise is learned. ``"observed"`` takes the labels that occur, and is for
+        data where *that a label occurs* is public: it is not protected.
     neighbors, source
         The relation, by default :data:`dither.AddRemove`; and where randomness comes from, for tests only.
 

@@ -99,6 +99,14 @@ def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilo
     assert result.releases
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.25, 20], ids=["margins", "calibrated", "likelihood"])
+@pytest.mark.parametrize("record", RECORDS)
+def test_one_record_more_moves_the_sums_on_each_way_of_logistic_regression(record, epsilon):
+    fit = fitting("LogisticRegression", epsilon=epsilon)
+    result = replay(fit, (ROWS, LABELS, VALUES), with_record(record), claim=dp.ApproxDP(epsilon, 1e-5))
+    assert result.passed, str(result)
+
+
 def unclipped(rows, norm, bits, *_):
     """Rows in steps as :func:`dither.learn.budget.quantized` makes them, however long they are."""
     top = budget.steps_to_one(rows.shape[1], norm, bits)

@@ -99,6 +99,15 @@ def test_bounds_are_required_and_never_read_from_the_data(estimator):
         clone(estimator).set_params(bounds=(-math.inf, math.inf)).fit(X, y)
 
 
+@pytest.mark.parametrize("bounds", [{"a": (0, 1), "b": (0, 1)}, {}, "(0, 1)", 1.0, (0, 1, 2), ()], ids=str)
+@for_every_estimator
+def test_bounds_of_another_form_are_refused_with_both_forms(estimator, bounds):
+    with refuses(ValueError if isinstance(bounds, tuple) else TypeError) as caught:
+        clone(estimator).set_params(bounds=bounds).fit(X, y)
+    assert "one pair (lower, upper) for all columns, or a list of one pair for each" in str(caught.value)
+    assert "[pairs[c] for c in X.columns]" in str(caught.value)
+
+
 def test_labels_have_bounds_too():
     with refuses(dp.InvalidArgument, "label_bounds"):
         LinearRegression(bounds=[BOUNDS] * X.shape[1]).fit(X, y)

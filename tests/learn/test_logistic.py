@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -98,6 +100,57 @@ def test_public_data_are_learned(data, top, epsilon, least):
     assert np.mean(scores) > least
 
 
+def overlapping(n, weights, intercept):
+    """Rows in [-1, 1] and labels of a logistic model, whose classes overlap; and what scikit-learn makes of them."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, len(weights)))
+    scores = X @ np.array(weights) + intercept
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros(n), scores])
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return X, y, PlainLogisticRegression(max_iter=1000).fit(X, y)
+
+
+def losses(result, X, y):
+    """The mean log-loss of a model, and that of the shares of the classes."""
+    return log_loss(y, result.predict_proba(X)), log_loss(y, np.tile(np.bincount(y) / len(y), (len(y), 1)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("weights", "intercept"),
+    [
+        ([1.0, -0.5, 0.0], 0.5),
+        ([1.0, -0.5, 0.0], -4.0),
+        ([[0.0, 1.0, -1.0], [0.5, 0.0, 1.0]], [0.0, 0.0, 1.0]),
+    ],
+    ids=["balanced", "rare", "three classes"],
+)
+def test_with_little_noise_the_coefficients_are_those_of_the_likelihood(weights, intercept, seed):
+    """Classes that overlap: clipped residuals would make the coefficients some three times too large."""
+    X, y, plain = overlapping(30_000, weights, intercept)
+    classes = plain.classes_.tolist()
+    result = model(epsilon=5, delta=1e-6, bounds=(-1, 1), classes=classes, source=SeededSource(seed)).fit(X, y)
+
+    def contrasts(values):
+        return values - values.mean(axis=0) if len(classes) > 2 else values
+
+    assert contrasts(result.coef_) == pytest.approx(contrasts(plain.coef_), abs=0.12)
+    assert contrasts(result.intercept_) == pytest.approx(contrasts(plain.intercept_), abs=0.12)
+    found, constant = losses(result, X, y)
+    assert found < losses(plain, X, y)[0] + 0.002 < constant
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_more_noise_probabilities_are_calibrated(seed):
+    """Where n / r is some 370: too little for the likelihood of eight coefficients, enough for slope and intercept."""
+    X, y, plain = overlapping(6000, [1.0, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5], 0.5)
+    result = model(epsilon=0.2, bounds=(-1, 1), source=SeededSource(seed)).fit(X, y)
+    found, constant = losses(result, X, y)
+    assert found < constant
+    assert np.abs(result.coef_).max() < 2 * np.abs(plain.coef_).max()  # three times without calibration
+
+
 def test_without_signal_there_is_nothing_to_learn():
     """The broken twin of the tests above: shuffled labels."""
     result = model().fit(ROWS, RNG.permutation(LABELS))
@@ -169,7 +222,9 @@ def test_sparse_rows_weights_and_texts_are_refused():
         model().predict(ROWS)
 
 
-@pytest.mark.parametrize("labels", [np.zeros(4000, int), np.full(4000, 7), np.where(LABELS == 0, 0, 99)], ids=str)
+@pytest.mark.parametrize(
+    "labels", [np.zeros(4000, int), np.full(4000, 7), np.where(LABELS == 0, 0, 99), ROWS[:, 0] / 10], ids=str
+)
 def test_classes_that_do_not_occur_and_labels_that_are_no_classes_are_no_error(labels):
     result = model().fit(ROWS, labels)
     assert result.classes_.tolist() == [0, 1]

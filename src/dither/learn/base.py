@@ -14,7 +14,7 @@ other. Impute by a public rule of your own before, if the middle is not what you
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -25,7 +25,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
 from dither.budget_hooks import covered, current_spender, spends
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
 from dither.learn.budget import Floats, GaussianBudget
@@ -302,12 +302,23 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
             )
         pairs = [arguments.bounds(pair, name) for pair in bounds]
     else:
-        pairs = [arguments.bounds(bounds, name)] * columns
+        pairs = [_pair(bounds, name)] * columns
     small = all(abs(end) <= _LARGEST for pair in pairs for end in pair)  # before they are floats
     lower, upper = np.array(pairs if small else [(0.0, 0.0)] * columns, dtype=np.float64).reshape(columns, 2).T
     if (upper - lower).min() < 1 / _LARGEST:
         raise InvalidArgument(message(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units"))
     return lower, upper
+
+
+def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
+    """The pair for all columns; anything that is no pair is refused in words that name both forms."""
+    expected = "one pair (lower, upper) for all columns, or a list of one pair for each, in the order of the columns"
+    fix = f"pass {name}=(lower, upper), or {name}=[(lower, upper), ...]; from a dict by [pairs[c] for c in X.columns]"
+    if isinstance(bounds, (str, Mapping)) or not hasattr(bounds, "__len__"):
+        raise WrongType(message(name, expected, type(bounds).__name__, fix))
+    if len(bounds) != 2:
+        raise InvalidArgument(message(name, expected, f"{len(bounds)} items that are no pairs", fix))
+    return arguments.bounds(bounds, name)
 
 
 def _middle(bounds: Any, columns: int) -> Floats:

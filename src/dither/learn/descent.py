@@ -139,11 +139,13 @@ def descend_privately(
     release: Release,
     batches: Batches | None = None,
     momentum: float = 0.0,
+    weights: Floats | float = 1.0,
 ) -> Trace:
     """The descent itself: ``release`` adds the noise to an integer sum, and answers for its privacy.
 
     ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
-    ``momentum`` m the step is along ``v = m v + (1 - m) gradient``.
+    ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before they are
+    clipped; that of a record is a function of this record.
     """
     factors = Factors.of(X)
     beta, velocity = start, np.zeros_like(start)
@@ -153,7 +155,7 @@ def descend_privately(
     for h, step in enumerate(steps):
         chosen = None if batches is None else batches(h)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
-            residuals = loss.residual(factors.times(beta), y)
+            residuals = (loss.residual(factors.times(beta), y).T * weights).T
         noisy = release(factors.clipped_sum(residuals, clip, chosen)).reshape(start.shape) / unit
         velocity = momentum * velocity + (1 - momentum) * (noisy + loss.shrinkage(beta))
         beta = beta - step * velocity

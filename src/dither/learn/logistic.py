@@ -13,16 +13,26 @@ against the noise; it decides on all of them:
    1.
 4. Where n / r is above ten times the columns, the products of all features, from a tenth: the rows are multiplied by
    the fourth root of the inverse of that matrix, half way to uncorrelated features.
-5. Gradient descent with the rest: 40 steps with full batches, each record's gradient clipped to 0.2. The noise that
-   the steps add up to in a coefficient is their whole length times ``0.2 r / n``, and that is held at 3.5 (at 5 after
-   step 4) divided by the root of the number of scores, unless steps get too long to converge. The column of ones that
-   makes the intercept is one of 0.1, and of up to 0.2 where n / r is above 50. The coefficients are the average of the
-   last half of the iterates.
+5. Where n / r is above ``20 (columns + 1)^1.5`` times the root of one less than the classes, the *likelihood*: rows are
+   made uncorrelated altogether in step 4, and 60 to 240 steps of gradient descent with momentum use all that is left. A
+   gradient is weighted by the length of its row and never by its residual, so that what they settle at is a maximum of
+   the (weighted) likelihood; the length up to which rows count in full grows with n / r. Steps are so short that the
+   noise moves a score by about 0.3. The mean of the later half of the iterates is kept, and of its coefficients what
+   the noise does not explain.
+6. Where it is below, *margins*: 40 steps with full batches, each record's gradient clipped to 0.2. That needs little
+   noise and classifies well, but what it settles at is not the likelihood's: records that are predicted badly count
+   less, and the coefficients get too large where classes overlap. The noise that the steps add up to in a coefficient
+   is their whole length times ``0.2 r / n``, and that is held at 3.5 (at 5 after step 4) divided by the root of the
+   number of scores, unless steps get too long to converge. The column of ones that makes the intercept is one of 0.1,
+   and of up to 0.2 where n / r is above 50. The coefficients are the average of the last half of the iterates.
+7. With two classes, and where n / r is above 100 and above ``12 (columns + 1)``, a fifth of what is left before step 6
+   calibrates its scores: the likelihood of one slope and one intercept, as in step 5.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -33,12 +43,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dither.learn.base import Released, centered, limits_of
-from dither.learn.budget import GaussianBudget, noisy_count, noisy_gram, noisy_sum
+from dither.learn.budget import GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.learn.classes import PrivateClassifier
-from dither.learn.descent import GRADIENT_SENSITIVITY, descend_privately
+from dither.learn.descent import GRADIENT_SENSITIVITY, Factors, descend_privately
 from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
-from dither.learn.rows import project
+from dither.learn.rows import project, row_norms
 from dither.neighbors import ReplaceOne
 
 _STEPS = 40
@@ -49,6 +59,15 @@ _MIN_COUNT_RATIO = 3.0
 _MEAN_NORM, _SQUARE_NORM = 0.5, 0.2
 _MIN_STRENGTH = 10
 _PRODUCTS_SHARE = 0.1
+
+_LIKELIHOOD_STRENGTH = 20.0
+_LIKELIHOOD_STEPS, _MOST_TIMES_STEPS, _MOMENTUM = 60, 4.0, 0.7
+_SCORE_VARIANCE = 0.1  # of the noise in the scores while the likelihood is climbed
+_FULL_LENGTH = 1.5  # in units of a typical row
+_ROWS_NORM = 1.4
+_TYPICAL_CURVATURE = 0.2  # of the likelihood of two classes, at most 1/4
+_MIN_CALIBRATION_STRENGTH, _CALIBRATION_STRENGTH = 100.0, 12.0
+_CALIBRATION_SHARE, _SPREAD_SHARE, _SPREAD_FRACTION = Fraction(1, 5), Fraction(1, 50), 0.7
 
 
 class LogisticRegression(PrivateClassifier):
@@ -66,15 +85,19 @@ class LogisticRegression(PrivateClassifier):
         Public limits of the features: one pair for all, or one for each. Values beyond are clipped, also to predict.
     classes
         The public list of labels, at least two. A record with any other label counts for means and squares of the
-        features but adds nothing to the gradients, so a strange label is no error. ``"observed"`` takes the labels
-        that occur, and is for data where *that a label occurs* is public: it is not protected.
+        features but adds nothing to the gradients, so a strange label is no error, and none is rounded to a class: of
+        continuous labels hardly anything but noise is learned. ``"observed"`` takes the labels that occur, and is for
+        data where *that a label occurs* is public: it is not protected.
     neighbors, source
         The relation, by default :data:`dither.AddRemove`; and where randomness comes from, for tests only.
 
     Attributes
     ----------
     coef_, intercept_, classes_, n_features_in_
-        As in scikit-learn, in the units of the data.
+        As in scikit-learn, in the units of the data. With r the ratio of noise to sensitivity at (epsilon, delta), they
+        tend to those of maximum likelihood as n / r grows, and are calibrated where it is some hundreds: see the head
+        of :mod:`dither.learn.logistic`. Below, they are made to tell classes apart: where classes overlap they are too
+        large, and :meth:`predict_proba` is too sure and may be worse than the shares of the classes.
     guarantee_, event_
         What the fit cost.
 
@@ -104,12 +127,28 @@ class LogisticRegression(PrivateClassifier):
         size = _size(scaled_rows, budget)
         middle, scale = _standard(scaled_rows, size, budget)
         scaled = (scaled_rows - middle) * scale
-        strength = size / budget.ratio(1.0)
-        known = strength >= _MIN_STRENGTH * rows.shape[1]
-        rotation = _decorrelation(scaled, size, budget) if known else np.eye(rows.shape[1])
-        one = min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
+        strength, columns = size / budget.ratio(1.0), rows.shape[1]
+        enough = _LIKELIHOOD_STRENGTH * (columns + 1) ** 1.5 * math.sqrt(len(classes) - 1)
+        likely = strength >= enough
+        correlated = strength >= _MIN_STRENGTH * columns
+        rotation = np.eye(columns)
+        if likely or correlated:
+            rotation = _decorrelation(scaled, size, budget, whole=likely)
+        one = 1 / math.sqrt(columns) if likely else min(0.2, max(0.1, 0.1 * math.sqrt(strength / 50)))
         features = np.column_stack([project(scaled, rotation, 2 * float(scale.max())), np.full(len(rows), one)])
-        weights = _descended(features, codes, classes, size, budget, _NOISE_DECORRELATED if known else _NOISE)
+        records = _Records.of(features, codes, len(classes))
+        if likely:
+            weights = _likelihood(records, size, budget, strength / enough)
+        else:
+            calibrate = len(classes) == 2 and strength >= max(
+                _MIN_CALIBRATION_STRENGTH, _CALIBRATION_STRENGTH * (columns + 1)
+            )
+            left = budget.left * (1 - _CALIBRATION_SHARE if calibrate else 1)
+            weights = _margins(records, size, budget, left, _NOISE_DECORRELATED if correlated else _NOISE)
+            if calibrate:
+                slope, shift = _calibration(records, weights, size, budget)
+                weights = slope * weights
+                weights[-1] += shift / one
         lower, upper = limits
         coef = (rotation @ weights[:-1]).T * (scale * 2 / (upper - lower))
         origin = (lower + upper) / 2 + middle * (upper - lower) / 2
@@ -167,43 +206,120 @@ def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple
     return middle, scale / math.sqrt(float((scale**2 * squares).sum()))
 
 
-def _decorrelation(rows: Floats, size: float, budget: GaussianBudget) -> Floats:
-    """The matrix to multiply rows by: the fourth root of the inverse of their mean product.
+def _decorrelation(rows: Floats, size: float, budget: GaussianBudget, *, whole: bool) -> Floats:
+    """The matrix to multiply rows by: the root of the inverse of their mean product if ``whole``, else the fourth root.
 
     Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
     """
-    columns = rows.shape[1]
-    noise = budget.ratio(_PRODUCTS_SHARE, aligned=True) * math.sqrt(columns) / size
-    values, vectors = np.linalg.eigh(noisy_gram(rows, 1.0, budget, _PRODUCTS_SHARE) / size)
-    values = np.maximum(values, max(noise, 0.02 / columns))
-    roots = values**-0.25
+    columns, norm = rows.shape[1], _ROWS_NORM if whole else 1.0
+    noise = norm * norm * budget.ratio(_PRODUCTS_SHARE, aligned=True) * math.sqrt(columns) / size
+    values, vectors = np.linalg.eigh(noisy_gram(rows, norm, budget, _PRODUCTS_SHARE) / size)
+    values = np.maximum(values, noise if whole else max(noise, 0.02 / columns))
+    roots = values ** (-0.5 if whole else -0.25)
     return np.asarray(vectors * (roots / math.sqrt(float((roots**2 * values).sum()))) @ vectors.T)
 
 
-def _descended(
-    features: Floats, codes: NDArray[np.int64], classes: NDArray[Any], size: float, budget: GaussianBudget, noise: float
+@dataclass(frozen=True)
+class _Records:
+    """Features, the last of them constant, and targets; a record of no class is a row of zeros, without gradient."""
+
+    features: Floats
+    targets: Floats
+    known: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, features: Floats, codes: NDArray[np.int64], classes: int) -> _Records:
+        chosen = codes[:, np.newaxis] == np.arange(classes)
+        known = chosen.any(axis=1)
+        targets = chosen.astype(np.float64)
+        return cls(features * known[:, np.newaxis], targets[:, 1] if classes == 2 else targets, known)
+
+    @property
+    def scores(self) -> int:
+        """One for each class, or one if there are two classes."""
+        return 1 if self.targets.ndim == 1 else self.targets.shape[1]
+
+    @property
+    def loss(self) -> Loss:
+        return Logistic() if self.scores == 1 else Multinomial()
+
+    @property
+    def zeros(self) -> Floats:
+        """Where coefficients start: a column for each score."""
+        columns = self.features.shape[1]
+        return np.zeros(columns) if self.scores == 1 else np.zeros((columns, self.scores))
+
+
+def _mean_iterate(
+    records: _Records, start: Floats, steps: Floats, size: float, budget: GaussianBudget, left: Fraction, **given: Any
 ) -> Floats:
-    """Coefficients, one column for each score: k of them, or one if there are two classes."""
-    chosen = codes[:, np.newaxis] == np.arange(len(classes))
-    features = features * chosen.any(axis=1)[:, np.newaxis]  # a row of zeros has no gradient
-    scores = 1 if len(classes) == 2 else len(classes)
-    targets = chosen.astype(np.float64)
-    loss: Loss = Logistic() if scores == 1 else Multinomial()
-    share = Fraction(math.floor(budget.left * 2**30), 2**30) / _STEPS
-    length = noise / math.sqrt(scores) * size * math.sqrt(budget.left) / (budget.ratio(1.0) * _CLIP)
-    step = min(length / _STEPS, _LONGEST_STEP * len(classes) * (2 if scores == 1 else 1))
+    """The mean of the later half of the iterates of a descent that spends ``left``; a column for each score."""
+    share = Fraction(math.floor(left * 2**30), 2**30) / len(steps)
     trace = descend_privately(
-        loss,
-        features,
-        targets[:, 1] if scores == 1 else targets,
-        start=np.zeros(features.shape[1]) if scores == 1 else np.zeros((features.shape[1], scores)),
-        steps=np.full(_STEPS, step),
-        clip=_CLIP,
+        records.loss,
+        records.features,
+        records.targets,
+        start=start,
+        steps=steps,
         size=size,
         release=lambda sums: budget.release([(sums, GRADIENT_SENSITIVITY)], share)[0],
+        **given,
     )
-    average = trace.iterates[_STEPS // 2 + 1 :].mean(axis=0)
-    return np.asarray(average.reshape(features.shape[1], scores))
+    return np.asarray(trace.iterates[len(steps) // 2 + 1 :].mean(axis=0).reshape(len(start), -1))
+
+
+def _margins(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
+    """Coefficients by gradients that are clipped to little; ``left`` of the budget is spent."""
+    scores = records.scores
+    length = noise / math.sqrt(scores) * size * math.sqrt(left) / (budget.ratio(1.0) * _CLIP)
+    step = min(length / _STEPS, _LONGEST_STEP * (4 if scores == 1 else scores))
+    return _mean_iterate(records, records.zeros, np.full(_STEPS, step), size, budget, left, clip=_CLIP)
+
+
+def _likelihood(
+    records: _Records, size: float, budget: GaussianBudget, excess: float, start: Floats | None = None
+) -> Floats:
+    """Coefficients by the likelihood; all of the budget is spent. The features but the last are uncorrelated, and of a
+    typical length of 1 together. ``excess`` is by how many times n / r is above what is needed. Coefficients from a
+    ``start`` keep all of their length.
+
+    *Why nothing is clipped but by rows.* A weighted row is no longer than ``longest``, and a residual than 1, or the
+    root of 2 for several scores.
+    """
+    columns = records.features.shape[1] - 1
+    longest = _FULL_LENGTH * excess**0.25 * math.sqrt(1 + 1 / columns)
+    clip = longest if records.scores == 1 else math.sqrt(2) * longest
+    curvature = (_TYPICAL_CURVATURE if records.scores == 1 else 1 / records.scores) / columns
+    steps = round(_LIKELIHOOD_STEPS * min(math.sqrt(excess), _MOST_TIMES_STEPS))
+    noise = clip * budget.ratio(budget.left) / size  # in a gradient that all of the budget is spent on
+    step = min(
+        columns / (records.loss.curvature * (1 - _MOMENTUM)),
+        2 * _SCORE_VARIANCE * curvature / (noise * noise * steps),
+    )
+    result = _mean_iterate(
+        records,
+        records.zeros if start is None else start,
+        np.full(steps, step),
+        size,
+        budget,
+        budget.left,
+        clip=clip,
+        momentum=_MOMENTUM,
+        weights=longest / np.maximum(row_norms(records.features), longest),
+    )
+    if start is None:
+        result[:-1] = without_noise(result[:-1].ravel(), math.sqrt(2) * noise / curvature).reshape(columns, -1)
+    return result
+
+
+def _calibration(records: _Records, weights: Floats, size: float, budget: GaussianBudget) -> tuple[float, float]:
+    """Slope and intercept that make the likelihood of these scores large; all of the budget is spent."""
+    scores = Factors.of(records.features).times(weights[:, 0])
+    top = 8 * float(np.linalg.norm(weights))
+    spread = noisy_ceiling(np.abs(scores), top, _SPREAD_FRACTION, size, budget, _SPREAD_SHARE)
+    features = np.column_stack([scores / spread, records.known])
+    result = _likelihood(replace(records, features=features), size, budget, 1.0, start=np.array([spread, 0.0]))
+    return float(result[0, 0]) / spread, float(result[1, 0])
 
 
 __all__ = ["LogisticRegression"]

@@ -19,7 +19,8 @@ INNER = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
 VALUES = [
     "getenv('HOME')", "current_setting('temp_directory')", "getvariable('x')", "random()", "uuid()", "now()",
     "CURRENT_DATE", "CURRENT_TIMESTAMP", "localtimestamp", '"LocalTime"', "current_catalog", "session_user", "user",
-    "current_role", "current_schema", "age(DATE '2020-01-01')", "current_user", "current_user()", "current_query()", "current_database()",
+    "current_role", "current_schema", "age(DATE '2020-01-01')",
+    "current_user", "current_user()", "current_query()", "current_database()",
     "version()",
     "nextval('s')", "currval('s')", "setseed(0.5)", "pg_typeof(1)", "txid_current()", "sleep_ms(1000)", "error('x')",
     "main.getenv('HOME')", "system.main.getenv('HOME')", "read_text('/etc/passwd')", "write_log('x')",

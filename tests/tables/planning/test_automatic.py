@@ -15,7 +15,7 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP, PureDP
 from dither.tables.compile.queries import DialectSql
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning import automatic
+from dither.tables.planning import automatic, automatic_bounds
 from dither.tables.planning.best_limit import EDGES, BestLimit, LeftOut
 from dither.tables.planning.calibrate import plan_after_choices, plan_question
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
@@ -36,8 +36,8 @@ ROWS = pa.table(
 @pytest.fixture(autouse=True)
 def sure(monkeypatch):
     """No test here fails by chance."""
-    monkeypatch.setattr(automatic, "CONFIDENCE", 1 - 1e-11)
-    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic_bounds, "CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", 1 - 1e-11)
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_a_note_says_that_values_beyond_the_bounds_are_held_within(table):
 @pytest.mark.parametrize(("next_confidence", "highest"), [(0.8, 256), (1 - 1e-11, 128)])
 def test_few_large_values_next_to_many_are_within_the_bounds(table, monkeypatch, next_confidence, highest):
     """A tail is less than noise might show in some bin, and more than it shows in the next; far away it is ignored."""
-    place = automatic.MAGNITUDES.index(64.0)
-    noisy = np.zeros(len(automatic.MAGNITUDES) - 1, dtype=np.int64)
+    place = automatic_bounds.MAGNITUDES.index(64.0)
+    noisy = np.zeros(len(automatic_bounds.MAGNITUDES) - 1, dtype=np.int64)
     noisy[[place, place + 1, place + 9]] = 3940, 10, 10
     mechanism = dp.Laplace(1, 1)
     monkeypatch.setattr(automatic, "_noisy", lambda *_: (noisy, mechanism))
-    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", next_confidence)
+    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", next_confidence)
     answer = table.agg(m=dp.mean("x", bounds="auto")).release(1)
     assert f"bounds of m = (64, {highest})," in answer.notes[-1]
 

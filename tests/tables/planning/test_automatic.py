@@ -107,7 +107,7 @@ def test_the_choices_are_part_of_what_is_charged(delta):
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3) as table:
         question = table.group_by("town").agg(m=dp.mean("x", bounds="auto"), n=dp.count())
         plan = question.plan(1, delta=delta, max_groups="auto", noise="laplace")
-        assert plan.guarantee == (PureDP(1) if delta is None else ApproxDP(1, delta))
+        assert plan.guarantee == PureDP(1)
         assert plan.automatic == {"max_groups": Fraction(1, 10), "bounds of m": Fraction(1, 20)}
         with glass() as seen:
             question.release(1, delta=delta, max_groups="auto", noise="laplace")
@@ -259,3 +259,50 @@ def test_the_number_of_groups_leaves_keys_to_be_shown():
     with dp.open(rows, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6, max_groups="auto", max_rows=1) as table:
         answer = table.group_by("shop").agg(n=dp.count()).release(1)
     assert len(answer) >= 15  # each shop has all 2,000 people
+
+
+@pytest.mark.parametrize("noise", ["best", "laplace", "gaussian"])
+@pytest.mark.parametrize("limits", [{"max_rows": "auto"}, {"max_groups": "auto"}, {"bounds": "auto"}])
+@pytest.mark.parametrize("groups", [3, 20])
+def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(noise, limits, groups):
+    """Whatever is chosen later, a plan that is charged no delta never has noise that needs one."""
+    keys = {"town": [f"t{i}" for i in range(groups)]}
+    options = {name: value for name, value in limits.items() if name != "bounds"}
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3, delta=1e-6) as table:
+        value = dp.mean("x", bounds="auto") if "bounds" in limits else dp.people()
+        question = table.group_by("town").agg(n=dp.count(), m=value)
+        plan = question.plan(1, noise=noise, **options)
+        needed = noise == "gaussian" or (noise == "best" and (limits != {"max_rows": "auto"} or groups >= 16))
+        assert isinstance(plan.guarantee, ApproxDP) == needed
+        assert ("normal noise" in str(question.explain(1, noise=noise, **options))) == needed
+        for many in (1, 3, 400):
+            choices = automatic.stand_in(plan)
+            chosen = choices._replace(
+                max_groups=None if choices.max_groups is None else min(many, groups),
+                max_rows=None if choices.max_rows is None else many,
+            )
+            after = plan_after_choices(plan, chosen, ReleaseOptions(epsilon=1, noise=noise, **options))
+            assert needed or isinstance(after.guarantee, PureDP)
+
+
+def test_a_limit_that_was_chosen_is_stated_once():
+    bounds = {"x": (0, 1000)}
+    with dp.open(ROWS, unit="who", budget=dp.PureDP(100), bounds=bounds, max_rows="auto") as table:
+        for aggregates in ({"m": dp.mean("x")}, {"m": dp.mean("x"), "n": dp.count()}):
+            notes = table.agg(**aggregates).release(epsilon=20).notes
+            assert len([note for note in notes if "each person counts for at most" in note]) == 1
+            assert any("lean toward people with few rows" in note for note in notes)
+
+
+def test_an_answer_that_was_charged_a_delta_which_nothing_needed_is_given_again(monkeypatch):
+    keys = {"town": ["t0", "t1", "t2"]}
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows="auto", delta=1e-6) as table:
+        question = table.group_by("town").agg(n=dp.count())
+        with monkeypatch.context() as before:
+            before.setattr("dither.tables.planning.calibrate._Aggregation._may_choose_normal_noise", lambda _: True)
+            charged = question.release(epsilon=1)
+        assert charged.cost == "(ε, δ) = (1, 1e-06)"
+        again = question.release(epsilon=1)
+        assert again.replayed
+        assert (again.rows, again.cost) == (charged.rows, charged.cost)
+        assert question.release(epsilon=2).cost == "ε = 2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import re
 import sys
 import xml.etree.ElementTree as ET
 from datetime import date
@@ -243,6 +244,18 @@ def test_any_numbers_can_be_drawn_or_are_refused(pairs):
         if key != "aria-label"
         for part in value.split()
     }
+
+
+def test_an_interval_is_drawn_whole_or_without_a_cap():
+    """Errors below 0 of numbers that are not; one wild error goes on beyond the picture."""
+    for rows, errors, caps in (((("a", 12, 1), ("b", 40, 1)), (20.0, 20.0), 4), ((("a", 12, 1),), (1e6,), 0)):
+        answer = simple(rows=rows, errors={"n": errors, "spend": (None,) * len(rows)})
+        paths = [item.attrib["d"] for item in ET.fromstring(report.chart(answer, "n")).iter() if "path" in item.tag]
+        *intervals, axis = paths
+        zero = float(re.match(r"M([0-9.]+)", axis)[1])
+        assert sum(path.count("V") for path in intervals) == caps
+        begin, end = (float(x) for x in re.match(r"M([0-9.]+) [0-9.]+H([0-9.]+)", intervals[0]).groups())
+        assert begin < zero < end
 
 
 def test_a_chart_of_what_is_not_there_is_refused():

@@ -58,8 +58,11 @@ def chart(answer: Answer, column: str | None = None) -> str:
             f'<rect x="{_plain(left)}" y="{top}" width="{_plain(right - left)}" height="{_LINE - 6}" fill="#8fb3d9"/>'
         )
         if number(width):
-            begin, end = x(float(value) - float(width or 0)), x(float(value) + float(width or 0))
-            ends = "".join(f"M{_plain(at)} {_plain(middle - 5)}V{_plain(middle + 5)}" for at in (begin, end))
+            limits = float(value) - float(width or 0), float(value) + float(width or 0)
+            begin, end = map(x, limits)
+            # an end that is beyond the picture has no cap: the interval goes on
+            caps = [x(limit) for limit in limits if low <= limit <= high]
+            ends = "".join(f"M{_plain(at)} {_plain(middle - 5)}V{_plain(middle + 5)}" for at in caps)
             path = f"M{_plain(begin)} {_plain(middle)}H{_plain(end)}{ends}"
             parts.append(f'<path d="{path}" stroke="#1a1a1a" stroke-width="1.5" fill="none"/>')
         parts.append(
@@ -109,7 +112,12 @@ def _short(text: str) -> str:
 
 
 def span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:
-    """From the lowest to the highest end of a bar, 0 included. One wild error does not shrink the bars to nothing."""
+    """From the lowest to the highest end of a bar or its error, 0 included. One wild error does not shrink the bars to
+    nothing: of an error that is more than twice the largest value only so much is drawn.
+
+    >>> span([12, 40], [20.0, 20.0])
+    (-8.0, 60.0)
+    """
     drawn = [float(value) for value in values if number(value)]
     largest = 2 * max((abs(value) for value in drawn), default=0.0)
     ends = [0.0]
@@ -118,8 +126,6 @@ def span(values: list[Any], widths: list[float | None]) -> tuple[float, float]:
             half_width = min(float(width), largest) if number(width) and width is not None else 0.0
             ends += [float(value), float(value) - half_width, float(value) + half_width]
     low, high = min(ends), max(ends)
-    if all(value >= 0 for value in drawn):
-        low = 0.0
     return (low, high) if high > low else (0.0, 1.0)
 
 

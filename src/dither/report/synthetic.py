@@ -84,7 +84,7 @@ def write_synthetic(
 _NOT_PROMISED = (
     "Relations that no measured table shows are not in the records: columns that were never measured together are "
     "related only through others.",
-    "Records are no more precise than the tables below: an analysis of them should add the noise to its errors.",
+    "Records are no more precise than the measured tables: an analysis of them should add the noise to its errors.",
     "No record is a person. A record may be like a person by chance, as any made-up one may.",
 )
 

@@ -25,7 +25,8 @@ from dither.tables.compile.expressions import bounded as bounds_within
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import grid
 from dither.tables.execute import run as answering
-from dither.tables.planning import automatic, plan
+from dither.tables.planning import plan
+from dither.tables.planning.automatic_bounds import edges_of
 from dither.tables.planning.key_selection import every_group
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
@@ -417,11 +418,20 @@ def test_an_extreme_at_the_smallest_epsilon_is_answered():
         assert isinstance(answering._chosen(planned.choices[0], counts, planned, 0.95).value, float)
 
 
-def test_whatever_bounds_are_chosen_privately_can_be_measured():
-    """They are chosen after the charge: no choice may fail then."""
-    for low, high in itertools.combinations(automatic.MAGNITUDES, 2):
+@pytest.mark.parametrize(
+    "stated",
+    [
+        None, (-60, 600), (0, 1), (0, 1e-30), (-1e-30, 5), (0, 2**-21), (-(2**-21), 1), (1e6, 1e6 + 1), (0, 1e300),
+        (-1e300, -1e299), (31.9, 32.1), (-5, 2.0000001), (1.9999, 513), (2.0**50, 2.0**51), (2**52, 2**52 + 1),
+    ],
+)  # fmt: skip
+def test_whatever_bounds_are_chosen_privately_can_be_measured(stated):
+    """They are chosen after the charge: no choice may fail then, whatever the bounds of the card are."""
+    for low, high in itertools.combinations(edges_of(stated, False), 2):
         for limit in (1, 256, 1 << 20):
             assert grid((low, high), False, 24, limit).width > 0
-            assert grid((math.floor(low), max(math.ceil(high), math.floor(low) + 1)), True, 24, limit).width > 0
         assert grid((low, high), False, 4, 1).width > 0
         bounds_within(low, high)
+    for low, high in itertools.combinations(edges_of(stated, True), 2):
+        for limit in (1, 256, 1 << 20):
+            assert grid((math.floor(low), max(math.ceil(high), math.floor(low) + 1)), True, 24, limit).width > 0

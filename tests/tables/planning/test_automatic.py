@@ -15,7 +15,7 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP, PureDP
 from dither.tables.compile.queries import DialectSql
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning import automatic
+from dither.tables.planning import automatic, automatic_bounds
 from dither.tables.planning.best_limit import EDGES, BestLimit, LeftOut
 from dither.tables.planning.calibrate import plan_after_choices, plan_question
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
@@ -36,8 +36,8 @@ ROWS = pa.table(
 @pytest.fixture(autouse=True)
 def sure(monkeypatch):
     """No test here fails by chance."""
-    monkeypatch.setattr(automatic, "CONFIDENCE", 1 - 1e-11)
-    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic_bounds, "CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", 1 - 1e-11)
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_a_note_says_that_values_beyond_the_bounds_are_held_within(table):
 @pytest.mark.parametrize(("next_confidence", "highest"), [(0.8, 256), (1 - 1e-11, 128)])
 def test_few_large_values_next_to_many_are_within_the_bounds(table, monkeypatch, next_confidence, highest):
     """A tail is less than noise might show in some bin, and more than it shows in the next; far away it is ignored."""
-    place = automatic.MAGNITUDES.index(64.0)
-    noisy = np.zeros(len(automatic.MAGNITUDES) - 1, dtype=np.int64)
+    place = automatic_bounds.MAGNITUDES.index(64.0)
+    noisy = np.zeros(len(automatic_bounds.MAGNITUDES) - 1, dtype=np.int64)
     noisy[[place, place + 1, place + 9]] = 3940, 10, 10
     mechanism = dp.Laplace(1, 1)
     monkeypatch.setattr(automatic, "_noisy", lambda *_: (noisy, mechanism))
-    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", next_confidence)
+    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", next_confidence)
     answer = table.agg(m=dp.mean("x", bounds="auto")).release(1)
     assert f"bounds of m = (64, {highest})," in answer.notes[-1]
 
@@ -107,7 +107,7 @@ def test_the_choices_are_part_of_what_is_charged(delta):
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3) as table:
         question = table.group_by("town").agg(m=dp.mean("x", bounds="auto"), n=dp.count())
         plan = question.plan(1, delta=delta, max_groups="auto", noise="laplace")
-        assert plan.guarantee == (PureDP(1) if delta is None else ApproxDP(1, delta))
+        assert plan.guarantee == PureDP(1)
         assert plan.automatic == {"max_groups": Fraction(1, 10), "bounds of m": Fraction(1, 20)}
         with glass() as seen:
             question.release(1, delta=delta, max_groups="auto", noise="laplace")
@@ -259,3 +259,50 @@ def test_the_number_of_groups_leaves_keys_to_be_shown():
     with dp.open(rows, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6, max_groups="auto", max_rows=1) as table:
         answer = table.group_by("shop").agg(n=dp.count()).release(1)
     assert len(answer) >= 15  # each shop has all 2,000 people
+
+
+@pytest.mark.parametrize("noise", ["best", "laplace", "gaussian"])
+@pytest.mark.parametrize("limits", [{"max_rows": "auto"}, {"max_groups": "auto"}, {"bounds": "auto"}])
+@pytest.mark.parametrize("groups", [3, 20])
+def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(noise, limits, groups):
+    """Whatever is chosen later, a plan that is charged no delta never has noise that needs one."""
+    keys = {"town": [f"t{i}" for i in range(groups)]}
+    options = {name: value for name, value in limits.items() if name != "bounds"}
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3, delta=1e-6) as table:
+        value = dp.mean("x", bounds="auto") if "bounds" in limits else dp.people()
+        question = table.group_by("town").agg(n=dp.count(), m=value)
+        plan = question.plan(1, noise=noise, **options)
+        needed = noise == "gaussian" or (noise == "best" and (limits != {"max_rows": "auto"} or groups >= 16))
+        assert isinstance(plan.guarantee, ApproxDP) == needed
+        assert ("normal noise" in str(question.explain(1, noise=noise, **options))) == needed
+        for many in (1, 3, 400):
+            choices = automatic.stand_in(plan)
+            chosen = choices._replace(
+                max_groups=None if choices.max_groups is None else min(many, groups),
+                max_rows=None if choices.max_rows is None else many,
+            )
+            after = plan_after_choices(plan, chosen, ReleaseOptions(epsilon=1, noise=noise, **options))
+            assert needed or isinstance(after.guarantee, PureDP)
+
+
+def test_a_limit_that_was_chosen_is_stated_once():
+    bounds = {"x": (0, 1000)}
+    with dp.open(ROWS, unit="who", budget=dp.PureDP(100), bounds=bounds, max_rows="auto") as table:
+        for aggregates in ({"m": dp.mean("x")}, {"m": dp.mean("x"), "n": dp.count()}):
+            notes = table.agg(**aggregates).release(epsilon=20).notes
+            assert len([note for note in notes if "each person counts for at most" in note]) == 1
+            assert any("lean toward people with few rows" in note for note in notes)
+
+
+def test_an_answer_that_was_charged_a_delta_which_nothing_needed_is_given_again(monkeypatch):
+    keys = {"town": ["t0", "t1", "t2"]}
+    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows="auto", delta=1e-6) as table:
+        question = table.group_by("town").agg(n=dp.count())
+        with monkeypatch.context() as before:
+            before.setattr("dither.tables.planning.calibrate._Aggregation._may_choose_normal_noise", lambda _: True)
+            charged = question.release(epsilon=1)
+        assert charged.cost == "(ε, δ) = (1, 1e-06)"
+        again = question.release(epsilon=1)
+        assert again.replayed
+        assert (again.rows, again.cost) == (charged.rows, charged.cost)
+        assert question.release(epsilon=2).cost == "ε = 2"

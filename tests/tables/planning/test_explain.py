@@ -113,7 +113,7 @@ def test_an_error_is_said_in_widths_of_the_bounds_where_these_are_chosen_later(t
     question = table.agg(m=dp.mean("age", bounds="auto"), s=dp.sum("age", bounds="auto"), n=dp.count())
     mean, total, count = question.explain(1, max_rows=1).lines
     assert "times the width of the bounds that are chosen with 1,000 rows" in mean["expected"]
-    assert mean["mechanism"].endswith(" rows")
+    assert mean["mechanism"].endswith(" rows in each of 3 parts")
     assert "times the largest of the bounds that are chosen" in total["expected"]
     assert (mean["error"], total["error"]) == (None, None)
     assert "chosen" not in count["expected"]
@@ -152,3 +152,18 @@ def test_an_explanation_in_a_notebook_is_escaped(table):
     page = question.explain(1)._repr_html_()
     assert "&lt;b&gt;n" in page
     assert "<b>" not in page
+
+
+def test_a_count_beside_a_mean_says_why_its_error_is_larger():
+    rows = pa.table({"age": [30.0, 40.0] * 50})
+    with dp.open(rows, bounds={"age": (0, 100)}, budget=dp.PureDP(10)) as table:
+        alone = table.agg(n=dp.count()).explain(epsilon=1)
+        beside = table.agg(n=dp.count(), m=dp.mean("age")).explain(epsilon=1)
+        shared = table.agg(n=dp.count(), d=dp.count_distinct("age")).explain(epsilon=1)
+    assert beside.lines[0]["error"] > alone.lines[0]["error"]
+    assert " in each of 3 parts" in beside.lines[0]["mechanism"]
+    assert "parts" not in alone.lines[0]["mechanism"]
+    assert any(note.startswith("n: computed from the same noisy parts as m") for note in beside.limitations)
+    assert shared.lines[0]["error"] > alone.lines[0]["error"]
+    assert any("shares the ε" in note for note in shared.limitations)
+    assert not any("asked alone" in note for note in alone.limitations)

@@ -108,6 +108,7 @@ TEXTS = [
     S("SELECT COUNT(* FROM flights", "close each (", N),
     S("SELECT COUNT(*)) FROM flights", "leave out the )", N),
     S("SELECT COUNT(*) FROM flights WHERE", "write something after WHERE", N + " WHERE cancelled"),
+    S("SELECT COUNT(*) FROM flights WHERE distance >", "write something after >", N + " WHERE distance > 5"),
     S("SELECT COUNT(*) WHERE cancelled FROM flights", "FROM before WHERE", N + " WHERE cancelled"),
     S("SELECT origin, COUNT(*), FROM flights GROUP BY origin"),
     S("SELECT origin COUNT(*) FROM flights GROUP BY origin", "comma between origin and COUNT", BY_ORIGIN),

@@ -100,7 +100,8 @@ def as_recorded_before(
 
 
 def _earlier_plans(question: Question, plan: Plan, options: ReleaseOptions) -> Iterator[Plan]:
-    """Plans of earlier versions: another epsilon for the same error, and keys that had to be listed to be public."""
+    """Plans of earlier versions: another epsilon for the same error, keys that had to be listed to be public, and a
+    delta for limits that are chosen privately whether any noise might need it or not."""
     query, card = question.query, question.card
     epsilon = epsilon_0_1(query, card, options, plan) if options.error is not None else None
     if epsilon is not None:
@@ -108,6 +109,8 @@ def _earlier_plans(question: Question, plan: Plan, options: ReleaseOptions) -> I
     if plan.keys != keys_of(query, card, listed_only=True):
         with suppress(InvalidArgument):  # without a delta there was no such answer
             yield plan_question(query, card, options, listed_only=True)
+    if any(part.automatic for part in plan.aggregations):
+        yield plan_question(query, card, options, unused_delta=True)
 
 
 def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]:
@@ -246,12 +249,10 @@ def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automa
                 several |= {name} if left_out.get(name, limits) != limits else set()
                 left_out[name] = limits
                 named += 1
-        if named:
+        if named or choices.max_rows is not None:  # a note says already which limit was chosen
             unknown += limitations(plan)
-            known += limitations(plan, estimated=True, limits_are_stated=choices.max_rows is None)
+            known += limitations(plan, estimated=bool(named), limits_are_stated=choices.max_rows is None)
     left_out = {name: limits for name, limits in left_out.items() if name not in several}
-    if not left_out:
-        return answer
     notes = (*(note for note in answer.notes if note not in unknown), *dict.fromkeys(known))
     return replace(answer, left_out=left_out, notes=notes)
 

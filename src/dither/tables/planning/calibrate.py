@@ -21,7 +21,7 @@ from dither.tables.compile.limits import MAX_TOTAL, Together
 from dither.tables.options import NoiseChoice, ReleaseOptions, percentage
 from dither.tables.planning import automatic, plan
 from dither.tables.planning.estimate import expected_error, rounded_error
-from dither.tables.planning.key_selection import every_group
+from dither.tables.planning.key_selection import PublicKeys, every_group
 from dither.tables.planning.plan import Plan, first
 from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
 from dither.tables.query import evaluate
@@ -32,20 +32,22 @@ _LARGEST_EPSILON = 100.0
 _MANY_GROUPS = 16
 
 
-def plan_question(query: Query, card: Card, options: ReleaseOptions, *, listed_only: bool = False) -> Plan:
+def plan_question(
+    query: Query, card: Card, options: ReleaseOptions, *, listed_only: bool = False, unused_delta: bool = False
+) -> Plan:
     """The plan of a question, checked as far as it can be without compiling it; with ``listed_only`` as before keys
-    were derived from what is public.
+    were derived from what is public, with ``unused_delta`` as when every choice of limits was charged a delta.
 
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
     if not query.more:
-        parts = [_Aggregation(query, None, card, options, listed_only)]
+        parts = [_Aggregation(query, None, card, options, listed_only, unused_delta)]
     else:
         from dither.tables.planning.levels import bounded_together  # which other questions do not need
 
         bounded = bounded_together(query.aggregations, card, options.other or listed_only)
-        parts = [_Aggregation(item, together, card, options, listed_only) for item, together in bounded]
+        parts = [_Aggregation(item, together, card, options, listed_only, unused_delta) for item, together in bounded]
         _choose_together(parts)
     least = arguments.epsilon(card.min_epsilon, "min_epsilon")
     delta = plan.first(options.delta, query.delta, card.delta)
@@ -91,7 +93,13 @@ class _Aggregation:
     """A private aggregation of a question, with what does not depend on epsilon: keys, and what is chosen privately."""
 
     def __init__(
-        self, query: Query, together: Together | None, card: Card, options: ReleaseOptions, listed_only: bool
+        self,
+        query: Query,
+        together: Together | None,
+        card: Card,
+        options: ReleaseOptions,
+        listed_only: bool,
+        unused_delta: bool,
     ) -> None:
         if query.source is not None:
             card = card_of_question(query, card)
@@ -99,6 +107,7 @@ class _Aggregation:
         if options.interval == "population":
             _check_population(query)
         self.query, self.together, self._card, self._options = query, together, card, options
+        self._unused_delta = unused_delta
         self._max_groups, self._max_rows = limits_of(query, card, options)
         self.has_delta = pays_delta(card)
         self.keys = plan.keys_of(query, card, options.other or listed_only)
@@ -137,9 +146,19 @@ class _Aggregation:
             raise _no_delta("Gaussian noise" if result.selection is None else "a choice of groups that are not public")
         if not self.unstated:
             return result
-        may_spend = delta is not None and (spends_delta or (has_delta and self.unstated.keys() != {"bias"}))
+        may_spend = spends_delta or (has_delta and self._may_choose_normal_noise())
         cost = automatic.total_cost(epsilon, delta if may_spend else None)
         return replace(result, guarantee=cost, automatic=epsilons)
+
+    def _may_choose_normal_noise(self) -> bool:
+        """Whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
+        if self.unstated.keys() == {"bias"}:
+            return False
+        if self._unused_delta:
+            return True
+        if self._options.noise == "best" and "max_rows" in self.unstated:
+            return self.together is None and _are_many(self.keys)
+        return self._options.noise != "laplace"
 
     def with_normal_noise(self, epsilon: Fraction, delta: Fraction, share: Fraction) -> Plan | None:
         """Its plan as a share of one vector of normal noise; None where some of it has other noise."""
@@ -257,8 +276,13 @@ def may_use_either_noise(planned: Plan, options: ReleaseOptions) -> bool:
         and isinstance(planned.guarantee, ApproxDP)
         and planned.selection is None
         and planned.together is None
-        and math.prod(len(keys) for keys in planned.keys if keys is not None) >= _MANY_GROUPS
+        and _are_many(planned.keys)
     )
+
+
+def _are_many(keys: PublicKeys) -> bool:
+    """Whether there are so many groups that normal noise may be better for people who are in many of them."""
+    return math.prod(len(listed) for listed in keys if listed is not None) >= _MANY_GROUPS
 
 
 def plan_after_choices(charged: Plan, choices: automatic.Choices, options: ReleaseOptions) -> Plan:

@@ -120,6 +120,7 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
     if any(part.reduced for part in parts):
         groups += "\ncounts and sums of levels add up, by least squares: of the rows whose keys are all public"
     notes = [note for part in parts for note in (*limitations(part), *unit_notes(part.card), *interval_notes(part))]
+    notes += [note for part in parts for note in _sharing(part)]
     every_note = tuple(dict.fromkeys([*notes, *people]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
     return Explanation(tuple(lines), str(plan.cost), groups, bounding, left, every_note, refused, asked_of)
@@ -153,6 +154,7 @@ def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
         expected = _plus_minus(error, per_limit) if error is not None else _expected_for_sizes(plan, name, per_limit)
         in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
+        mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
         lines.append(_line(name + suffix, what, mechanism, None if bounds_to_choose else error, expected))
     for choice in plan.choices:
         among = "keys" if choice.aggregate.kind == "mode" else "values"
@@ -174,6 +176,23 @@ def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
             _line(count.name + suffix, "the number of rows in each bin", mechanism, error, _plus_minus(error, of_rows))
         )
     return lines
+
+
+def _sharing(plan: Plan) -> list[str]:
+    """What asking for several aggregates at once does to the noise of each."""
+    result = []
+    several = [name for name, parts in plan.parts.items() if len(parts) > 1]
+    added = [name for name in several if plan.query.aggregates[name].kind in ("count", "count_value")]
+    others = [name for name in several if name not in added]
+    if added and others:
+        result.append(
+            f"{', '.join(added)}: computed from the same noisy parts as {', '.join(others)}, whose noise adds up, so "
+            "the ± is larger than if it were asked alone"
+        )
+    shares = {*plan.parts.values(), *(choice.name for choice in plan.choices), *(count.name for count in plan.counts)}
+    if len(shares) + len(plan.quantiles) > 1:
+        result.append("what is measured shares the ε, so each ± is larger than if it were asked alone")
+    return result
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
@@ -210,6 +229,13 @@ def _bounding(plan: Plan) -> str:
     if paid:
         epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in paid.items())
         bounding += f"; learned privately: {epsilons}"
+        exact = plan.guarantee.exact
+        if (
+            len(exact) > 1
+            and plan.selection is None
+            and not any(isinstance(n, Gaussian) for n in plan.measures.values())
+        ):
+            bounding += f"; δ = {float(exact[1]):g} is for normal noise, if that turns out to be better"
     return bounding
 
 

@@ -36,7 +36,10 @@ _WORD_OPERATORS = {
     "MATCH": "LIKE '%a%'", "CONTAINS": "LIKE '%a%'", "STARTS": "LIKE 'a%'", "BEGINS": "LIKE 'a%'",
     "STARTSWITH": "LIKE 'a%'", "ENDS": "LIKE '%a'", "ENDSWITH": "LIKE '%a'", "EQUALS": "=", "EQ": "=",
 }  # fmt: skip
-_OPEN_ENDED = {"WHERE", "AND", "OR", "NOT", "BY", "HAVING", "FROM", "SELECT", "ON", "IN", "LIKE", "BETWEEN", ",", "="}
+_OPEN_ENDED = {
+    "WHERE", "AND", "OR", "NOT", "BY", "HAVING", "FROM", "SELECT", "ON", "IN", "LIKE", "BETWEEN", ",", "=",
+    "<", ">", "<=", ">=", "<>", "!=", "+", "-", "/", "%", "||",
+}  # fmt: skip
 _PLACEHOLDER = "write the value itself in place of the placeholder, for example 3 or 'a'"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
-from dither.tables.query.relations import relation_card
+from dither.tables.query.relations import MAX_DEGREE, relation_card
 from dither.tables.query.tree import (
     Column,
     PerPerson,
@@ -191,3 +191,36 @@ def test_relations_need_a_card_that_names_the_person():
     card = Card("visits", "", COLUMNS)
     with refuses(InvalidArgument, "unit"):
         parse("SELECT COUNT(*) FROM visits a JOIN visits b ON a.who = b.who", card)
+
+
+def _chain(tables: int, table: str = "visits") -> str:
+    joins = "".join(f" JOIN {table} t{i} ON t{i}.who = t0.who" for i in range(1, tables))
+    return f"SELECT COUNT(*) FROM {table} t0{joins}"
+
+
+def _doubled(times: int) -> str:
+    named = ["c0 AS (SELECT who, age FROM visits)"]
+    named += [
+        f"c{i} AS (SELECT who, age FROM c{i - 1} UNION ALL SELECT who, age FROM c{i - 1})" for i in range(1, times + 1)
+    ]
+    return f"WITH {', '.join(named)} SELECT COUNT(*) FROM c{times}"
+
+
+def test_rows_of_a_person_are_not_multiplied_without_end():
+    """Otherwise one person with 12 rows has 12^7 in a chain of joins, which shows in how long a question takes."""
+    parse(_chain(MAX_DEGREE), CARD)
+    with refuses(InvalidArgument, "aggregate by person"):
+        parse(_chain(MAX_DEGREE + 1), CARD)
+    one_row = "(SELECT who, COUNT(*) AS n FROM visits GROUP BY who)"
+    parse(_chain(6, one_row), CARD)  # one row for each person, however many are joined
+    with refuses(InvalidArgument, "aggregate by person"):  # also where it is hidden in a table of people
+        parse(f"SELECT AVG(n) FROM (SELECT t0.who, COUNT(*) AS n {_chain(7)[16:]} GROUP BY t0.who)", CARD)
+
+
+def test_rows_of_a_person_are_not_copied_without_end():
+    parse(_doubled(8), CARD)
+    with refuses(InvalidArgument, "fewer times"):
+        parse(_doubled(9), CARD)
+    for times in (13, 40):  # refused before it is written out
+        with refuses(InvalidArgument, "WITH"):
+            parse(_doubled(times), CARD)

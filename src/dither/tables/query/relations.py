@@ -50,18 +50,29 @@ Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], Col
 """What is public about an expression on the rows of a table that meet a condition, with public tables joined to it."""
 
 
+MAX_DEGREE = 3
+"""Rows of so many tables may be combined by person: with r rows in each, somebody has up to r^3."""
+MAX_COPIES = 256
+"""So many times may one row of a person be read by UNION ALL, and by joins of what it makes."""
+
+
 @dataclass(frozen=True)
 class RelationSchema:
     """What is public about a private relation.
 
     ``columns`` contain the person, under the name of the card's unit. ``one_row`` is whether nobody has two rows.
     ``people`` are columns that hold the person or NULL, ``numbers`` those that number the rows of a person from 1 on.
+
+    Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, since what an engine
+    does for one person should not be seen in how long it takes.
     """
 
     columns: Mapping[str, ColumnCard]
     one_row: bool = False
     people: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
+    degree: int = 1
+    copies: int = 1
 
     def keeps_one_row(self, where: Expression | None) -> bool:
         """Whether nobody has two rows that meet a condition: of rows with numbers it keeps the first."""
@@ -185,7 +196,8 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
             if isinstance(value, Column) and value.table is None and value.name in inner.numbers
         }
         one_row = inner.keeps_one_row(where)
-        return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers))
+        size = (0, 1) if one_row else (inner.degree, inner.copies)
+        return RelationSchema({**person, **shown}, one_row, frozenset(people), frozenset(numbers), *size)
     grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
     people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
     counted = {
@@ -193,7 +205,8 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
         for name, item in source.aggregates.items()
     }
     one_row = not source.groups or inner.keeps_one_row(where)
-    return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people))
+    size = (0, 1) if one_row else (inner.degree, inner.copies)
+    return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people), frozenset(), *size)
 
 
 def most_rows(card: Card) -> int | None:
@@ -273,14 +286,28 @@ def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSche
             people |= {side}
     # in a full join the rows of a person that do not match each other are two
     one_row = left.one_row and right.one_row and (source.kind != "full" or source.on is None)
-    return RelationSchema(columns, one_row, frozenset(people))
+    size = (0, 1) if one_row else _checked(left.degree + right.degree, left.copies * right.copies)
+    return RelationSchema(columns, one_row, frozenset(people), frozenset(), *size)
+
+
+def _checked(degree: int, copies: int) -> tuple[int, int]:
+    """How often rows of a person are combined with each other and written again; more than the limits is refused."""
+    if degree > MAX_DEGREE:
+        expected = f"rows of a person joined with each other in at most {MAX_DEGREE} tables"
+        fix = "aggregate by person before joining, which leaves one row for each"
+        raise InvalidArgument(message("joins", expected, f"{degree} tables", fix))
+    if copies > MAX_COPIES:
+        expected = f"each row of a person at most {MAX_COPIES} times, by UNION ALL and joins of these"
+        raise InvalidArgument(message("rows", expected, "more", "read the table fewer times"))
+    return degree, copies
 
 
 def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
     schemas = [relation_schema(card, item, describe) for item in source.sources]
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))
-    return RelationSchema(columns, people=people)
+    size = _checked(max(item.degree for item in schemas), sum(item.copies for item in schemas))
+    return RelationSchema(columns, False, people, frozenset(), *size)
 
 
 def _union_card(columns: list[ColumnCard]) -> ColumnCard:

@@ -38,6 +38,8 @@ _BLOCK = (
 _GROUPING = "grouping of "
 """What the columns of GROUPING are called among the levels, before the name of the group."""
 _PLACE = "place among the private blocks"
+_MAX_WRITTEN = 50_000
+"""How many nodes of the tree may be written again where the names of WITH are read."""
 NoisyNames = tuple[str, dict[str, str]]
 """The name of a noisy table, and what the groups and aggregates of a block are called in it."""
 _ROWS = "add COUNT(*) and GROUP BY, for example: single rows are never released"
@@ -125,6 +127,7 @@ def types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type
 
 def _with_rows_in_place(tree: exp.Query, card: Card) -> exp.Query:
     """The tree with each WITH of rows of the table written where it is read, in FROM."""
+    written = 0
     for clause in list(tree.find_all(exp.With)):
         owner = clause.parent
         assert owner is not None
@@ -137,8 +140,13 @@ def _with_rows_in_place(tree: exp.Query, card: Card) -> exp.Query:
             refuse_other_parts(item, "this", "alias")
             if item.args["alias"].args.get("columns"):
                 raise refuse_sql("WITH name AS (…)", "names of columns in brackets", "name them by AS inside")
+            size = sum(1 for _ in item.this.walk())
             for table in list(owner.find_all(exp.Table)):
                 if table.name.casefold() == name.casefold() and not table.args.get("db"):
+                    written += size
+                    if written > _MAX_WRITTEN:
+                        fix = "read what WITH names fewer times"
+                        raise refuse_sql("WITH that is read a few times", "what grows too large", fix)
                     alias = exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
                     table.replace(exp.Subquery(this=item.this.copy(), alias=alias))
             item.pop()

@@ -92,6 +92,16 @@ def test_another_version_is_refused(store, place):
     store.run(schema.about.update().values(version=schema.VERSION))
 
 
+def test_a_store_of_the_first_version_is_used_on(store, place):
+    store.run(sa.text("ALTER TABLE server_job DROP COLUMN began_at"), schema.about.update().values(version=1))
+    other = Store(place)
+    try:
+        assert other.rows(sa.select(schema.jobs.c.began_at)) == []
+        assert other.one(sa.select(schema.about.c.version))[0] == schema.VERSION
+    finally:
+        other.close()
+
+
 def test_its_file_is_its_owners(tmp_path):
     Store(str(tmp_path / "s.sqlite")).close()
     assert stat.S_IMODE(Path(tmp_path, "s.sqlite").stat().st_mode) == 0o600

@@ -318,7 +318,8 @@ class Jobs:
         if row.began_at is not None:
             return tick_after(float(row.began_at), now, tick)
         step = max(tick, _SHORTEST_LOOK)
-        return float(row.asked_at) + step * (math.floor((now - row.asked_at) / step) + 1)
+        asked_at = float(row.asked_at)
+        return asked_at + step * (math.floor((now - asked_at) / step) + 1)
 
     def cancel(self, job: str, user: str) -> Job:
         """Cancel a job: it does not begin, or is stopped at its next tick, if it has not ended by then."""

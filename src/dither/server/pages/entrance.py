@@ -164,7 +164,7 @@ async def new_token(request: Request, who: Principal) -> Response:
             who,
             text_of(form, "label", 200),
             scopes=texts_of(form, "scope"),
-            days=int(days) if days.isascii() and days.isdigit() else 90,
+            days=int(days) if days.isascii() and days.isdigit() and len(days) < 10 else 90,
         )
     except DitherError as error:
         return await account_page(request, who, problem=problem_of(error))

@@ -24,6 +24,8 @@ from dither.server.store import Store
 from dither.server.ticks import Clock
 
 _MAX_DETAIL = 500
+_ADDRESSES = 50
+"""From so many addresses together may somebody guess the password of one user; one alone locks nobody out."""
 _GRANT = sa.select(schema.grants.c.user).where(
     schema.grants.c.user == sa.bindparam("name"), schema.grants.c.dataset == sa.bindparam("table")
 )
@@ -43,6 +45,7 @@ class Context:
     requests: RateLimit
     questions: RateLimit
     sign_ins: RateLimit
+    sign_ins_of_user: RateLimit
     lock: FolderLock | None
 
     @classmethod
@@ -74,7 +77,7 @@ class Context:
         return cls(
             config, clock, store, folder, pools[0], pools[1], jobs,
             RateLimit(config.requests_per_minute), RateLimit(config.questions_per_minute),
-            RateLimit(config.sign_ins_per_minute), lock,
+            RateLimit(config.sign_ins_per_minute), RateLimit(_ADDRESSES * config.sign_ins_per_minute), lock,
         )  # fmt: skip
 
     def stop(self) -> None:

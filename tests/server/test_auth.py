@@ -12,8 +12,9 @@ from serving import PASSWORD
 
 from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
-from dither.server.auth import hashed
-from dither.server.errors import Conflict, NotFound, NotSignedIn
+from dither.server.auth import Authentication, hashed
+from dither.server.errors import Conflict, NotFound, NotSignedIn, TooMany
+from dither.server.limits import RateLimit
 from dither.server.principal import Principal
 
 
@@ -53,16 +54,17 @@ def test_passwords_are_hashed_at_a_price(real_hasher):
 
 
 def test_guessing_is_slow(site, person):
-    from dither.server.auth import Authentication
-    from dither.server.errors import TooMany
-    from dither.server.limits import RateLimit
-
-    auth = Authentication(replace(site.service.context, sign_ins=RateLimit(3, clock=lambda: 0.0)))
-    for _ in range(3):
-        with pytest.raises(AccessDenied):
-            auth.sign_in(person, "wrong password", "here")
+    """From one address, and from many together."""
+    few, more = (RateLimit(most, clock=lambda: 0.0) for most in (3, 9))
+    auth = Authentication(replace(site.service.context, sign_ins=few, sign_ins_of_user=more))
+    for address in ("here", "there", "elsewhere"):
+        for _ in range(3):
+            with pytest.raises(AccessDenied):
+                auth.sign_in(person, "wrong password", address)
+        with pytest.raises(TooMany):
+            auth.sign_in(person, PASSWORD, address)
     with pytest.raises(TooMany):
-        auth.sign_in(person, PASSWORD, "elsewhere")
+        auth.sign_in(person, PASSWORD, "a fourth address")
 
 
 def test_sessions_expire(site, person):
@@ -205,3 +207,11 @@ def test_no_secret_is_in_the_database(site, person):
     assert person in dump
     for secret in (session, token, link, PASSWORD):
         assert secret not in dump
+
+
+def test_wrong_passwords_from_one_address_lock_nobody_out_elsewhere(site):
+    auth = Authentication(replace(site.service.context, sign_ins=RateLimit(5, clock=lambda: 0.0)))
+    for refusal in (AccessDenied,) * 5 + (TooMany,) * 20:
+        with pytest.raises(refusal):
+            auth.sign_in("ann", "not the password", "203.0.113.9")
+    assert auth.sign_in("ann", PASSWORD, "198.51.100.7")

@@ -5,6 +5,7 @@ The clock of the server stands still meanwhile, so that the tick is to come howe
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from dataclasses import replace
@@ -16,6 +17,8 @@ from serving import BY_REGION, COUNT, StillClock, eventually, fill
 from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
+from dither.server.ticks import next_tick
+from dither.server.use_cases.questions import Questions
 
 TICK = 5.0
 _epsilons = itertools.count(500)
@@ -117,6 +120,80 @@ def test_the_same_in_other_words_begins_when_the_first_may_be_seen(still):
     start("ann", "visits", "afterwards")
     assert [task.message["words"] for task in pool.tasks[5:]] == ["afterwards"]
     pool.tasks[5].ended("stopped", {}, None)
+
+
+def looks(still, monkeypatch, *, began, ended, asked_for, until):
+    """When a request that waits looks at a question, up to the tick at which that has ended: of this process, and of
+    another. ``began`` and ``ended`` are seconds from the question to its work and to the end of it (None: it goes on).
+    """
+    context, clock = still.service.context, StillClock()
+    config = replace(context.config, tick=1.0)
+    others = Jobs(config, context.store, context.folder, Held(), clock)  # of another process, which does not work on it
+    pool = Held()
+    jobs = Jobs(config, context.store, context.folder, pool, clock)
+    asked = Asked("ann", "visits", "question", COUNT, {}, f"looked at {time.time_ns()}", {})
+    log = context.event("ann", "questions.ask", "visits")
+    start, job = clock.now(), jobs.start(asked, log)
+    problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
+    steps = [(began, lambda: pool.tasks[0].begin())]
+    if ended is not None:
+        steps.append((ended, lambda: pool.tasks[0].ended("end", {"problem": problem, "kind": "BudgetExceeded"}, None)))
+
+    def go_on(moment):
+        while steps and start + steps[0][0] <= moment:
+            clock.go_on(start + steps[0][0])
+            steps.pop(0)[1]()
+        clock.go_on(moment)
+
+    go_on(start + asked_for)
+    result = []
+    for its in (jobs, others):
+        seen, now = [], clock.now()
+        questions = Questions(replace(context, jobs=its, clock=clock))
+
+        async def sleep(seconds, seen=seen):
+            seen.append(round(clock.now() + seconds - start, 6))
+            go_on(clock.now() + seconds)
+
+        if its is jobs:
+            monkeypatch.setattr("dither.server.use_cases.questions.asyncio.sleep", sleep)
+            asyncio.run(questions.wait(still.people["ann"], job.id, seconds=until - (now - start)))
+            result.append(seen)
+        else:
+            result.append(round(its.next_look(job, start + asked_for) - start, 6))
+    if ended is None:
+        pool.tasks[0].ended("stopped", {}, None)
+    return result
+
+
+@pytest.mark.parametrize("began", [0.0, 0.3, 2.75])
+def test_a_request_that_waits_looks_at_moments_that_do_not_depend_on_the_work(still, monkeypatch, began):
+    """Otherwise when it comes back tells whether the work had ended when it began to wait, in between ticks."""
+    for asked_for in (0.0, began + 0.1, began + 1.7, began + 3.6, began + 3.9, began + 7.9):
+        never = looks(still, monkeypatch, began=began, ended=None, asked_for=asked_for, until=began + 20)
+        for seconds in (0.05, 1.6, 1.8, 3.55, 3.7, 3.85, 7.5):
+            tick = began + next_tick(0.0, seconds, 1.0)
+            if asked_for >= tick:
+                continue
+            ending = looks(
+                still, monkeypatch, began=began, ended=began + seconds, asked_for=asked_for, until=began + 20
+            )
+            assert ending[0] == [moment for moment in never[0] if moment <= tick + 0.002], (asked_for, seconds)
+            assert ending[0][-1] == pytest.approx(tick + 0.001, abs=1e-5), (asked_for, seconds)
+            assert ending[1] == never[1], (asked_for, seconds)
+
+
+def test_what_ends_right_before_a_tick_is_seen_at_the_next(still):
+    """Writing it down takes a moment: it would be seen after the tick by as much as that takes."""
+    context, pool, clock = still.service.context, Held(), StillClock()
+    jobs = Jobs(replace(context.config, tick=1.0), context.store, context.folder, pool, clock)
+    log, asked_at = context.event("ann", "questions.ask", "visits"), clock.now()
+    job = jobs.start(Asked("ann", "visits", "question", COUNT, {}, "right before", {}), log)
+    pool.tasks[0].begin()
+    clock.go_on(asked_at + 0.99)
+    problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
+    pool.tasks[0].ended("end", {"problem": problem, "kind": "BudgetExceeded"}, None)
+    assert row_of(still, job).visible_at == asked_at + 2.0
 
 
 def test_the_title_of_a_published_answer_is_the_stewards(still):

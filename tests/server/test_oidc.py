@@ -94,7 +94,16 @@ def test_unknown_people_need_roles_in_the_configuration(site, sign_on, issuer):
 
 @pytest.mark.parametrize(
     "claims",
-    [{"iss": "https://evil.example"}, {"aud": "other"}, {"exp": 1}, {"nonce": "other"}, {"sub": None}],
+    [
+        {"iss": "https://evil.example"},
+        {"aud": "other"},
+        {"exp": 1},
+        {"nonce": "other"},
+        {"sub": None},
+        {"azp": "evil"},
+        {"aud": ["evil", "dither"], "azp": "evil"},
+        {"nbf": 9e9},
+    ],
     ids=lambda claims: next(iter(claims)),
 )
 def test_tokens_that_are_not_right(sign_on, issuer, claims):

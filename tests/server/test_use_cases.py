@@ -190,3 +190,28 @@ def test_a_changed_ledger_is_found(own):
     result = own.service.chain.verify(own.people["aud"], "second")
     assert not result.ok
     assert "entry 2" in result.problem
+
+
+def test_no_grant_is_above_what_each_analyst_has(start_site, tmp_path):
+    """It would be a raise by one steward alone, with a token."""
+    fill(tmp_path)
+    card = tmp_path / "visits.toml"
+    card.write_text(card.read_text().replace("epsilon = 1000", "epsilon = 1000\neach_analyst = { epsilon = 1 }"))
+    one = start_site(tmp_path)
+    sam, sue, users, budgets = one.people["sam"], one.people["sue"], one.service.users, one.service.budgets
+    for limit in (dp.PureDP(1.001), dp.PureDP(1000), dp.ZCDP(0.001)):
+        with pytest.raises(Forbidden, match="each analyst"):
+            users.grant(sam, "ann", "visits", limit=limit)
+    by_token = one.client("sam").post(
+        "/api/v1/grants", json={"user": "ann", "table": "visits", "limit": {"kind": "pure", "epsilon": "15"}}
+    )
+    assert by_token.status_code == 403
+    ledger = one.service.context.folder.ledger("visits")
+    assert not [account for account in ledger.accounts("visits") if account.name == "ann"]
+    users.grant(sam, "ann", "visits", limit=dp.PureDP(1))
+    opened = [entry for entry in ledger.history("visits") if entry.kind == "open"][-1]
+    assert opened.body["signed_by"] == "sam"
+    change = budgets.propose(sam, "visits", dp.PureDP(15), reason="a census", analyst="ann")
+    assert change.state == "pending"
+    assert budgets.approve(sue, change.id).state == "done"
+    ledger.verify()

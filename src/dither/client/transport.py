@@ -229,7 +229,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 def _seconds(header: str | None) -> float | None:
     """How long the header Retry-After says to wait, up to a limit."""
-    if header is None or not header.strip().isdigit() or len(header) > 9:
+    if header is None or not header.isascii() or not header.strip().isdigit() or len(header) > 9:
         return None
     return min(float(header), _MAX_RETRY_AFTER)
 

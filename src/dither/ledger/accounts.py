@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
@@ -275,8 +275,9 @@ def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> A
     return result
 
 
-def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
-    """Open accounts and append that to the history, in the transaction that is under way."""
+def open_all(store: Store, dataset: str, new: list[Account], signed: Mapping[str, str] | None = None) -> chain.Receipt:
+    """Open accounts and append that to the history, in the transaction that is under way. ``signed`` says by whom and
+    why, where somebody did it."""
     for account in new:
         add(store, account)
     opened_accounts = [
@@ -288,7 +289,7 @@ def open_all(store: Store, dataset: str, new: list[Account]) -> chain.Receipt:
         }
         for account in new
     ]
-    return chain.append(store, "open", dataset, {"accounts": opened_accounts})
+    return chain.append(store, "open", dataset, {"accounts": opened_accounts, **(signed or {})})
 
 
 _UNKNOWN = {

@@ -107,13 +107,18 @@ class Ledger:
         with self._store.transaction():
             return opening.ensure(self._store, name, stated)
 
-    def admit(self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum") -> Receipt:
+    def admit(
+        self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum", signed_by: str | None = None
+    ) -> Receipt:
         """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
-        has one, or for whom ``each_analyst`` opens one.
+        has one, or for whom ``each_analyst`` opens one. ``signed_by`` stays in the history.
         """
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
+        signed = None
+        if signed_by is not None:
+            signed = {"signed_by": checked_name(signed_by, "signed_by"), "reason": "an account was granted"}
         with self._store.transaction():
-            return opening.admit(self._store, name, who, limit, filter)
+            return opening.admit(self._store, name, who, limit, filter, signed)
 
     def change_limit(
         self,

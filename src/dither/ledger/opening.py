@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -163,14 +164,16 @@ def check_uncharged(store: Store, dataset: str) -> None:
         raise InvalidArgument(message("limit", "a dataset that nothing was charged to", "another", CHANGE_IT))
 
 
-def admit(store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter) -> Receipt:
+def admit(
+    store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed: Mapping[str, str] | None = None
+) -> Receipt:
     """Open an account for one analyst, in the transaction that is under way."""
     accounts.known(store, dataset)
     if accounts.find(store, dataset, "analyst", analyst) is not None:
         raise InvalidArgument(
             message("analyst", "one without an account", "one who has it", "use change_limit to change it")
         )
-    return accounts.open_all(store, dataset, [accounts.opened((dataset, "analyst", analyst), limit, filter)])
+    return accounts.open_all(store, dataset, [accounts.opened((dataset, "analyst", analyst), limit, filter)], signed)
 
 
 def change_limit(

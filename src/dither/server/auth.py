@@ -84,7 +84,7 @@ class Authentication:
     def sign_in(self, name: str, password: str, address: str = "") -> str:
         """Sign in with a password: the new session's secret, for a cookie. ``address`` is where it comes from."""
         self._context.sign_ins.take(f"address {address}")
-        self._context.sign_ins.take(f"user {str(name)[:64]}")
+        self._context.sign_ins_of_user.take(str(name)[:64])
         known = isinstance(name, str) and NAME.fullmatch(name) is not None
         row = self._user(name) if known else None
         stored = row.password if row is not None and row.password and row.active else None

@@ -60,7 +60,8 @@ class Config:
     max_questions_each, max_waiting
         How many questions of one analyst, and of all, may be under way in one process.
     questions_per_minute, requests_per_minute, sign_ins_per_minute
-        Rate limits: of one analyst, of one principal, and of one address or user that signs in.
+        Rate limits: of one analyst, of one principal, and of one address that signs in (fifty times as
+        many for one user, from all addresses together).
     session_hours, idle_hours, token_days
         How long a session lasts, how long without a request, and the longest life of a token.
     secure_cookies

@@ -16,6 +16,7 @@ from dither.server.config import Config
 from dither.server.errors import NotFound
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
+from dither.server.lock import FolderLock
 from dither.server.pool import Pool
 from dither.server.principal import Principal
 from dither.server.roles import authorize
@@ -23,6 +24,8 @@ from dither.server.store import Store
 from dither.server.ticks import Clock
 
 _MAX_DETAIL = 500
+_ADDRESSES = 50
+"""From so many addresses together may somebody guess the password of one user; one alone locks nobody out."""
 _GRANT = sa.select(schema.grants.c.user).where(
     schema.grants.c.user == sa.bindparam("name"), schema.grants.c.dataset == sa.bindparam("table")
 )
@@ -42,10 +45,22 @@ class Context:
     requests: RateLimit
     questions: RateLimit
     sign_ins: RateLimit
+    sign_ins_of_user: RateLimit
+    lock: FolderLock | None
 
     @classmethod
     def start(cls, config: Config, clock: Clock) -> Context:
-        """Open and start everything."""
+        """Open and start everything; refused where another server has the same SQLite file."""
+        lock = None if "://" in config.place else FolderLock(config.place)
+        try:
+            return cls._started(config, clock, lock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    @classmethod
+    def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
         folder = Folder(config.folder)
         for name in folder.names():
             folder.ledger(name)  # a ledger that went back is refused now
@@ -62,7 +77,7 @@ class Context:
         return cls(
             config, clock, store, folder, pools[0], pools[1], jobs,
             RateLimit(config.requests_per_minute), RateLimit(config.questions_per_minute),
-            RateLimit(config.sign_ins_per_minute),
+            RateLimit(config.sign_ins_per_minute), RateLimit(_ADDRESSES * config.sign_ins_per_minute), lock,
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -72,6 +87,8 @@ class Context:
         self.explaining.stop()
         self.folder.close()
         self.store.close()
+        if self.lock is not None:
+            self.lock.release()
 
     def count_request(self, who: Principal | None, address: str) -> None:
         """Count a request; refused if there were too many. Somebody who is known has one count for all sessions and

@@ -10,6 +10,7 @@ charged: the incident is recorded, and what is said is the sentence for any fail
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import threading
 from collections import deque
@@ -20,6 +21,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from dither.errors import Cancelled, DataIncident, ServerUnavailable, message
 from dither.ledger import Charge
@@ -31,7 +33,7 @@ from dither.server.errors import NotFound, Stopping, TooMany
 from dither.server.pool import Ending, Pool, Task
 from dither.server.results import Job, Problem
 from dither.server.store import Store
-from dither.server.ticks import Clock, next_tick
+from dither.server.ticks import Clock, next_tick, tick_after
 from dither.server.times import iso
 
 _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
@@ -39,6 +41,12 @@ _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
 
 _GIVEN_UP = 8
 """After so many times the limit of one question, the process that should have done it is gone."""
+
+_SHORTEST_LOOK = 0.02
+"""Whoever waits for a question that no worker has taken up looks no more often, in seconds."""
+
+_SETTLING_SHARE = 16
+"""What ends less than this share of a tick before one is seen at the next: writing it down takes a moment, too."""
 
 _jobs = schema.jobs
 
@@ -147,7 +155,7 @@ class Jobs:
         task = Task(
             asked.message,
             ended,
-            begin=lambda: self._began_at.__setitem__(job, self._clock.now()),
+            begin=lambda: self._begin(job),
             stop_at=lambda: self._stop_at(job),
             wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
         )
@@ -158,6 +166,12 @@ class Jobs:
         if is_first:
             self._pool.submit(task)
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+
+    def _begin(self, job: str) -> None:
+        """A worker takes a job up: its ticks count from now on, in every process."""
+        self._began_at[job] = now = self._clock.now()
+        with suppress(SQLAlchemyError):  # whoever waits then looks as if it had not begun
+            self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now))
 
     def _advance(self, asked: Asked) -> None:
         """A question of somebody has ended: their next one on the same table begins."""
@@ -208,7 +222,8 @@ class Jobs:
     ) -> float:
         """Write down how a job ended, and from when on that may be seen, which is returned."""
         now = self._clock.now()
-        visible_at = next_tick(began_at, now, self._config.tick)
+        tick = self._config.tick
+        visible_at = next_tick(began_at, now + tick / _SETTLING_SHARE, tick)  # it is written down before its tick
         values: dict[str, Any] = {"state": "failed", "visible_at": visible_at}
         statements: list[sa.Executable] = []
         if how == "end" and "answers" in event:
@@ -292,15 +307,19 @@ class Jobs:
     def next_look(self, job: Job, now: float) -> float:
         """The next moment at which to look whether a job has ended for whoever asked.
 
-        If it has ended that is its tick. Otherwise it is the first tick of the question, then a while that grows.
+        It follows from when it was asked and when a worker took it up, never from whether it has ended: from the
+        beginning on, its next tick; until then, the next whole number of ticks since it was asked, so that no tick is
+        missed.
         """
-        row = self._store.one(sa.select(_jobs.c.asked_at, _jobs.c.visible_at).where(_jobs.c.id == job.id))
+        row = self._store.one(sa.select(_jobs.c.asked_at, _jobs.c.began_at).where(_jobs.c.id == job.id))
         if row is None:
             return now
-        if row.visible_at is not None:
-            return float(row.visible_at)
-        first = float(row.asked_at) + self._config.tick
-        return first if now < first else now + min(1.0, max(0.01, (now - row.asked_at) / 8))
+        tick = self._config.tick
+        if row.began_at is not None:
+            return tick_after(float(row.began_at), now, tick)
+        step = max(tick, _SHORTEST_LOOK)
+        asked_at = float(row.asked_at)
+        return asked_at + step * (math.floor((now - asked_at) / step) + 1)
 
     def cancel(self, job: str, user: str) -> Job:
         """Cancel a job: it does not begin, or is stopped at its next tick, if it has not ended by then."""

@@ -112,6 +112,8 @@ class SignOn:
         try:
             decoded = jwt.decode(token, KeySet.import_key_set(keys), algorithms=_ALGORITHMS)
             registry.validate(decoded.claims)
+            if decoded.claims.get("azp", self._config.oidc_client_id) != self._config.oidc_client_id:
+                raise ValueError("a token that was made for another client")
         except (JoseError, ValueError, KeyError, TypeError):
             raise _refused("a token that the issuer signed, for this sign-in") from None
         return dict(decoded.claims)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
 metadata = sa.MetaData()
 
 _TEXT, _TIME = sa.Text, sa.Float  # times are seconds since 1970, UTC
@@ -85,6 +85,7 @@ jobs = sa.Table(
     sa.Column("request", sa.String(64), nullable=False, index=True),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("asked_at", _TIME, nullable=False),
+    sa.Column("began_at", _TIME),  # when a worker took it up, from which its ticks count
     sa.Column("visible_at", _TIME),  # when whoever asked may see how it ended
     sa.Column("cancel_at", _TIME),
     sa.Column("answer", sa.String(32)),

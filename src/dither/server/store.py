@@ -57,6 +57,9 @@ class Store:
             versions = [row[0] for row in connection.execute(sa.select(schema.about.c.version))]
             if not versions:
                 connection.execute(schema.about.insert().values(version=schema.VERSION))
+            elif versions == [1]:  # which did not say when a question began
+                connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_at DOUBLE PRECISION"))
+                connection.execute(schema.about.update().values(version=schema.VERSION))
             elif versions != [schema.VERSION]:
                 fix = "use the version of dither that wrote it, or a newer one"
                 got = "one of another version"

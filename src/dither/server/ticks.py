@@ -55,4 +55,14 @@ def next_tick(began_at: float, now: float, tick: float) -> float:
     return began_at + delay(now - began_at, tick)
 
 
-__all__ = ["Clock", "delay", "next_tick"]
+def tick_after(began_at: float, now: float, tick: float) -> float:
+    """The first tick of a question after a moment, which is not the moment itself.
+
+    >>> tick_after(100.0, 100.25, 0.25), tick_after(100.0, 100.3, 0.25)
+    (100.5, 100.5)
+    """
+    result = next_tick(began_at, now, tick)
+    return result if result > now else began_at + 2 * (result - began_at)
+
+
+__all__ = ["Clock", "delay", "next_tick", "tick_after"]

@@ -10,11 +10,13 @@ dither.InvalidArgument: question.sq: expected sql, got an unknown field. Fix: wr
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.wording import clip, nearest
+from dither.wire.numbers import MOST_DIGITS
 
 VERSION = 1
 """The version of all documents; another one is refused."""
@@ -32,7 +34,7 @@ def read(body: bytes | str, what: str = "body") -> Any:
     """
     try:
         text = body if isinstance(body, str) else body.decode("utf-8")
-        result = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        result = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, **_BOUNDED)
         if "\\u" in text:  # half of a surrogate pair is no text that can be stored
             json.dumps(result, ensure_ascii=False).encode("utf-8")
         return result
@@ -135,5 +137,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_number(_constant: str) -> float:
     raise ValueError("no number of JSON")
 
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number that no float is near")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError("a number of too many digits")
+    return int(text)
+
+
+_BOUNDED: dict[str, Any] = {"parse_float": _finite, "parse_int": _whole}
 
 __all__ = ["VERSION", "fields", "flag", "is_plain", "kind_of", "read", "text", "texts"]

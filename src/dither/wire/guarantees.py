@@ -6,20 +6,18 @@
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
 from typing import Any
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.wire.documents import fields, text
+from dither.wire.numbers import fraction
 
 _KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "pure": (PureDP, ("epsilon",)),
     "approximate": (ApproxDP, ("epsilon", "delta")),
     "concentrated": (ZCDP, ("rho",)),
 }
-_FRACTION = re.compile(r"[0-9]{1,2000}(/0*[1-9][0-9]{0,1999})?")
 
 
 def to_json(guarantee: Guarantee) -> dict[str, Any]:
@@ -39,10 +37,10 @@ def from_json(document: object, what: str) -> Guarantee:
     given = fields(document, what, ("kind", *names), versioned=False)
     numbers = []
     for name in names:
-        part = text(given[name], f"{what}.{name}")
-        if not _FRACTION.fullmatch(part):
+        number = fraction(text(given[name], f"{what}.{name}"))
+        if number is None or number < 0:
             raise InvalidArgument(message(f"{what}.{name}", 'a fraction such as "1/2"', "other text", "write digits"))
-        numbers.append(Fraction(part))
+        numbers.append(number)
     result: Guarantee = cls(*numbers)
     return result
 

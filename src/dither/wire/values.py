@@ -14,8 +14,10 @@ from typing import Any
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.values import Value
 from dither.wire.documents import kind_of
+from dither.wire.numbers import MOST_DIGITS, fraction
 
-_MAX_DIGITS = 1000
+_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_LONGEST = 2 * MOST_DIGITS + 2
 
 
 def to_json(value: Any) -> Any:
@@ -40,17 +42,23 @@ def from_json(document: object, what: str) -> Value | Fraction:
     if isinstance(document, dict) and len(document) == 1:
         ((kind, text),) = document.items()
         reader: Any = _READERS.get(kind)
-        if reader is not None and isinstance(text, str) and len(text) <= _MAX_DIGITS:
+        if reader is not None and isinstance(text, str) and len(text) <= _LONGEST:
             try:
-                result: Value | Fraction = reader(text)
+                result: Value | Fraction | None = reader(text)
+            except (ValueError, OverflowError):
+                result = None
+            if result is not None:
                 return result
-            except (ValueError, OverflowError, ZeroDivisionError):
-                pass
     expected = "a number, text, true, false, null, or an object with date, timestamp, float or fraction"
     got = "another object" if isinstance(document, dict) else kind_of(document)
     raise InvalidArgument(message(what, expected, got, 'write {"date": "2024-01-31"} for a date'))
 
 
-_READERS = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat, "float": float, "fraction": Fraction}
+_READERS = {
+    "date": date.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+    "float": _NOT_FINITE.get,
+    "fraction": fraction,
+}
 
 __all__ = ["from_json", "to_json"]

@@ -9,6 +9,7 @@ from starlette.datastructures import FormData
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.wire.numbers import decimal
 
 FLAGS = ("bias", "quantile_interval", "other", "integer", "nonnegative", "again")
 DEFAULT_EPSILON = "0.1"
@@ -81,11 +82,8 @@ def number(text: str, name: str) -> float:
     Traceback (most recent call last):
     dither.InvalidArgument: ε: expected a number above 0, got another text. Fix: write a number, as in 0.5.
     """
-    try:
-        value = float(text.replace(",", ".")) if text.isascii() else 0.0
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
+    value = decimal(text.strip().replace(",", "."))
+    if value is None or value <= 0:
         got = "nothing" if not text.strip() else "another text"
         raise InvalidArgument(message(name, "a number above 0", got, "write a number, as in 0.5"))
     return value

@@ -6,13 +6,13 @@ columns, and values are written as literals of the column's type, so no text fro
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from dither.errors import InvalidArgument, message
+from dither.wire.numbers import decimal
 
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _KEYWORDS = frozenset({
@@ -171,11 +171,8 @@ def literal(text: str, type: str) -> str:
     """
     plain = text.strip()
     if type in ("integer", "number"):
-        try:
-            value = float(plain)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or not plain.isascii():
+        value = decimal(plain)
+        if value is None:
             raise InvalidArgument(message("filter", "a number", "another text", "write digits, as in 10 or 2.5"))
         return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
     if type == "boolean":

@@ -11,10 +11,12 @@ import sqlalchemy as sa
 
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
+from dither.ledger import Ledger
+from dither.ledger.units import Filter, Limit
 from dither.server import schema
 from dither.server.auth import Authentication, check_name, ends_credentials, password_hash
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound
+from dither.server.errors import Conflict, Forbidden, NotFound
 from dither.server.principal import Principal
 from dither.server.results import Grant, User
 from dither.server.roles import ROLES, authorize
@@ -116,13 +118,17 @@ class Users:
 
     def grant(self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None) -> Grant:
         """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from then on everybody who
-        asks this table needs one."""
+        asks this table needs one. One above what each analyst has is a raise, which takes two stewards: grant that
+        first, and propose the rest (:meth:`Budgets.propose`)."""
         context = self._context
         with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             self._known(user)
             ledger = context.folder.ledger(table)
             if limit is not None:
-                ledger.admit(table, user, limit=limit, filter=context.folder.get(table).card.filter)
+                filter = context.folder.get(table).card.filter
+                if not (context.config.single_steward and who.scopes is None):
+                    _check_within_template(ledger, table, limit, filter)
+                ledger.admit(table, user, limit=limit, filter=filter, signed_by=who.name)
                 context.folder.keep_receipt(table)
             stated = "" if limit is None else json.dumps(guarantees.to_json(limit))
             row = {"user": user, "dataset": table, "limit": stated, "by": who.name, "at": time.time()}
@@ -152,6 +158,16 @@ class Users:
         rows = self._context.store.rows(sa.select(identities).where(identities.c.user == row.name))
         known = tuple(f"{identity.issuer} {identity.subject}" for identity in rows)
         return User(row.name, row.display, tuple(row.roles.split()), row.active, iso(row.created_at), known)
+
+
+def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter: Filter) -> None:
+    """Refuse a limit above that of each analyst, where the table has one."""
+    for account in ledger.accounts(table):
+        if account.kind == "analyst" and not account.name and account.room is not None:
+            new = Limit.of(limit, filter)
+            if new.unit != account.unit or not new.amount.within(account.room):
+                fix = "grant that much, then propose more, which a second steward approves"
+                raise Forbidden(message("limit", f"at most {account.limit}, as each analyst has", "another", fix))
 
 
 def _roles(roles: Iterable[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ import sqlalchemy as sa
 
 from dither.errors import InvalidArgument, LedgerError
 from dither.server import schema
-from dither.server.config import Config
-from dither.server.service import Service
 from dither.server.store import Store
 
 USER = {"name": "ann", "display": "Ann", "roles": "analyst", "active": True, "created_at": 1.5}
@@ -115,18 +112,3 @@ def test_places_that_cannot_be_used(tmp_path):
         Store(str(tmp_path / "nowhere" / "s.sqlite"))
     with pytest.raises(InvalidArgument, match="SQLite or PostgreSQL"):
         Store("mysql://x/y")
-
-
-def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
-    """It would give up what the first has under way, and record incidents of charges that are then answered."""
-    config = Config(folder=str(tmp_path), warm=False, workers=1)
-    first = Service.start(config)
-    (tmp_path / "again").symlink_to(tmp_path)
-    try:
-        for folder in (tmp_path, tmp_path / "again"):
-            with pytest.raises(InvalidArgument, match="no other server"):
-                Service.start(replace(config, folder=str(folder)))
-        assert first.auth.first_link() is not None  # the first one goes on
-    finally:
-        first.stop()
-    Service.start(config).stop()

@@ -111,14 +111,10 @@ class Ledger:
         self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum", signed_by: str | None = None
     ) -> Receipt:
         """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
-        has one, or for whom ``each_analyst`` opens one. ``signed_by`` stays in the history.
-        """
+        has one, or for whom ``each_analyst`` opens one. ``signed_by`` stays in the history."""
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
-        signed = None
-        if signed_by is not None:
-            signed = {"signed_by": checked_name(signed_by, "signed_by"), "reason": "an account was granted"}
         with self._store.transaction():
-            return opening.admit(self._store, name, who, limit, filter, signed)
+            return opening.admit(self._store, name, who, limit, filter, signed_by)
 
     def change_limit(
         self,

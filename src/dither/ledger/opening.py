@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -11,6 +10,7 @@ from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
+from dither.ledger.checks import checked_name
 from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Filter, Limit, Unit, check_filter, check_guarantee
@@ -165,7 +165,7 @@ def check_uncharged(store: Store, dataset: str) -> None:
 
 
 def admit(
-    store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed: Mapping[str, str] | None = None
+    store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed_by: str | None = None
 ) -> Receipt:
     """Open an account for one analyst, in the transaction that is under way."""
     accounts.known(store, dataset)
@@ -173,6 +173,11 @@ def admit(
         raise InvalidArgument(
             message("analyst", "one without an account", "one who has it", "use change_limit to change it")
         )
+    signed = (
+        None
+        if signed_by is None
+        else {"signed_by": checked_name(signed_by, "signed_by"), "reason": "an account was granted"}
+    )
     return accounts.open_all(store, dataset, [accounts.opened((dataset, "analyst", analyst), limit, filter)], signed)
 
 

@@ -11,7 +11,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from dither.errors import AccessDenied
+from dither.errors import AccessDenied, ServerUnavailable
 from dither.server.oidc import BACK, SignOn
 
 ISSUER = "https://issuer.example"
@@ -122,6 +122,17 @@ def test_a_sign_in_that_began_elsewhere(sign_on):
     for given, cookie in ((state, ""), (state, "other"), ("", ""), ("other", "other")):
         with pytest.raises(AccessDenied):
             sign_on.finish(given, cookie, "code")
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(503), httpx.Response(200, text="<html>"), httpx.ConnectError("x")])
+def test_an_issuer_that_is_down_is_said_in_words(site, sign_on, answer):
+    def down(_: httpx.Request) -> httpx.Response:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(ServerUnavailable, match="sign in with a password"):
+        SignOn(replace(site.service, config=sign_on._config), httpx.MockTransport(down)).begin()
 
 
 def test_without_an_issuer_there_is_no_such_page(site):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dither.cli.files import receipt_file
+from dither.client.addresses import is_url
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
@@ -24,6 +25,9 @@ from dither.tables.table import Table
 
 def read_card(path: str) -> Card:
     """A card, with the files that it leaves to the command line beside it."""
+    if is_url(path):
+        fix = "run it where the card and its ledger are; query, explain, budget and check take an address"
+        raise InvalidArgument(message("CARD", "the card of a table, a .toml file", "the address of a table", fix))
     card = toml.read(path)
     if card.receipt is None:
         card = replace(card, receipt=str(receipt_file(path, card).absolute()))

@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dither.errors import AccessDenied, DitherError, message
+from dither.errors import AccessDenied, DitherError, ServerUnavailable, message
 from dither.server import schema
 from dither.server.auth import NAME
 from dither.server.errors import NotFound
@@ -57,10 +57,18 @@ class SignOn:
     def begin(self) -> tuple[str, str]:
         """Where to send the browser, and the state, which is also put into a cookie."""
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-        state = self._service.auth.new_link("oidc", None, {"nonce": nonce, "verifier": verifier}, hours=_HOURS)
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         with self._client() as client:
-            endpoint = self._metadata(client)["authorization_endpoint"]
+            try:
+                endpoint = self._metadata(client)["authorization_endpoint"]
+            except DitherError:
+                raise
+            except Exception:  # of the network or of JSON: none of its words are shown
+                fix = "try again later, or sign in with a password"
+                raise ServerUnavailable(
+                    message("sign-in", "an issuer that answers", "one that does not", fix)
+                ) from None
+            state = self._service.auth.new_link("oidc", None, {"nonce": nonce, "verifier": verifier}, hours=_HOURS)
             url, _ = client.create_authorization_url(
                 endpoint, state=state, nonce=nonce, code_challenge=challenge, code_challenge_method="S256"
             )

@@ -153,6 +153,9 @@ class Table(RowlessObject):
         name
             A name for the series: the same name goes on with it, and is refused for another one.
         """
+        if self.asker is not LOCAL:
+            fix = "release a series where its ledger is: dither series CARD NAME"
+            raise InvalidArgument(message("over", "a table that was opened here", "one on a server", fix))
         return import_module("dither.stream.series").over(self, unit, **stated)
 
     @property

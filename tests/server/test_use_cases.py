@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from serving import COUNT, fill
 
 import dither as dp
 from dither.server.cards import Folder
-from dither.server.errors import Conflict, Forbidden, NotFound
+from dither.server.errors import Conflict, Forbidden, NotFound, TooMany
 
 PLAN = """card = "visits.toml"
 tables = [["region"], []]
@@ -215,3 +216,15 @@ def test_no_grant_is_above_what_each_analyst_has(start_site, tmp_path):
     assert change.state == "pending"
     assert budgets.approve(sue, change.id).state == "done"
     ledger.verify()
+
+
+def test_cards_that_wait_leave_threads_for_others(site):
+    """A card with public tables waits for the one process that explains: beyond a few, whoever comes is refused."""
+    tables = site.service.tables
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(tables._reading.taken("ann"))
+        with pytest.raises(TooMany):
+            tables.card(site.people["ann"], "visits")
+        assert tables.card(site.people["bob"], "visits").granted
+    assert tables.card(site.people["ann"], "visits").granted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dither.errors import LedgerError
 from dither.server.context import Context
 from dither.server.errors import NotFound
+from dither.server.limits import Places
 from dither.server.principal import Principal
 from dither.server.problems import LEDGER, as_error, from_json
 from dither.server.results import TableCard, TableSummary
@@ -14,12 +15,16 @@ from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
 from dither.wire import cards
 
+_MOST_OF_ONE, _MOST_READ = 4, 8
+"""How many cards may be read at the same time by one person, and by all: each holds a thread, which others need."""
+
 
 class Tables:
     """The tables of the served folder."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._reading = Places("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
 
     def list(self, who: Principal) -> tuple[TableSummary, ...]:
         """The tables that a principal may know of: an analyst those that are granted, stewards and auditors all."""
@@ -44,7 +49,8 @@ class Tables:
             if not granted and not _knows_all(who):
                 raise NotFound.of("table")
             served = context.folder.get(table)
-            public = self._public(served.path, served.card)
+            with self._reading.taken(who.name):  # one with public tables waits for the process of explanations
+                public = self._public(served.path, served.card)
             left, is_open = self._state(served.card, who)
             gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
             exact = context.folder.ledger(table).left(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card
@@ -78,11 +78,7 @@ def _print(answer: SeriesAnswer) -> None:
     if last:
         echo(f"{len(answer.rows):,} points, the last {MOST_LINES}; --output FILE has all:", err=True)
     errors = {name: values[last:] for name, values in answer.errors.items()}
-    shown = SeriesAnswer(
-        answer.columns, answer.types, answer.rows[last:], errors, answer.cost, answer.notes, answer.left,
-        answer.replayed, answer.receipt,
-    )  # fmt: skip
-    echo(shown.text())
+    echo(replace(answer, rows=answer.rows[last:], errors=errors).text())
 
 
 __all__ = ["SeriesOptions", "dry_run", "release"]

@@ -14,6 +14,7 @@ from dither.extras import need
 from dither.homes import public_in
 from dither.tables.answer import Answer, shown
 from dither.tables.card.model import Type  # noqa: F401
+from dither.terminal import printable
 
 MAX_LINES = 12
 """How many groups a picture has at most."""
@@ -60,6 +61,21 @@ class SeriesAnswer(Answer):
         if self.window is None:
             return f"{column}, running total"
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
+
+    def summary(self) -> str:
+        """What the numbers are, the cost of the whole series, what is left, and the notes, a line each.
+
+        >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, "ε = 1", unit="day").summary())
+        each line is a running total since the first day
+        cost: ε = 1, once for the whole series
+        """
+        if self.window is None:
+            numbers = f"a running total since the first {self.unit}"
+        else:
+            numbers = f"of one {self.unit}" if self.window == 1 else f"a sum over the last {self.window} {self.unit}s"
+        output = [f"each line is {numbers}", f"cost: {self.cost}, once for the whole series"]
+        output += [f"left: {self.left}"] if self.left is not None else []
+        return "\n".join([*output, *map(printable, self.notes)])
 
     def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
         """A line for each group with a band of its errors (95 %); returns the axes."""

@@ -71,3 +71,18 @@ def test_names_cannot_leave_their_place_in_a_path():
             assert not set(path) & set("?#ä ")
     assert routes.questions("visits") == "/api/v1/tables/visits/questions"
     assert routes.job("j", 2.0).endswith("/jobs/j?wait=2")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        None, 1, "x", [], {}, {"aggregates": 5, "groups": "by"}, {"aggregates": [1, ["n"], ["n", 2], [{}, {}]]},
+        {"aggregates": [["\udfff", {"kind": ["count"]}]], "groups": [3, {"name": "\x00"}]},
+        {"aggregates": [["n" * 10_000, {"kind": "count"}]] * 10_000},
+    ],
+)  # fmt: skip
+def test_any_tree_has_words(tree):
+    words = questions.words({"tree": tree})
+    assert words.startswith(questions.BUILT)
+    assert len(words) < 4000
+    assert words.encode()

@@ -11,14 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.wording import clip
 from dither.tables.question import Question
 from dither.tables.table import Table
 from dither.wire import trees
-from dither.wire.documents import VERSION, fields, text, texts
+from dither.wire.documents import VERSION, fields, is_plain, text, texts
 from dither.wire.rebuilding import rebuilt
 
 NAMES = ("sql", "tree", "about")
 """The fields of a question."""
+BUILT = "built in Python: "
+"""How a question without SQL begins in words."""
+_MOST_SHOWN = 20
 
 
 def to_json(question: Question) -> dict[str, Any]:
@@ -52,6 +56,36 @@ def from_json(document: object, table: Table) -> Question:
     return replace(question, query=rebuilt(query, question.card))
 
 
+def words(document: Mapping[str, Any]) -> str:
+    """A question for people to read: its SQL, or what its tree asks for. Whatever stands in a tree, it is read only
+    as far as that.
+
+    >>> words({"sql": "SELECT COUNT(*) AS n FROM visits"})
+    'SELECT COUNT(*) AS n FROM visits'
+    >>> words({"tree": {"aggregates": [["n", {"is": "Aggregate", "kind": "count"}]], "groups": [{"name": "region"}]}})
+    'built in Python: n = count, by region'
+    """
+    if "sql" in document:
+        return str(document["sql"])
+    tree = document.get("tree")
+    given = tree if isinstance(tree, dict) else {}
+    parts = []
+    for item in _listed(given.get("aggregates")):
+        pair = item if isinstance(item, list) and len(item) == 2 and isinstance(item[1], dict) else ["", {}]
+        parts.append(f"{_short(pair[0])} = {_short(pair[1].get('kind'))}")
+    parts += [f"by {_short(item.get('name'))}" for item in _listed(given.get("groups")) if isinstance(item, dict)]
+    parts += ["where …"] if "where" in given else []
+    return BUILT + ", ".join(parts)
+
+
+def _listed(given: object) -> list[Any]:
+    return given[:_MOST_SHOWN] if isinstance(given, list) else []
+
+
+def _short(given: object) -> str:
+    return clip(given) if isinstance(given, str) and is_plain(given) else "?"
+
+
 def part_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request that are the question's.
 
@@ -61,4 +95,4 @@ def part_of(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: document[name] for name in NAMES if name in document}
 
 
-__all__ = ["NAMES", "from_json", "part_of", "to_json"]
+__all__ = ["BUILT", "NAMES", "from_json", "part_of", "to_json", "words"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +26,7 @@ from dither.tables.planning.explain import Explanation
 from dither.wire import explanations, routes
 from dither.wire import options as wire_options
 from dither.wire.documents import fields, is_plain, text
-from dither.wire.questions import NAMES
+from dither.wire.questions import NAMES, words
 
 _MOST_EXPLAINED = 24
 """How many explanations may be under way: fewer than there are threads, which others need."""
@@ -121,7 +120,6 @@ class Questions:
         served = self._context.folder.get(table)
         document = _question(question)
         stated = wire_options.to_json(wire_options.from_json(dict(options), key=scoped))
-        words = document["sql"] if "sql" in document else json.dumps(document["tree"])
         request = _request([who.name, served.identity, document, stated, scoped])
         if stated.get("again") and key is None:
             request = _request([request, time.time_ns()])
@@ -129,7 +127,7 @@ class Questions:
             "do": "ask", "card": served.path, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,
         }  # fmt: skip
-        return Asked(who.name, table, "question", words, stated, request, message_)
+        return Asked(who.name, table, "question", words(document), stated, request, message_)
 
     def _recorded(self, asked: Asked) -> Job | None:
         """The answer that is recorded for this very request, from the store: no worker is needed."""

@@ -71,8 +71,8 @@ def words(document: Mapping[str, Any]) -> str:
     given = tree if isinstance(tree, dict) else {}
     parts = []
     for item in _listed(given.get("aggregates")):
-        pair = item if isinstance(item, list) and len(item) == 2 and isinstance(item[1], dict) else ["", {}]
-        parts.append(f"{_short(pair[0])} = {_short(pair[1].get('kind'))}")
+        if isinstance(item, list) and len(item) == 2 and isinstance(item[1], dict):
+            parts.append(f"{_short(item[0])} = {_short(item[1].get('kind'))}")
     parts += [f"by {_short(item.get('name'))}" for item in _listed(given.get("groups")) if isinstance(item, dict)]
     parts += ["where …"] if "where" in given else []
     return BUILT + ", ".join(parts)

@@ -61,7 +61,17 @@ class Finding(AssertionError):
     """One person can change more than the plan says, or something else than the numbers that get noise."""
 
 
-_UNSHAPED = "shape_answer", lambda released, *_: SimpleNamespace(errors={}, noisy=[item.noisy for item in released])
+@dataclass(frozen=True)
+class Unshaped:
+    """Noisy tables in the place of an answer."""
+
+    noisy: list[Any]
+    errors: dict[str, Any] = field(default_factory=dict)
+    left_out: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+_UNSHAPED = "shape_answer", lambda released, *_: Unshaped([item.noisy for item in released])
 """Answers of most questions are compared as noisy tables: their errors follow from these, and take long."""
 _UNSAMPLED = "replicates", lambda *_: None
 """Answers of most questions with SQL around the aggregation are compared without the errors that are drawn from the

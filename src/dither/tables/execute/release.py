@@ -253,6 +253,8 @@ def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automa
             unknown += limitations(plan)
             known += limitations(plan, estimated=bool(named), limits_are_stated=choices.max_rows is None)
     left_out = {name: limits for name, limits in left_out.items() if name not in several}
+    if not left_out and not unknown:
+        return answer
     notes = (*(note for note in answer.notes if note not in unknown), *dict.fromkeys(known))
     return replace(answer, left_out=left_out, notes=notes)
 

@@ -5,6 +5,8 @@
 # make browser   Chromium for the tests of pages, where apt is there; elsewhere what to install
 # make audit  the dependencies against the advisory database, which needs a network; make check has a list of its own
 # make neighbors NEIGHBOR_QUESTIONS=20000   the search for questions that are not private, with more of them than make test has
+# make differential DIFFERENTIAL_QUESTIONS=20000   random SQL, noise removed, against DuckDB on the raw rows
+# make mutants   plant the defects of scripts/mutants.toml one at a time; a test has to catch each
 # make coverage   the lines that the fast tests reach, with the floor in pyproject.toml
 # make versions   Python 3.11 to 3.13, newest and lowest dependencies; VERSIONS='--python python3.12 --newest' tries one
 # make bench-compare BASE=<commit>   the speed of this tree against that of a commit
@@ -19,13 +21,14 @@ LOCK := requirements/ci.txt
 DEMO := plot,learn,server
 
 NEIGHBOR_QUESTIONS ?= 20000
+DIFFERENTIAL_QUESTIONS ?= 20000
 
 # tests start hundreds of processes, each of which would compile every module again
 unexport PYTHONDONTWRITEBYTECODE
 
 DOCS := out/docs
 
-.PHONY: browser demo docs serve-demo test check audit neighbors coverage versions lint bench bench-compare which-noise lock clean
+.PHONY: browser demo docs serve-demo test check audit neighbors differential mutants coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -68,6 +71,12 @@ serve-demo: $(VENV)/run.stamp
 
 neighbors: $(VENV)/dev.stamp
 	NEIGHBOR_QUESTIONS=$(NEIGHBOR_QUESTIONS) $(BIN)/python -m pytest -n 2 tests/tables/neighbors
+
+differential: $(VENV)/dev.stamp
+	DIFFERENTIAL_QUESTIONS=$(DIFFERENTIAL_QUESTIONS) $(BIN)/python -m pytest -n 2 tests/tables/differential
+
+mutants: $(VENV)/dev.stamp
+	$(BIN)/python scripts/mutants.py
 
 coverage: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --cov --cov-report=term

@@ -1,12 +1,17 @@
-"""Doctests of all of dither are collected, each class's from the file that defines it."""
+"""Doctests of all of dither are collected, each class's from the file that defines it, and every test is seeded."""
 
 import doctest
 import inspect
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import dither.audit  # noqa: F401  (loaded before doctests are collected: pytest would execute its first module twice)
 from dither.homes import defining_module
+
+sys.path.insert(0, str(Path(__file__).parent / "tests"))
+pytest_plugins = ["support_seeding"]
 
 _is_from_module = doctest.DocTestFinder._from_module
 

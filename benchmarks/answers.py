@@ -169,7 +169,8 @@ def exact(self: Any, values: Any, **_: Any) -> Any:
 
 def most_left_out(answer: dp.Answer) -> np.ndarray:
     """The most that the answer says each of its values is low by."""
-    return np.array([0.0 if item is None else item[2] for item in answer.low_by("v")], dtype=float)
+    most = (0.0 if item is None else item[2] for item in answer.low_by("v"))
+    return np.array([math.inf if item is None else item for item in most], dtype=float)
 
 
 def best_of_groups(known: Any) -> float:

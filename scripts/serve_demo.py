@@ -32,7 +32,7 @@ PEOPLE = {
 }
 PLAN = """\
 card = "visits.toml"
-max_rows = 12
+max_rows = 20
 tables = [[], ["region"], ["month"], ["region", "month"]]
 
 [budget]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import count, product
 from typing import Any
 
 import mpmath as mp
@@ -20,6 +24,10 @@ from dither.randomness import SeededSource
 
 FALSE_ALARM = 1e-9
 PRECISION = 700
+PATIENCE_S = 600.0
+"""How long a test waits for something that should happen at once: the machine may be slow, and busy with others."""
+SOON_S = 60.0
+"""The processor time of what must not take for ever, and takes a few seconds at most."""
 
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Tail = Callable[[Any], Any]
@@ -36,7 +44,21 @@ BEYOND_FLOATS: list[int | Fraction] = [
 ]
 
 _MAX_MESSAGE = 3000
+_MAX_CASE = 300
 _SHAPE = re.compile(r".+: expected .+, got .*\. Fix: .+\.", re.DOTALL)
+
+
+def eventually(condition: Callable[[], Any]) -> Any:
+    """What a condition gives as soon as it is true.
+
+    >>> eventually(lambda: "there")
+    'there'
+    """
+    until = time.monotonic() + PATIENCE_S
+    while not (result := condition()):
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.01)
+    return result
 
 
 @contextmanager
@@ -88,6 +110,86 @@ def works_or_is_refused(act: Callable[..., object], *values: object) -> bool:
         assert_explained(refusal)
         return False
     return True
+
+
+def for_each(cases: Iterable[Any], check: Callable[..., object]) -> None:
+    """Try ``check`` on every case and report all that fail together; a tuple is unpacked. No case at all is a failure.
+
+    One test per rule instead of one per case: a rule over the whole public face has thousands of cases.
+
+    Examples
+    --------
+    >>> def is_short(word):
+    ...     assert len(word) < 4, "too long"
+    >>> for_each(["one", "two"], is_short)
+    >>> for_each(["one", "three", "seven"], is_short)
+    Traceback (most recent call last):
+    AssertionError: 2 of 3 cases fail, the last as shown above:
+    'three': AssertionError: too long
+    'seven': AssertionError: too long
+    """
+    failures, tried = {}, 0
+    for case in cases:
+        tried += 1
+        try:
+            check(*case) if isinstance(case, tuple) else check(case)
+        except (Exception, pytest.fail.Exception) as error:
+            failures[f"{label(case)[:_MAX_CASE]}: {type(error).__name__}: {error}"] = error
+    assert tried, "no case was tried"
+    if failures:
+        first = f"{len(failures)} of {tried} cases fail, the last as shown above:"
+        raise AssertionError("\n".join([first, *failures])) from [*failures.values()][-1]
+
+
+def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Try a test on every value within one test: ``pytest.mark.parametrize`` for many cheap cases.
+
+    Stacked decorators try the product. All failures are reported together, each with its values. What is left of the
+    test's parameters are fixtures, which all the cases share, but for ``monkeypatch`` and ``tmp_path``: what a case
+    patches is undone after it, and each has a folder of its own.
+
+    Examples
+    --------
+    >>> @each("base", [2, 3])
+    ... @each(("exponent", "power"), [(1, 2), (2, 4)])
+    ... def test_powers(base, exponent, power):
+    ...     assert base**exponent == power, "not the power"
+    >>> test_powers()
+    Traceback (most recent call last):
+    AssertionError: 2 of 4 cases fail, the last as shown above:
+    {'base': 3, 'exponent': 1, 'power': 2}: AssertionError: not the power
+    {'base': 3, 'exponent': 2, 'power': 4}: AssertionError: not the power
+    """
+    listed = (names,) if isinstance(names, str) else names
+    axis = [dict(zip(listed, (value,) if isinstance(names, str) else value, strict=True)) for value in values]
+    assert axis, "no case to try"
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        inner, axes = getattr(test, "each_of", (test, []))
+        axes = [axis, *axes]
+
+        @functools.wraps(test)
+        def tried(**fixtures: Any) -> None:
+            cases = [{name: value for part in parts for name, value in part.items()} for parts in product(*axes)]
+            numbers = count()
+
+            def check(case: dict[str, Any]) -> None:
+                with pytest.MonkeyPatch.context() as patch:
+                    own = {"monkeypatch": patch} if "monkeypatch" in signature.parameters else {}
+                    if "tmp_path" in fixtures:
+                        own["tmp_path"] = fixtures["tmp_path"] / f"case {next(numbers)}"
+                        own["tmp_path"].mkdir()
+                    inner(**case, **fixtures | own)
+
+            for_each(cases, check)
+
+        signature = inspect.signature(inner)
+        taken = {"monkeypatch"}.union(*(one[0] for one in axes))
+        kept = [parameter for name, parameter in signature.parameters.items() if name not in taken]
+        vars(tried).update(each_of=(inner, axes), __signature__=signature.replace(parameters=kept))
+        return tried
+
+    return decorate
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -8,9 +8,10 @@ import random
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from itertools import product as pairs
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from sqlglot import exp
 from dither.tables.card.model import Type
 from dither.tables.query import nodes as say
 from dither.tables.query.nodes import column, literal, render
-from support import refuses
+from support import PATIENCE_S, eventually, refuses
 
 TEXTS = [
     "", " ", "a", "a ", " a", "A", "b", "B", "Z", "_", "%", "\\", "a\\_b", "a_b", "axb", "a%b", "it's", '"', "`", "\n",
@@ -249,19 +250,36 @@ class Primitives:
         assert loaded.run(query).to_pylist() == [row, row]
 
 
-def interrupted(script: str, *arguments: str) -> str:
-    """What a program says that is told to stop while it asks."""
+def interrupted(script: str, *arguments: str, begun: Callable[[], object]) -> str:
+    """What a program says that is told to stop once it has said that it asks and its statement has begun; the statement
+    would take longer than anybody waits here."""
     command = [sys.executable, "-c", script, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "asking\n"
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
     try:
-        said, errors = process.communicate(timeout=60)
+        assert process.stdout.readline() == "asking\n"
+        eventually(begun)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.communicate()
-    assert time.monotonic() - start < 30
     return said + errors
+
+
+@contextmanager
+def cancelling(engine: Any) -> Iterator[None]:
+    """Cancel what an engine runs, from another thread, as often as it takes: the first time may come too early."""
+    ended = threading.Event()
+
+    def cancel() -> None:
+        while not ended.wait(0.1):
+            engine.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

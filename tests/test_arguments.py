@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import DitherError, arguments
-from support import label, refuses
+from support import each, label, refuses
 
 NOT_NUMBERS = ["1", None, True, 1 + 0j, object(), [1], b"1", math.nan, math.inf, -math.inf, Decimal("nan")]
 
@@ -21,17 +21,17 @@ def refused(check, *args: object) -> None:
     assert isinstance(refusal.value, DitherError)
 
 
-@pytest.mark.parametrize("junk", [0, -1, -0.0, 1e7, 1_000_001, *NOT_NUMBERS], ids=label)
+@each("junk", [0, -1, -0.0, 1e7, 1_000_001, *NOT_NUMBERS])
 def test_epsilon_refuses(junk: object) -> None:
     refused(arguments.epsilon, junk)
 
 
-@pytest.mark.parametrize("junk", [0, 1, -1, 2, 1.0, 0.0, *NOT_NUMBERS], ids=label)
+@each("junk", [0, 1, -1, 2, 1.0, 0.0, *NOT_NUMBERS])
 def test_delta_refuses(junk: object) -> None:
     refused(arguments.delta, junk)
 
 
-@pytest.mark.parametrize("junk", [0, -1, 1e121, 10**400, -0.0, 5e-324, *NOT_NUMBERS], ids=label)
+@each("junk", [0, -1, 1e121, 10**400, -0.0, 5e-324, *NOT_NUMBERS])
 def test_sensitivity_refuses(junk: object) -> None:
     refused(arguments.sensitivity, junk)
 

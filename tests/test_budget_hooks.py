@@ -14,6 +14,7 @@ import dither as dp
 from dither import mechanisms
 from dither.budget_hooks import charging_to
 from dither.randomness import SeededSource
+from support import each
 
 X = np.linspace(0.0, 1.0, 51)
 
@@ -74,7 +75,7 @@ RELEASES = {
 }
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@each("name", RELEASES)
 def test_a_release_is_charged_once_at_its_guarantee(name):
     release, cost = RELEASES[name]
     spender = RecordingSpender()
@@ -87,7 +88,7 @@ def test_a_release_is_charged_once_at_its_guarantee(name):
     assert len(spender.costs) == 1
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@each("name", RELEASES)
 def test_a_seeded_source_is_reported(name):
     spender = RecordingSpender()
     with charging_to(spender):
@@ -95,7 +96,7 @@ def test_a_seeded_source_is_reported(name):
     assert spender.private == [False]
 
 
-@pytest.mark.parametrize("name", RELEASES)
+@each("name", RELEASES)
 def test_a_spender_that_refuses_is_asked_before_anything_is_drawn(name):
     class Refuses:
         def spend(self, what, compute, *, private, recordable=True):
@@ -242,8 +243,8 @@ TAKES_DATA = {
 }
 
 
-@pytest.mark.parametrize("kind", ["generator", "mapped", "sequence", "numbers"])
-@pytest.mark.parametrize("name", TAKES_DATA)
+@each("kind", ["generator", "mapped", "sequence", "numbers"])
+@each("name", TAKES_DATA)
 def test_a_release_by_the_data_themselves_is_charged(name, kind):
     spender, calls = RecordingSpender(), Caller()
     with charging_to(spender), contextlib.suppress(dp.DitherError):

@@ -11,9 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import dither as dp
+from support import for_each
 
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 PACKAGES = [
@@ -143,67 +142,83 @@ def parameters(thing: Any) -> dict[str, inspect.Parameter]:
         return {}
 
 
-ALL = {name: parameters(thing) for name, thing in callables().items()}
-EACH = [pytest.param(name, id=name) for name in sorted(ALL) if ALL[name]]
+CALLABLES = callables()
+ALL = {name: parameters(thing) for name, thing in CALLABLES.items()}
+
+
+def having(*names: str) -> list[tuple[str, inspect.Parameter]]:
+    """Every public callable that has a parameter of one of these names, and that parameter."""
+    return [(name, ALL[name][parameter]) for name in sorted(ALL) for parameter in names if parameter in ALL[name]]
 
 
 def is_estimator(name: str) -> bool:
     """Estimators of scikit-learn have a default for every parameter; a fit refuses ``bounds=None``."""
-    return hasattr(callables().get(name), "get_params")
+    return hasattr(CALLABLES[name], "get_params")
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_one_thing_has_one_name(name):
-    for parameter in ALL[name]:
-        assert parameter not in INSTEAD or (name, parameter) in REASONS, f"{parameter}: say {INSTEAD.get(parameter)}"
+def test_one_thing_has_one_name():
+    def check(name, parameter):
+        assert (name, parameter.name) in REASONS, f"{parameter.name}: say {INSTEAD[parameter.name]}"
+
+    for_each(having(*INSTEAD), check)
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(ALL) if "neighbors" in ALL[name]])
-def test_the_default_relation_is_that_of_the_package(name):
-    default = ALL[name]["neighbors"].default
-    package = max((place for place in RELATIONS if name.startswith(f"{place}.")), key=len)
-    assert default is RELATIONS[package][0] or name in OTHER_RELATIONS
+def test_the_default_relation_is_that_of_the_package():
+    def check(name, neighbors):
+        package = max((place for place in RELATIONS if name.startswith(f"{place}.")), key=len)
+        assert neighbors.default is RELATIONS[package][0] or name in OTHER_RELATIONS
+
+    for_each(having("neighbors"), check)
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_required_arguments_are_required(name):
-    for parameter in ("sensitivity", "bounds", "epsilon", "q", "categories", "limit"):
-        given = ALL[name].get(parameter)
-        if given is None or name in OPTIONAL or is_estimator(name) or name.startswith("dither.ledger."):
-            continue
+def test_required_arguments_are_required():
+    def check(name, parameter):
+        if name in OPTIONAL or is_estimator(name) or name.startswith("dither.ledger."):
+            return
         if name.startswith(("dither.SparseVector", "dither.RandomizedResponse")):
-            continue  # two categories, one answer: the textbook's defaults
-        assert given.default is EMPTY, f"{parameter} has a default"
+            return  # two categories, one answer: the textbook's defaults
+        assert parameter.default is EMPTY, f"{parameter.name} has a default"
+
+    for_each(having("sensitivity", "bounds", "epsilon", "q", "categories", "limit"), check)
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_sources_relations_and_policies_are_given_by_name(name):
-    for parameter in ("source", "nan"):
-        given = ALL[name].get(parameter)
-        if given is not None and name not in POSITIONAL_SOURCE:
-            assert given.kind is inspect.Parameter.KEYWORD_ONLY
-            assert given.default is not EMPTY
+def test_sources_relations_and_policies_are_given_by_name():
+    def check(name, parameter):
+        if name not in POSITIONAL_SOURCE:
+            assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            assert parameter.default is not EMPTY
+
+    for_each(having("source", "nan"), check)
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_the_order_is_data_then_bounds_then_epsilon_then_delta(name):
-    order = [
-        parameter.name
-        for parameter in ALL[name].values()
-        if parameter.name in ORDER and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
-    ]
-    assert order == sorted(order, key=ORDER.index) or name in OTHER_ORDER
+def test_the_order_is_data_then_bounds_then_epsilon_then_delta():
+    def check(name):
+        order = [
+            parameter.name
+            for parameter in ALL[name].values()
+            if parameter.name in ORDER and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
+        assert order == sorted(order, key=ORDER.index) or name in OTHER_ORDER
+
+    for_each(sorted(ALL), check)
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_confidence_and_weight_are_called_so_with_one_default(name):
-    confidence, weight = ALL[name].get("confidence"), ALL[name].get("weight")
-    if confidence is not None and name.rpartition(".")[2] in ("error", "for_error", "interval", "rank_error"):
-        assert confidence.default == 0.95
-    # the weight of a loss, and of a table with its own target beside it, are not shares of the budget
-    if weight is not None and name not in ("dither.learn.Squared", "dither.publish.TableSpec"):
-        assert weight.kind is inspect.Parameter.KEYWORD_ONLY
-        assert weight.default is None
+def test_confidence_has_one_default():
+    def check(name, confidence):
+        if name.rpartition(".")[2] in ("error", "for_error", "interval", "rank_error"):
+            assert confidence.default == 0.95
+
+    for_each(having("confidence"), check)
+
+
+def test_weights_are_given_by_name_with_one_default():
+    def check(name, weight):
+        # the weight of a loss, and of a table with its own target beside it, are not shares of the budget
+        if name not in ("dither.learn.Squared", "dither.publish.TableSpec"):
+            assert weight.kind is inspect.Parameter.KEYWORD_ONLY
+            assert weight.default is None
+
+    for_each(having("weight"), check)
 
 
 def test_what_adds_noise_releases_and_what_chooses_selects():

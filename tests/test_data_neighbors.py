@@ -15,6 +15,7 @@ import dither as dp
 from dither import AddRemove, DitherError, InvalidData
 from dither.homes import defining_module
 from dither.randomness import SeededSource
+from support import each
 
 ODD = [None, math.nan, "?", 1.5, 2**70, True]
 SURE = 1e6  # so large an epsilon that the noise is next to nothing
@@ -121,8 +122,8 @@ def test_every_public_function_that_takes_data_is_tried_here():
 UNTYPED = {"list": list, "tuple": tuple, "object": lambda x: pd.Series(x, dtype=object)}
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize("container", UNTYPED)
+@each("name", STATISTICS)
+@each("container", UNTYPED)
 def test_a_statistic_moves_by_its_sensitivity_and_keeps_its_type(name, container):
     call, largest = STATISTICS[name]
     before = call(UNTYPED[container](COLUMN), nan="lower")

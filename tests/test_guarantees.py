@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 
 from dither import ZCDP, ApproxDP, DitherError, Guarantee, PureDP, parallel, sequential
 from dither.accounting import amplify, post_process
-from support import label, refuses
+from support import each, label, refuses
 
 DIGITS = 60
 DELTAS = [1e-300, 1e-40, 1e-12, 1e-6, 1e-3, 0.01, 0.1, 0.3]
@@ -70,7 +70,7 @@ def test_parallel_refuses(junk: tuple[Any, ...]) -> None:
     assert isinstance(refused.value, DitherError)
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda: PureDP(0),
@@ -149,8 +149,8 @@ def test_what_is_shown_is_never_less_than_what_is_lost(one: Guarantee) -> None:
     assert all(a <= b * (1 + Fraction(1, 10**11)) for a, b in zip(shown.exact, one.exact, strict=True))
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1, 3.7, 30, 1000])
+@each("delta", DELTAS)
+@each("epsilon", [1e-6, 0.1, 1, 3.7, 30, 1000])
 def test_pure_to_approx_is_the_randomized_response_curve(epsilon: float, delta: float) -> None:
     with mp.workdps(1000):
         truth = max(
@@ -179,8 +179,9 @@ def gaussian_delta(epsilon: Any, sigma: Any) -> Any:
     return mp.ncdf(1 / (2 * sigma) - epsilon * sigma) - mp.exp(epsilon) * mp.ncdf(-1 / (2 * sigma) - epsilon * sigma)
 
 
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-10, 1e-6, 1e-3, 0.1])
-@pytest.mark.parametrize("rho", [1e-9, 1e-4, 0.01, 0.5, 1, 10, 1000])
+@pytest.mark.slow
+@each("delta", [1e-300, 1e-30, 1e-10, 1e-6, 1e-3, 0.1])
+@each("rho", [1e-9, 1e-4, 0.01, 0.5, 1, 10, 1000])
 def test_zcdp_to_approx_is_the_least_of_the_cks_formula(rho: float, delta: float) -> None:
     with mp.workdps(DIGITS):
         r, log_delta = exact(rho), mp.log(exact(delta))
@@ -226,6 +227,7 @@ def test_implication_uses_the_delta_itself_not_its_float() -> None:
     assert PureDP(2) <= ApproxDP(short + Fraction(1, 1 << 48), third)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ONE_KIND)
 def test_composition_is_a_commutative_monoid_and_never_helps(kind: Any) -> None:
     @settings(max_examples=60, deadline=None)
@@ -299,8 +301,8 @@ def test_groups(size: int) -> None:
     assert ApproxDP(0, 1e-3).group(size) == ApproxDP(0, 1e-3) * size
 
 
-@pytest.mark.parametrize("rate", [1e-12, 1e-3, 0.5, 0.999, 1])
-@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1, 30, 500, 10**5])
+@each("rate", [1e-12, 1e-3, 0.5, 0.999, 1])
+@each("epsilon", [1e-9, 0.1, 1, 30, 500, 10**5])
 def test_amplification_is_the_formula_from_above(epsilon: float, rate: float) -> None:
     with mp.workdps(300):
         e, q = exact(epsilon), exact(rate)

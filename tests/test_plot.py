@@ -45,6 +45,7 @@ def test_the_trade_off_of_gaussian_noise_is_that_of_two_normal_laws(sigma):
     assert result == pytest.approx(exact, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_trade_off_of_laplace_noise_is_the_known_one():
     epsilon, levels = 1.0, np.array([0.01, 0.1, 0.2, 0.4, 0.8])
     # Laplace laws a distance of epsilon scales apart (Dong, Roth and Su 2022, lemma A.6)
@@ -57,11 +58,13 @@ def test_the_trade_off_of_laplace_noise_is_the_known_one():
     assert plot.trade_off_at(event, levels) == pytest.approx(exact, abs=3e-3)
 
 
+@pytest.mark.slow
 def test_of_a_guarantee_it_is_the_worst_that_is_allowed():
     result = plot.trade_off_at(dp.ApproxDP(1, 0.1), np.array([0.0, 0.2]))
     assert result == pytest.approx([0.9, max(0.9 - math.e * 0.2, math.exp(-1) * 0.7)], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_power_of_any_test_is_at_most_alpha_times_e_to_the_epsilon():
     levels = np.linspace(0, 1, 50)
     for m in (dp.Laplace(1, 1), dp.Staircase(1, 1), dp.RandomizedResponse(1), dp.SmoothNoise("cauchy", 1)):
@@ -106,6 +109,7 @@ def test_given_axes_are_drawn_on():
     assert len(axes.get_lines()) == 4
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_when_something_is_drawn():
     code = "import sys, dither.plot; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

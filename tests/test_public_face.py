@@ -20,7 +20,7 @@ import pytest
 import dither
 from dither import errors
 from dither.homes import defining_module
-from support import refuses
+from support import for_each, refuses
 
 DECIDED = {
     "dither": """
@@ -153,6 +153,11 @@ def public() -> dict[str, Any]:
     return dict(sorted(result.items()))
 
 
+PUBLIC = public()
+CALLABLES = {name: value for name, value in PUBLIC.items() if callable(value)}
+CLASSES = {name: value for name, value in PUBLIC.items() if inspect.isclass(value)}
+
+
 def methods(owner: type) -> dict[str, Any]:
     return {
         f"{owner.__name__}.{name}": inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
@@ -164,13 +169,15 @@ def methods(owner: type) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("place", DECIDED)
-def test_all_is_what_was_decided(place):
-    module = package(place)
-    assert sorted(module.__all__) == sorted(DECIDED[place].split())
-    assert len(set(module.__all__)) == len(module.__all__)
-    for name in module.__all__:
-        assert getattr(module, name) is not None
+def test_all_is_what_was_decided():
+    def check(place, names):
+        module = package(place)
+        assert sorted(module.__all__) == sorted(names.split())
+        assert len(set(module.__all__)) == len(module.__all__)
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+
+    for_each(DECIDED.items(), check)
 
 
 def test_every_package_has_decided_its_names():
@@ -187,28 +194,32 @@ def test_dir_lists_every_public_name_and_no_other():
     assert not {*SHADOWING} & {*dither.__all__}  # a star should not hide Python's own
 
 
-@pytest.mark.parametrize("place", sorted(DECIDED.keys() - {"dither"}))
-def test_dir_of_a_package_lists_its_public_names_and_no_submodule(place):
-    assert dir(package(place)) == sorted(package(place).__all__)
+def test_dir_of_a_package_lists_its_public_names_and_no_submodule():
+    def check(place):
+        assert dir(package(place)) == sorted(package(place).__all__)
+
+    for_each(sorted(DECIDED.keys() - {"dither"}), check)
 
 
-@pytest.mark.parametrize("name", [name for name, value in public().items() if callable(value)])
-def test_type_hints_of_every_public_callable_can_be_read(name):
-    value = public()[name]
-    typing.get_type_hints(value)
-    for function in [*methods(value).values(), value.__init__] if inspect.isclass(value) else []:
-        typing.get_type_hints(function)
+def test_type_hints_of_every_public_callable_can_be_read():
+    def check(name, value):
+        typing.get_type_hints(value)
+        for function in [*methods(value).values(), value.__init__] if inspect.isclass(value) else []:
+            typing.get_type_hints(function)
+
+    for_each(CALLABLES.items(), check)
 
 
-@pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])
-def test_classes_are_named_by_their_public_home(name):
-    kind, home = public()[name], name.rpartition(".")[0]
-    short = name.rpartition(".")[2]
-    shorter = home != "dither" and short in dither.__all__ and getattr(dither, short) is kind
-    assert kind.__module__ == ("dither" if shorter else home)
-    assert kind.__qualname__ == name.rpartition(".")[2]
-    assert getattr(importlib.import_module(kind.__module__), kind.__qualname__) is kind  # so that pickle finds it
-    assert vars(sys.modules[defining_module(kind)])[kind.__qualname__] is kind
+def test_classes_are_named_by_their_public_home():
+    def check(name, kind):
+        home, _, short = name.rpartition(".")
+        shorter = home != "dither" and short in dither.__all__ and getattr(dither, short) is kind
+        assert kind.__module__ == ("dither" if shorter else home)
+        assert kind.__qualname__ == short
+        assert getattr(importlib.import_module(kind.__module__), short) is kind  # so that pickle finds it
+        assert vars(sys.modules[defining_module(kind)])[short] is kind
+
+    for_each(CLASSES.items(), check)
 
 
 def test_a_type_and_an_error_are_printed_by_their_public_names():
@@ -225,34 +236,38 @@ def test_nothing_else_looks_public():
     assert offered - modules <= set(dither.__all__)
 
 
-@pytest.mark.parametrize("name", public())
-def test_every_public_name_has_a_docstring_with_an_example(name):
-    text = inspect.getdoc(public()[name]) or ""
-    assert text
-    if name in SHOWN_BY_THE_PACKAGE:
-        text = inspect.getdoc(importlib.import_module(name.rpartition(".")[0])) or ""
-    assert doctest.DocTestParser().get_examples(text), f"{name} has no runnable example"
+def test_every_public_name_has_a_docstring_with_an_example():
+    def check(name, value):
+        text = inspect.getdoc(value) or ""
+        assert text
+        if name in SHOWN_BY_THE_PACKAGE:
+            text = inspect.getdoc(importlib.import_module(name.rpartition(".")[0])) or ""
+        assert doctest.DocTestParser().get_examples(text), f"{name} has no runnable example"
+
+    for_each(PUBLIC.items(), check)
 
 
-@pytest.mark.parametrize("name", [name for name, value in public().items() if callable(value)])
-def test_every_public_callable_is_fully_annotated(name):
-    value = public()[name]
-    callables = {name: value} if inspect.isfunction(value) else methods(value) if inspect.isclass(value) else {}
-    for label, function in callables.items():
+def test_every_public_callable_is_fully_annotated():
+    def check(label, function):
         signature = inspect.signature(function)
-        assert signature.return_annotation is not inspect.Signature.empty, label
+        assert signature.return_annotation is not inspect.Signature.empty
         for parameter in signature.parameters.values():
             if parameter.name not in ("self", "cls"):
-                assert parameter.annotation is not inspect.Parameter.empty, f"{label}({parameter.name})"
+                assert parameter.annotation is not inspect.Parameter.empty, parameter.name
+
+    functions = [(name, value) for name, value in CALLABLES.items() if inspect.isfunction(value)]
+    for_each([*functions, *(item for kind in CLASSES.values() for item in methods(kind).items())], check)
 
 
-@pytest.mark.parametrize("name", [name for name, value in public().items() if inspect.isclass(value)])
-def test_every_public_method_says_what_it_does(name):
-    owner = public()[name]
-    for label in methods(owner):
-        assert inspect.getdoc(getattr(owner, label.split(".")[1])), label
+def test_every_public_method_says_what_it_does():
+    def check(name, owner):
+        for label in methods(owner):
+            assert inspect.getdoc(getattr(owner, label.split(".")[1])), label
+
+    for_each(CLASSES.items(), check)
 
 
+@pytest.mark.slow
 def test_import_brings_in_nothing_heavy():
     code = "import sys, json, dither; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -19,7 +19,7 @@ from dither import mechanisms
 from dither.budget_hooks import charging_to
 from dither.randomness import SeededSource
 from dither.rehearsal import rehearse, stand_in
-from support import refuses
+from support import each, refuses
 
 X = np.linspace(0.0, 1.0, 51)
 COLUMN = {"x": X, "bounds": (0, 1), "epsilon": 1}
@@ -112,7 +112,7 @@ def test_no_wrong_argument_is_charged() -> None:
     assert refusals > 500
 
 
-@pytest.mark.parametrize("name", CALLS)
+@each("name", CALLS)
 def test_a_right_call_is_charged_once(name: str) -> None:
     function, arguments = CALLS[name]
     spender = Counter()

@@ -43,9 +43,10 @@ def test_the_demo_is_served(tmp_path):
     finally:
         process.send_signal(signal.SIGTERM)
         process.stdout.close()
-        assert process.wait(60) in (0, -signal.SIGTERM)
+        assert process.wait(600) in (0, -signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
     (tmp_path / "visits.toml").write_text("precious", encoding="utf-8")
     command = [sys.executable, str(SCRIPT), "--folder", str(tmp_path), "--port", "0"]

@@ -149,6 +149,7 @@ def _assigns(method: ast.FunctionDef) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_whatever_changes_is_stateful_or_says_why_not():
     modules()
     stateful = {kind.__name__ for kind in below(Stateful)}
@@ -172,6 +173,7 @@ def test_no_copy_and_no_pickle(kind):
             attempt(one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKE, ids=lambda kind: kind.__name__)
 def test_no_use_by_a_forked_process(kind):
     one = MAKE[kind]()

@@ -15,6 +15,7 @@ from dither.terminal import printable
 HOSTILE = ["\x1b[2J\x1b]0;title\x07", "a\rb", "\u202eright", "\x9b31m", "\x08\x08", "\u2028", "\ud800", "\x7f"]
 
 
+@pytest.mark.slow
 def test_no_control_character_is_left() -> None:
     every_character = "".join(map(chr, range(sys.maxunicode + 1)))
     for character in set(printable(every_character)):

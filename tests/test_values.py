@@ -11,7 +11,6 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable, Hashable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from dither.ledger.charging import Charge
 from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, Noise, SparseVectorSession
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.tables.card.model import ColumnCard
-from support import refuses
+from support import for_each, refuses
 
 PACKAGES = (dp, dp.accounting, audit, course, dp.density, learn, dp.ledger, dp.mechanisms, dp.stats)
 RECEIPT = Receipt(1, "ab" * 32)
@@ -164,51 +163,55 @@ def errors() -> dict[str, type]:
     return {name: kind for name, kind in classes().items() if issubclass(kind, DitherError)}
 
 
-def names(kinds: dict[type, Any]) -> list[Any]:
-    return [pytest.param(kind, id=kind.__name__) for kind in kinds]
-
-
 def test_every_public_class_is_tried():
     tried = {kind.__name__ for kinds in (VALUES, WITHOUT_HASH, ONCE) for kind in kinds}
     assert tried | set(ELSEWHERE) | set(errors()) == set(classes())
     assert not tried & set(ELSEWHERE)
 
 
-@pytest.mark.parametrize("kind", names(VALUES | WITHOUT_HASH))
-def test_values_are_equal_if_they_are_built_alike(kind):
-    one, other = ((VALUES | WITHOUT_HASH)[kind]() for _ in range(2))
-    assert isinstance(one, kind)
-    assert one == other
-    assert (one != other) is False
-    assert one != "something else"
+def test_values_are_equal_if_they_are_built_alike():
+    def check(kind, build):
+        one, other = build(), build()
+        assert isinstance(one, kind)
+        assert one == other
+        assert (one != other) is False
+        assert one != "something else"
+
+    for_each((VALUES | WITHOUT_HASH).items(), check)
 
 
-@pytest.mark.parametrize("kind", names(VALUES | WITHOUT_HASH))
 @pytest.mark.parametrize(
     "again", [copy.copy, copy.deepcopy, *(lambda x, p=p: pickle.loads(pickle.dumps(x, p)) for p in range(2, 6))]
 )
-def test_values_come_back_from_copy_and_pickle(kind, again):
-    value = (VALUES | WITHOUT_HASH)[kind]()
-    result = again(value)
-    assert type(result) is type(value)
-    assert result == value
-    assert repr(result) == repr(value)
+def test_values_come_back_from_copy_and_pickle(again):
+    def check(kind, build):
+        value = build()
+        result = again(value)
+        assert type(result) is type(value)
+        assert result == value
+        assert repr(result) == repr(value)
+
+    for_each((VALUES | WITHOUT_HASH).items(), check)
 
 
-@pytest.mark.parametrize("kind", names(VALUES))
-def test_equal_values_have_the_same_hash(kind):
-    one, other = (VALUES[kind]() for _ in range(2))
-    assert isinstance(one, Hashable)
-    assert hash(one) == hash(other) == hash(pickle.loads(pickle.dumps(one)))
-    assert len({one, other}) == 1
+def test_equal_values_have_the_same_hash():
+    def check(kind, build):
+        one, other = build(), build()
+        assert isinstance(one, Hashable)
+        assert hash(one) == hash(other) == hash(pickle.loads(pickle.dumps(one)))
+        assert len({one, other}) == 1
+
+    for_each(VALUES.items(), check)
 
 
-@pytest.mark.parametrize("kind", names(WITHOUT_HASH))
-def test_what_holds_arrays_or_mappings_says_that_it_has_no_hash(kind):
-    value = WITHOUT_HASH[kind]()
-    assert not isinstance(value, Hashable)
-    with pytest.raises(TypeError, match=f"unhashable type: '{kind.__name__}'"):
-        hash(value)
+def test_what_holds_arrays_or_mappings_says_that_it_has_no_hash():
+    def check(kind, build):
+        value = build()
+        assert not isinstance(value, Hashable)
+        with pytest.raises(TypeError, match=f"unhashable type: '{kind.__name__}'"):
+            hash(value)
+
+    for_each(WITHOUT_HASH.items(), check)
 
 
 def test_arrays_are_compared_element_by_element():
@@ -222,14 +225,16 @@ def test_arrays_are_compared_element_by_element():
     assert dp.density.release([0.5], (0, 1), 1) != dp.density.release([0.5], (0, 1), 2)
 
 
-@pytest.mark.parametrize("kind", names(ONCE))
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, *(lambda x, p=p: pickle.dumps(x, p) for p in range(6))])
-def test_what_counts_can_be_neither_copied_nor_pickled(kind, again):
-    value = ONCE[kind]()
-    with refuses(dp.WrongType, "copy or a pickle"):
-        again(value)
-    assert value == value
-    assert len({value}) == 1
+def test_what_counts_can_be_neither_copied_nor_pickled(again):
+    def check(kind, build):
+        value = build()
+        with refuses(dp.WrongType, "copy or a pickle"):
+            again(value)
+        assert value == value
+        assert len({value}) == 1
+
+    for_each(ONCE.items(), check)
 
 
 def test_a_question_is_a_value_about_an_open_table():
@@ -254,19 +259,22 @@ def test_a_ledger_and_its_scope_exist_once(tmp_path):
                 refused(scope)
 
 
-@pytest.mark.parametrize("name", errors())
-def test_errors_survive_pickle(name):
-    kind = errors()[name]
-    error = kind() if kind is dp.DataIncident else kind("epsilon: expected 1, got 2. Fix: pass 1.")
-    result = pickle.loads(pickle.dumps(error))
-    assert type(result) is type(error)
-    assert str(result) == str(error)
+def test_errors_survive_pickle():
+    def check(name, kind):
+        error = kind() if kind is dp.DataIncident else kind("epsilon: expected 1, got 2. Fix: pass 1.")
+        result = pickle.loads(pickle.dumps(error))
+        assert type(result) is type(error)
+        assert str(result) == str(error)
+
+    for_each(errors().items(), check)
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_accountants_and_relations_are_single_values(package: ModuleType):
-    for name in ("basic", "advanced", "zcdp", "renyi", "pld", "AddRemove", "ReplaceOne"):
-        value = getattr(package, name, None)
-        if value is not None:
-            assert pickle.loads(pickle.dumps(value)) == value
-            assert copy.deepcopy(value) == value
+def test_accountants_and_relations_are_single_values():
+    single = ("basic", "advanced", "zcdp", "renyi", "pld", "AddRemove", "ReplaceOne")
+    values = [getattr(package, name) for package in PACKAGES for name in single if hasattr(package, name)]
+
+    def check(value):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert copy.deepcopy(value) == value
+
+    for_each(values, check)

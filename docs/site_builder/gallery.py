@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from dither.errors import NotPrivate
 from dither.randomness import SeededSource, drawn_from
@@ -70,42 +71,51 @@ def title_of(path: Path) -> tuple[str, str]:
     return " ".join(first.split()), rest
 
 
-def _state(root: Path) -> str:
+def _state(root: Path, path: Path) -> str:
+    """What the picture of an example depends on, as a digest."""
     digest = hashlib.sha256()
-    for path in [*examples(root), *sorted((root / "src" / "dither").rglob("*.py"))]:
-        digest.update(path.read_bytes())
+    for source in [path, *sorted((root / "src" / "dither").rglob("*.py"))]:
+        digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
 def make_pictures(root: Path, folder: Path) -> None:
-    """Run the examples, unless nothing has changed since their pictures were made."""
-    stamp = folder / "state.txt"
-    names = {f"{path.stem}.png" for path in examples(root)}
-    state = _state(root)
-    if stamp.exists() and stamp.read_text() == state and all((folder / name).exists() for name in names):
-        return
+    """Run the examples, but those for which nothing has changed since their pictures were made."""
+    for path in examples(root):
+        stamp = folder / f"{path.stem}.txt"
+        if not (stamp.exists() and stamp.read_text() == _state(root, path) and (folder / f"{path.stem}.png").exists()):
+            with tempfile.TemporaryDirectory() as room, contextlib.redirect_stdout(io.StringIO()):
+                run(path, Path(room))
+                keep(root, path, Path(room), folder)
+
+
+def keep(root: Path, path: Path, room: Path, folder: Path) -> None:
+    """Keep the picture that a run of an example left in a room."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as room:
-        for path in examples(root):
-            run(path, Path(room))
-            shutil.copy(Path(room) / f"{path.stem}.png", folder / f"{path.stem}.png")
-    stamp.write_text(state)
+    shutil.copy(room / f"{path.stem}.png", folder / f"{path.stem}.png")
+    (folder / f"{path.stem}.txt").write_text(_state(root, path))
 
 
-def run(path: Path, folder: Path) -> None:
-    """Run one example with seeded noise; with the system's where a ledger refuses seeds, as it should."""
+def load(path: Path) -> Any:
+    """An example as a module."""
     specification = importlib.util.spec_from_file_location(f"gallery_{path.stem}", path)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
-    with contextlib.redirect_stdout(io.StringIO()):
-        specification.loader.exec_module(module)
-        try:
-            with drawn_from(SeededSource(1)):
-                module.main(out=folder, quick=True)
-        except NotPrivate:
-            module.main(out=folder, quick=True)
+    specification.loader.exec_module(module)
+    return module
+
+
+def run(path: Path, room: Path) -> Any:
+    """Run one example with seeded noise; with the system's where a ledger refuses seeds, as it should. What it returns
+    is what it found."""
+    module = load(path)
+    try:
+        with drawn_from(SeededSource(1)):
+            return module.main(out=room, quick=True)
+    except NotPrivate:
+        return module.main(out=room, quick=True)
 
 
 def page(root: Path) -> str:

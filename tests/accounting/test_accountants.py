@@ -43,7 +43,7 @@ from dither.accounting import (
     to_dp_event,
     zcdp,
 )
-from support import label, refuses
+from support import each, label, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def epsilon(accountant: Accountant, event: Event, delta: float) -> float | None:
     return accountant.guarantee(event, delta).to_approx(delta).epsilon
 
 
-@pytest.mark.parametrize("event", EVERY, ids=label)
+@each("event", EVERY)
 def test_events_are_frozen_values(event: Event) -> None:
     again = eval(repr(event), {**vars(dp.accounting), "Fraction": Fraction})
     for twin in (again, copy.deepcopy(event), pickle.loads(pickle.dumps(event))):
@@ -109,7 +109,7 @@ def test_trees_gather_equal_events() -> None:
     assert a * 1 == a
 
 
-@pytest.mark.parametrize(("accountant", "event"), PAIRS, ids=label)
+@each(("accountant", "event"), PAIRS)
 def test_less_delta_costs_more_and_so_does_more_of_the_same(accountant: Accountant, event: Event) -> None:
     result = [epsilon(accountant, event, delta) for delta in DELTAS]
     if result[0] is None:
@@ -155,8 +155,8 @@ def too_small(accountant: Accountant, event: Event, curve: Any, factor: Fraction
     return False
 
 
-@pytest.mark.parametrize(("event", "curve"), CURVES, ids=lambda value: label(value) if isinstance(value, Event) else "")
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=label)
+@each(("event", "curve"), CURVES)
+@each("accountant", ACCOUNTANTS)
 def test_no_accountant_is_ever_below_the_exact_curve(accountant: Accountant, event: Event, curve: Any) -> None:
     assert not too_small(accountant, event, curve, Fraction(1))
 
@@ -184,10 +184,8 @@ class Mystery(Event):
     """An event of which nothing is known."""
 
 
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=label)
-@pytest.mark.parametrize(
-    "tree", [Mystery(), Pure(1) + Mystery(), Parallel(Pure(1), Mystery()), PostProcessed(Mystery())]
-)
+@each("accountant", ACCOUNTANTS)
+@each("tree", [Mystery(), Pure(1) + Mystery(), Parallel(Pure(1), Mystery()), PostProcessed(Mystery())])
 def test_unknown_events_are_refused(accountant: Accountant, tree: Event) -> None:
     assert not accountant.supports(tree)
     with refuses(TypeError, "got Mystery"):
@@ -196,8 +194,8 @@ def test_unknown_events_are_refused(accountant: Accountant, tree: Event) -> None
         best_of(tree, 1e-6)
 
 
-@pytest.mark.parametrize("accountant", ACCOUNTANTS, ids=label)
-@pytest.mark.parametrize("junk", [None, 1, "x", PureDP(1), [Pure(1)]], ids=label)
+@each("accountant", ACCOUNTANTS)
+@each("junk", [None, 1, "x", PureDP(1), [Pure(1)]])
 def test_what_is_no_event_is_refused(accountant: Accountant, junk: Any) -> None:
     for act in (
         accountant.supports,
@@ -214,8 +212,8 @@ def test_what_is_no_event_is_refused(accountant: Accountant, junk: Any) -> None:
 NUMBERS: list[Any] = [0, -1, math.nan, math.inf, -math.inf, True, "1", None, [1]]
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=label)
-@pytest.mark.parametrize(
+@each("number", NUMBERS)
+@each(
     "make",
     [
         LaplaceNoise,
@@ -281,6 +279,21 @@ def test_deltas_that_the_events_already_use_up() -> None:
             accountant.guarantee(workload, 1e-6 if accountant is not pld else 9e-7)
     with refuses(DitherError, "delta"):
         basic.guarantee(GaussianNoise(1))
+
+
+def test_releases_that_need_a_delta_share_what_the_others_leave_of_it() -> None:
+    count, left = 4, Fraction(1, 10**6) - Fraction(1, 10**7)
+    whole = basic.guarantee(count * GaussianNoise(5) + Approximate(0.5, 1e-7), 1e-6).exact[0]
+    each = (whole - Fraction(1, 2)) / count
+    share = real(left / count)
+    assert gaussian_delta(real(each), 5) <= share < gaussian_delta(real(each * Fraction(999, 1000)), 5)
+
+
+def test_a_sample_uses_up_its_rate_times_the_delta_of_the_release() -> None:
+    event = PoissonSampled(Approximate(0.5, 1e-6), 0.1)  # which shows a person with probability 1e-7
+    assert basic.guarantee(event, 1e-7).exact[1] == Fraction(1, 10**7)
+    with pytest.raises(DitherError, match="own deltas"):
+        basic.guarantee(event, 0.99e-7)
 
 
 def test_zcdp_without_a_delta_is_a_rho() -> None:

@@ -23,7 +23,7 @@ from dither.accounting import (
     gaussian_ratio,
     split,
 )
-from support import refuses
+from support import each, refuses
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_shares_add_up_exactly() -> None:
     assert split(PureDP(1), [0.1, 0.2]) == (PureDP(Fraction(1, 3)), PureDP(Fraction(2, 3)))
 
 
-@pytest.mark.parametrize(
+@each(
     "act",
     [
         lambda: calibrate([], PureDP(1)),

@@ -12,6 +12,7 @@ import pytest
 from oracles import real
 
 from dither.accounting import BoundedRange, DiscreteLaplaceNoise, Event, LaplaceNoise, Pure, ResponseReport
+from support import each
 
 ORDERS = ["1.000000001", "1.0001", "1.1", "1.5", "2", "2.5", "5", "17", "128", "1000", "1e6"]
 LOSSES = [1e-6, 1e-3, 0.1, 0.5, 1, 2, 5, 20, 100]
@@ -73,8 +74,8 @@ KINDS: list[tuple[str, Callable[[float], Event], Callable[[Any, Any], Any], bool
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("make", "divergence", "tight"), [kind[1:] for kind in KINDS], ids=[kind[0] for kind in KINDS])
+@each("loss", LOSSES)
+@each(("make", "divergence", "tight"), [kind[1:] for kind in KINDS])
 def test_rho_bounds_every_order_and_no_smaller_one_does(
     make: Callable[[float], Event], divergence: Callable[[Any, Any], Any], tight: bool, loss: float
 ) -> None:
@@ -90,8 +91,8 @@ def test_rho_bounds_every_order_and_no_smaller_one_does(
             assert divergence(e, near) > near * rho * (1 - mp.mpf(10) ** -6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("make", "divergence"), [kind[1:3] for kind in KINDS], ids=[kind[0] for kind in KINDS])
+@each("loss", LOSSES)
+@each(("make", "divergence"), [kind[1:3] for kind in KINDS])
 def test_divergences_are_never_below_the_truth_and_near_it(
     make: Callable[[float], Event], divergence: Callable[[Any, Any], Any], loss: float
 ) -> None:

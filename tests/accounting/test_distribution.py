@@ -42,7 +42,7 @@ from dither.accounting import (
 from dither.accounting import pld as accountant
 from dither.accounting.distribution import Composed, compose
 from dither.accounting.pairs import Pair
-from support import refuses
+from support import each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -67,8 +67,8 @@ def enumerated(laws: Callable[[], list[dict[Any, Any]]]) -> Any:
         return composed(laws())
 
 
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize(("event", "laws"), SMALL, ids=lambda value: "" if callable(value) else repr(value))
+@each("delta", DELTAS)
+@each(("event", "laws"), SMALL)
 def test_small_discrete_workloads_against_every_outcome(event: Any, laws: Any, delta: float) -> None:
     with mp.workdps(40):
         law = enumerated(laws)

@@ -23,7 +23,7 @@ from dither.accounting import (
     privacy_curve,
     split,
 )
-from support import BEYOND_FLOATS, refuses, works_or_is_refused
+from support import BEYOND_FLOATS, each, refuses, works_or_is_refused
 
 NUMBERS: list[Any] = [*BEYOND_FLOATS, 1 - Fraction(1, 10**30), 1 - Fraction(1, 10**400)]
 USES = {
@@ -53,7 +53,7 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("name", USES)
+@each("name", USES)
 def test_a_number_beyond_floats_is_supported_or_refused(name):
     assert [works_or_is_refused(USES[name], value) for value in NUMBERS].count(False) >= 2
 

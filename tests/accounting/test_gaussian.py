@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dither import DitherError
 from dither.accounting import gaussian_delta, gaussian_epsilon, gaussian_ratio
-from support import refuses
+from support import each, refuses
 
 EPSILONS = [0, 1e-9, 0.1, 1, 10, 100, 400, 1000]
 RATIOS = [0.01, 0.05, 0.3, 1, 3, 30, 1e4, 1e9, 1e12]
@@ -34,8 +34,8 @@ def truth(epsilon: Any, r: Any) -> Any:
         return +(mp.erfc(-near / mp.sqrt(2)) - mp.exp(e) * mp.erfc(-far / mp.sqrt(2))) / 2
 
 
-@pytest.mark.parametrize("r", RATIOS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@each("r", RATIOS)
+@each("epsilon", EPSILONS)
 def test_delta_is_an_upper_bound_and_tight(epsilon: float, r: float) -> None:
     result, true = gaussian_delta(Fraction(epsilon), Fraction(r)), truth(epsilon, r)
     assert mp.mpf(result) >= true
@@ -58,14 +58,14 @@ def test_delta_is_never_below_the_truth(epsilon: float, r: float) -> None:
     assert true <= mp.mpf(result) <= true * (1 + mp.mpf(10) ** -9) + mp.mpf(10) ** -300
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), INVERSES)
+@each(("epsilon", "delta"), INVERSES)
 def test_ratio_is_enough_and_no_larger_than_it_must_be(epsilon: float, delta: float) -> None:
     r = gaussian_ratio(Fraction(epsilon), Fraction(delta))
     assert truth(epsilon, r) <= exact(delta)
     assert truth(epsilon, r * (1 - Fraction(1, 10**9))) > exact(delta)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), INVERSES)
+@each(("epsilon", "delta"), INVERSES)
 def test_epsilon_is_enough_and_no_larger_than_it_must_be(epsilon: float, delta: float) -> None:
     r = gaussian_ratio(Fraction(epsilon), Fraction(delta)) * Fraction(11, 10)
     result = gaussian_epsilon(r, Fraction(delta))
@@ -120,8 +120,8 @@ def test_a_delta_that_no_float_can_prove_is_refused_not_searched_for_ever(delta:
         assert isinstance(refused.value, DitherError)
 
 
-@pytest.mark.parametrize("r", [1.41, 0.1, 0.3, 2.0, 3])
-@pytest.mark.parametrize("epsilon", [0, 1, 0.1, 0.3])
+@each("r", [1.41, 0.1, 0.3, 2.0, 3])
+@each("epsilon", [0, 1, 0.1, 0.3])
 def test_floats_are_read_against_the_claim(epsilon: float, r: float) -> None:
     result = gaussian_delta(epsilon, r)
     meant, readings = Fraction(repr(epsilon)), (Fraction(repr(r)), Fraction(r))

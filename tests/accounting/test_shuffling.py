@@ -24,6 +24,7 @@ from dither.accounting import (
     shuffled,
 )
 from dither.accounting.shuffling import blanket_pair, clone_pair
+from support import each
 
 EPSILONS = (0.0, 0.1, 0.4, 0.9)
 
@@ -198,8 +199,8 @@ def test_blocks_of_the_blanket_are_never_below(epsilon0: float, k: int, n: int) 
             assert exact <= blanket_pair(epsilon0, n, k, atoms=atoms).delta(epsilon)
 
 
-@pytest.mark.parametrize("epsilon0", [1e-100, 1e-6, 50, 700, 701, 1000, 1e6])
-@pytest.mark.parametrize("k", [None, 2, 3, 1 << 40])
+@each("epsilon0", [1e-100, 1e-6, 50, 700, 701, 1000, 1e6])
+@each("k", [None, 2, 3, 1 << 40])
 def test_extreme_arguments_have_an_answer(epsilon0: float, k: int | None) -> None:
     for n, delta in ((1, 0.5), (1000, 1e-300), (1 << 62, 1e-6)):
         if n * math.exp(-epsilon0) > 1e9 and k is not None and k > 2:

@@ -9,13 +9,14 @@ import pytest
 from claim import CONDITIONS, FAILS, HOLDS, Claim, Computed
 
 import claims
+from support import each
 
 pytestmark = pytest.mark.slow
 
 EVERYTHING = claims.everything()
 
 
-@pytest.mark.parametrize("claim", EVERYTHING, ids=lambda claim: f"{claim.document}: {claim.where}")
+@each("claim", EVERYTHING)
 def test_the_computation_agrees_with_the_verdict(claim: Claim) -> None:
     figures = claim.check()
     assert figures.endswith(".")

@@ -17,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "dither.cli.app", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "110"},
     )
@@ -50,6 +50,7 @@ def test_a_wrong_argument_is_one_clear_line_and_status_2(arguments, monkeypatch,
     assert printed.out == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("demo", "--rows", "0"), ("nosuch",)], ids=" ".join)
 def test_the_same_from_a_shell(arguments):
     done = run(*arguments)
@@ -71,11 +72,13 @@ def test_an_interrupt_ends_quietly(raised, monkeypatch, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_version():
     done = run("version")
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, __version__, "")
 
 
+@pytest.mark.slow
 def test_help_lists_the_commands():
     done = run("--help")
     assert done.returncode == 0
@@ -83,6 +86,7 @@ def test_help_lists_the_commands():
     assert "version" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_argument_shows_the_help():
     done = run()
     assert "demo" in done.stdout + done.stderr
@@ -92,3 +96,10 @@ def test_no_argument_shows_the_help():
 def test_an_unforeseen_error_shows_no_local_variables():
     """They hold data; typer's pretty tracebacks would print them."""
     assert app.pretty_exceptions_enable is False
+
+
+def test_a_command_that_opens_nothing_loads_neither_engines_nor_the_ledger():
+    """They take longer to load than such a command takes to run."""
+    code = "import sys, dither.cli.app; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
+    assert not {"sqlalchemy", "sqlglot", "duckdb", "pyarrow", "pandas", "scipy"} & set(done.stdout.split())

@@ -41,6 +41,7 @@ def test_a_first_answer_says_that_a_ledger_was_started(visits, dither):
     assert "a new ledger was started" in dither("query", visits, COUNT, "--epsilon", "1", "--output", "a.csv")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", [False, True])
 @pytest.mark.parametrize("what", ["gone", "empty", "older"])
 def test_a_ledger_that_is_gone_or_went_back_is_refused(what, stated, visits, dither, tmp_path):
@@ -121,6 +122,7 @@ def test_limits_of_an_analyst_and_of_each_person(visits, dither):
     assert "still says ε = 3" in out
 
 
+@pytest.mark.slow
 def test_a_table_closed_after_incidents_is_shown_and_reopened(visits, dither, monkeypatch):
     def fails(*_):
         raise ValueError("alice has a secret")
@@ -270,6 +272,7 @@ def test_a_limit_is_set_where_the_card_can_state_it(visits, dither):
     assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["epsilon=1,delta=1e-3", "epsilon=30", "epsilon=1", "epsilon=30,delta=1e-9"])
 def test_a_limit_that_ends_the_questions_needs_force(limit, visits, dither):
     names = "SELECT day, COUNT(*) AS n FROM visits GROUP BY day"

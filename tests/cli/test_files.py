@@ -52,6 +52,7 @@ def contents() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_exists_stays_unless_forced(writer, shop, dither):
     name = f"there{ENDING[writer.split()[1]]}"
@@ -102,6 +103,7 @@ def test_other_tables_ledgers_keys_receipts_and_cards_are_known_by_what_is_in_th
         assert (elsewhere / name).read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_charged(
     writer, shop, dither, tmp_path, monkeypatch

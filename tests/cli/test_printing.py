@@ -36,6 +36,7 @@ def test_every_text_has_a_form_in_every_encoding(text, encoding):
     assert "± ε".encode("ascii", "dither.words") == b"+/- epsilon"
 
 
+@pytest.mark.slow
 def test_keys_names_and_messages_with_escapes_are_shown_as_text(tmp_path, monkeypatch, dither):
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"who": range(900), "region": [ODD, "south", "west"] * 300}), "t.parquet")
@@ -81,10 +82,11 @@ def test_a_table_is_whole_at_every_width(width, monkeypatch, capsys):
     assert "  ".join(rows[0]) in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_shell_completes_commands():
     run = [sys.executable, "-m", "dither.cli.app"]
     more = {"_DITHER_COMPLETE": "complete_bash", "COMP_WORDS": "dither bu", "COMP_CWORD": "1"}
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, env={**os.environ, **more})
+    done = subprocess.run(run, capture_output=True, text=True, timeout=600, env={**os.environ, **more})
     assert done.stdout.split() == ["budget"]
 
 
@@ -99,6 +101,7 @@ def test_a_missing_package_names_its_extra(monkeypatch):
     assert caught.value.name == "matplotlib"
 
 
+@pytest.mark.slow
 def test_learning_without_scikit_learn_is_an_import_error():
     code = "import sys; sys.modules['sklearn'] = None\n"
     code += "try:\n import dither.learn\nexcept ImportError as error:\n print(error)"

@@ -54,6 +54,7 @@ def test_budget_and_check(dither, url):
     assert "ledger" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", [["--history"], ["--verify"], ["--set", "epsilon=5"], ["--reopen"], ["--plot", "a.png"]]
 )

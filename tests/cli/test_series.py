@@ -52,6 +52,7 @@ def run(*words):
     return CliRunner().invoke(app, ["series", "visits.toml", *words])
 
 
+@pytest.mark.slow
 def test_a_release_prints_and_writes_and_is_the_same_again(folder):
     result = run("daily", "--through", "2026-01-05", "--output", "a.json", "--report", "a.html", "--plot", "a.svg")
     assert result.exit_code == 0, result.output

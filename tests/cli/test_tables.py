@@ -21,6 +21,14 @@ def left(card: Path) -> str:
         return str(table.left)
 
 
+def test_a_draft_is_written_beside_its_source(visits, dither):
+    visits.unlink()
+    code, out, err = dither("init", "visits.csv", "--unit", "who")
+    assert (code, err) == (0, "")
+    assert "visits.toml" in out
+    assert visits.exists()
+
+
 def test_from_a_file_to_an_answer(visits, dither):
     code, out, err = dither("check", visits)
     assert (code, err) == (0, "")

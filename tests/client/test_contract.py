@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from client.served import serving
 from dither.errors import DitherError
 from dither.wire import answers
 from support import refuses
@@ -103,16 +102,10 @@ class Place:
         return dp.open(str(self.folder / f"{table.card.name}.toml"), read_only=True)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("served")) as served:
-        yield served
-
-
-@pytest.fixture(params=["open", "connect"], scope="module")
+@pytest.fixture(params=["open", pytest.param("connect", marks=pytest.mark.slow)], scope="module")
 def place(request, tmp_path_factory):
     if request.param == "connect":
-        served = request.getfixturevalue("server")
+        served = request.getfixturevalue("served")
         yield Place(
             "connect", served.add, lambda name: dp.connect(served.url + name, token=served.tokens["ann"]), served.folder
         )

@@ -13,6 +13,8 @@ from dither.client import transport as transports
 from dither.wire import questions
 from support import refuses
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"who": [i % 40 for i in range(400)], "region": ["north", "south"] * 200})
 CARD = """
 name = "NAME"
@@ -26,12 +28,6 @@ epsilon = 10
 who = { type = "integer" }
 region = { type = "text", keys = ["north", "south"] }
 """
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("served")) as served:
-        yield served
 
 
 def test_who_may_not_ask(served):

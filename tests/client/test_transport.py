@@ -33,6 +33,7 @@ def fake(monkeypatch):
         yield fake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["drop", "lose"])
 @pytest.mark.parametrize("options", [{}, {"key": "mine"}, {"again": True}])
 def test_a_question_whose_connection_breaks_is_charged_once(fake, fault, options):
@@ -73,6 +74,7 @@ def test_a_redirect_is_not_followed(fake):
         table.sql(COUNT).explain(epsilon=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"<html>", b"", b"[]", b'{"type": "about:blank"}', b"{" * 9999, b"\xff"])
 def test_the_page_of_a_proxy_is_no_answer(fake, body):
     table = dp.connect(fake.url, token=TOKEN)

@@ -60,6 +60,7 @@ def test_composed_step_by_step_all_iterates_cost_less_than_the_sum_of_their_pric
     assert descent.composed_epsilon < sum(h**kappa for h in range(1, 51))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=6), st.integers(0, 9), st.floats(1e-6, 1e6))
 def test_a_step_is_never_longer_than_the_clip(gradient, h, clip):

@@ -11,7 +11,7 @@ import dither as dp
 from dither.course import Result, Results, find, results
 from dither.course.result import CONDITIONS, DEFINITION, DOCUMENTS, FAILS, HOLDS
 from dither.errors import InvalidArgument, WrongType
-from support import refuses
+from support import each, refuses
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 WORST = [DEFINITION, HOLDS, CONDITIONS, FAILS]
@@ -69,12 +69,12 @@ def test_no_number_is_there_twice_and_every_document_has_some():
     assert {result.document for result in results()} == set(DOCUMENTS)
 
 
-@pytest.mark.parametrize(("document", "place"), [claim[:2] for claim in claims()])
+@each(("document", "place"), [claim[:2] for claim in claims()])
 def test_every_claim_belongs_to_a_result(document, place):
     assert result_of(document, place) is not None
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+@each("result", results())
 def test_the_verdict_is_the_worst_of_its_claims(result):
     mine = [claim for claim in claims() if result_of(*claim[:2]) is result]
     verdicts = [verdict for _, place, verdict in mine if not place.startswith(REMARKS)]
@@ -84,13 +84,14 @@ def test_the_verdict_is_the_worst_of_its_claims(result):
         assert WORST.index(max(verdicts, key=WORST.index)) == WORST.index(result.verdict), verdicts
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+@pytest.mark.slow
+@each("result", results())
 def test_the_example_runs_and_prints_what_is_written(result):
     assert repr(result.run()) == result.output
     assert "dp." in result.example or "math." in result.example
 
 
-@pytest.mark.parametrize("where", sorted({result.where for result in results()}))
+@each("where", sorted({result.where for result in results()}))
 def test_what_implements_a_result_is_public(where):
     module, _, name = where.rpartition(".")
     owner = dp if module == "dither" else getattr(dp, module.removeprefix("dither."))
@@ -99,7 +100,7 @@ def test_what_implements_a_result_is_public(where):
     assert first.implementation is getattr(owner, name)
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda result: f"{result.document}: {result.number}")
+@each("result", results())
 def test_statements_are_sentences(result):
     assert result.statement.endswith(".")
     assert result.title

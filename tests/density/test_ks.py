@@ -13,7 +13,7 @@ import pytest
 from dither import DitherError
 from dither.density import ks
 from dither.randomness import SeededSource
-from support import FALSE_ALARM, refuses, surprise
+from support import FALSE_ALARM, each, refuses, surprise
 
 mp.mp.dps = 40
 
@@ -103,8 +103,8 @@ def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
 CASES = [((1, 2), 2), ((3, 3, 7), 4), ((0, 5, 9, 10), 5), ((0, 0, 0, 4), 3), ((40, 50, 100), 5), ((1,), 1), ((0, 1), 1)]
 
 
-@pytest.mark.parametrize(("x", "k"), CASES)
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(8)])
+@each(("x", "k"), CASES)
+@each("epsilon", [Fraction(1, 10), Fraction(1), Fraction(8)])
 def test_the_law_that_is_sampled_is_the_enumerated_one(x: Any, k: int, epsilon: Fraction) -> None:
     rate, spare = rate_of(x, k, epsilon)
     exact, real_law = enumerated(x, k, mp.mpf(rate)), sampled(x, k, rate)
@@ -196,8 +196,8 @@ def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     return remaining / total
 
 
-@pytest.mark.parametrize("epsilon", [0.001, 0.1, 1, 10, 1000])
-@pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
+@each("epsilon", [0.001, 0.1, 1, 10, 1000])
+@each("n", [1, 7, 1000, 10**6])
 def test_sampling_ends_soon_for_all_data(n: int, epsilon: float) -> None:
     for cells, k in ((2, 1), (2, 30), (5, 7), (12, 12)):
         for shares in (

@@ -12,7 +12,7 @@ import dither as dp
 from dither import AddRemove, DitherError, NotPrivate, PureDP, ReplaceOne
 from dither.density import Density, release
 from dither.randomness import SeededSource
-from support import label, refuses
+from support import each, refuses
 
 METHODS: list[Any] = ["histogram", "perturbed", "smoothed", "ks"]
 SENTINEL = 987654.321
@@ -23,9 +23,9 @@ def made(weights: Any, *edges: Any) -> Density:
     return Density(np.asarray(weights, dtype=float), lines, PureDP(1), ReplaceOne, "histogram")
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("data", [[0.5], [0.0, 1.0], [-5.0, 99.0, 0.3], np.linspace(0, 1, 500), [True, False]], ids=len)
-@pytest.mark.parametrize("epsilon", [0.01, 1, 50])
+@each("method", METHODS)
+@each("data", [[0.5], [0.0, 1.0], [-5.0, 99.0, 0.3], np.linspace(0, 1, 500), [True, False]])
+@each("epsilon", [0.01, 1, 50])
 def test_releases_are_distributions(method: Any, data: Any, epsilon: float) -> None:
     result = release(data, (0, 1), epsilon, method, source=SeededSource(3))
     assert np.all(result.weights >= 0)
@@ -169,7 +169,7 @@ REFUSED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("positional", "named"), REFUSED, ids=lambda a: label(a)[:60])
+@each(("positional", "named"), REFUSED)
 def test_refusals(positional: Any, named: Any) -> None:
     with refuses((ValueError, TypeError), hiding=["987654"]) as refused:
         release(*positional, **named)

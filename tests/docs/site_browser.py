@@ -71,14 +71,16 @@ def look_at(context: BrowserContext, base: str, path: str, accessible: bool, sho
 
 
 def main() -> None:
-    """Look at every page, light at the width of a phone and dark at that of a desk."""
+    """Look at every page light at the width of a phone, where a page is too wide first, and at those named by ``again``
+    dark at that of a desk too.
+    """
     site = json.load(sys.stdin)
     results = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=site["browser"], args=ARGUMENTS)
         for name, (width, scheme) in LOOKS.items():
             context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            for path in site["pages"]:
+            for path in site["pages"] if name == "phone" else site["again"]:
                 shot = Path(site["shots"], f"{path.replace('/', '_')}_{name}.png") if site.get("shots") else None
                 accessible = path in site["accessible"]
                 results.append({"look": name, **look_at(context, site["base"], path, accessible, shot)})

@@ -28,6 +28,7 @@ from dither.server.config import Config
 from dither.tables.card import toml
 from dither.wire import options, problems
 from dither.wire.documents import fields
+from support import each
 from support_docs import AFTER_SITE, SLOW_SITE
 from support_publish import published_visits
 
@@ -398,7 +399,7 @@ def check_json(document: dict[str, Any]) -> None:
     assert options.from_json(document["options"]).epsilon == 0.5
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_code_is_fenced_and_not_indented(page):
     """An indented block would not be run."""
     lines = page.read_text(encoding="utf-8").splitlines()

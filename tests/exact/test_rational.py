@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument, WrongType
 from dither.exact import decimal, down, exactly, outward_max, up
-from support import refuses
+from support import each, refuses
 
 LARGEST = sys.float_info.max
 SMALLEST = 5e-324
@@ -82,8 +82,8 @@ def test_a_tenth_is_a_tenth_only_as_a_budget() -> None:
     assert outward_max(0.3) == Fraction(3, 10) > exactly(0.3)  # here the stored number is the smaller one
 
 
-@pytest.mark.parametrize("read", [decimal, exactly, outward_max])
-@pytest.mark.parametrize(
+@each("read", [decimal, exactly, outward_max])
+@each(
     ("value", "expected"),
     [
         (3, 3),
@@ -101,8 +101,8 @@ def test_numbers_of_every_kind_are_read(read: object, value: object, expected: o
     assert isinstance(read(value), Fraction)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("read", [decimal, exactly, outward_max])
-@pytest.mark.parametrize("junk", ["1", b"1", None, True, 1j, [1.0], {}, object(), np.array([1.0, 2.0])])
+@each("read", [decimal, exactly, outward_max])
+@each("junk", ["1", b"1", None, True, 1j, [1.0], {}, object(), np.array([1.0, 2.0])])
 def test_what_is_not_a_number_is_refused_by_name(read: object, junk: object) -> None:
     with refuses(WrongType, "epsilon"):
         read(junk, "epsilon")  # type: ignore[operator]

@@ -8,23 +8,24 @@ no such band is known, as for the accuracy of a model, the example draws from a 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import math
 import re
 import sys
 import tomllib
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dither.randomness import SeededSource, drawn_from
+from support import each
 
 FOLDER = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(FOLDER.parent / "docs"))
+
+from site_builder import gallery  # noqa: E402
+
 FILES = sorted(FOLDER.glob("*.py"))
-SLOW = {"density_four_ways", "mean_three_ways"}
 SEEDED = {"density_four_ways", "gradient_descent", "local_domains", "publish_country", "synthetic_adult"}
 """What is said of these about noise has no band."""
 
@@ -345,18 +346,15 @@ def test_every_example_is_checked():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else []) for path in FILES],
-)
-def test_example(path, tmp_path, capsys):
-    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with drawn_from(SeededSource(1)) if path.stem in SEEDED else nullcontext():
-        result = module.main(tmp_path, quick=True)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_example(path, tmp_path, capsys, request):
+    """Run as the gallery of the site runs it, which is then spared the run; with draws of its own where a base seed is
+    given, but those whose figures have no band."""
+    if request.config.option.base_seed and path.stem not in SEEDED:
+        result = gallery.load(path).main(tmp_path, quick=True)
+    else:
+        result = gallery.run(path, tmp_path)
+        gallery.keep(FOLDER.parent, path, tmp_path, FOLDER.parent / "docs" / "generated" / "gallery-pictures")
     plots = list(tmp_path.iterdir())
     assert [plot.name for plot in plots] == [f"{path.stem}.png"]
     assert plots[0].read_bytes().startswith(b"\x89PNG")
@@ -365,7 +363,7 @@ def test_example(path, tmp_path, capsys):
     CHECKS[path.stem](result)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES)
 def test_example_is_short_and_explained(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
@@ -379,7 +377,7 @@ def _requirements(names: list[str]) -> set[str]:
     return {{"scikit-learn": "sklearn"}.get(name, name.replace("-", "_")) for name in result}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES)
 def test_what_an_example_imports_is_what_the_demo_installs(path):
     """After ``make demo`` every example runs: its imports, and those of the parts of dither that it uses."""
     root = FOLDER.parent

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
 from dither.inference import EXACT, NoiseLaw
 from dither.mechanisms import Gaussian, Laplace, MixedNoise
+from support import each
 
 LEVELS = (np.arange(1 << 16) + 0.5) / (1 << 16)
 
@@ -34,9 +36,9 @@ def test_the_real_laplace_law():
     assert NoiseLaw("laplace", 3.0).quantiles(levels) == pytest.approx(scipy_stats.laplace.ppf(levels, scale=3.0))
 
 
-@pytest.mark.parametrize("mechanism", [Laplace(1, 0.3), Laplace(50, 2), Gaussian(3, 1, 1e-6), MixedNoise(1, 1, 1e-6)])
-@pytest.mark.parametrize("tail", [0.5, 0.05, 1e-6, 1e-12])
-@pytest.mark.parametrize("integer", [True, False])
+@each("mechanism", [Laplace(1, 0.3), Laplace(50, 2), Gaussian(3, 1, 1e-6), MixedNoise(1, 1, 1e-6)])
+@each("tail", [0.5, 0.05, 1e-6, 1e-12])
+@each("integer", [True, False])
 def test_errors_are_those_of_the_mechanism(mechanism, tail, integer):
     expected = mechanism.error(1 - tail, integer=integer)
     assert NoiseLaw.of(mechanism, integer=integer).error(tail) == pytest.approx(expected, rel=1e-4)
@@ -48,3 +50,34 @@ def test_errors_are_those_of_the_mechanism(mechanism, tail, integer):
 def test_a_public_number_has_no_noise():
     assert not EXACT.quantiles(LEVELS).any()
     assert EXACT.error(1e-9) == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("tail", [0.1, 1e-3, 1e-6])
+def test_the_limit_of_a_sum_is_that_of_the_convolved_laws(count, tail):
+    """A sum of Laplace noises has the characteristic function ``(1 + u^2)^-count``: its tail by inversion, and the
+    tail of a sum of normal ones by its law."""
+    limit = NoiseLaw("laplace", 3.0).sum_limit(count, tail) / 3
+    with mpmath.workdps(30):
+        density = [mpmath.mpf(1) / 2]  # the density of |sum| is exp(-t) times a polynomial, found by convolution
+        for _ in range(count - 1):
+            density = _convolved(density)
+        exceeded = sum(c * mpmath.gammainc(j + 1, limit) for j, c in enumerate(density))
+    assert float(exceeded) == pytest.approx(tail, rel=1e-6)
+    normal = NoiseLaw("normal", 3.0).sum_limit(count, tail)
+    assert scipy_stats.norm.sf(normal / 3 / math.sqrt(count)) == pytest.approx(tail, rel=1e-9)
+    assert EXACT.sum_limit(count, tail) == 0
+
+
+def _convolved(density: list[mpmath.mpf]) -> list[mpmath.mpf]:
+    """The polynomial of the law of a sum and one more noise, both with densities ``exp(-|t|) p(|t|)``, at t > 0."""
+    result = [mpmath.mpf(0)] * (len(density) + 1)
+    for j, c in enumerate(density):
+        # the part of the sum below 0: int_0^inf s^j exp(-s) exp(-(t + s)) ds
+        result[0] += c / 2 * mpmath.factorial(j) / mpmath.mpf(2) ** (j + 1)
+        # between 0 and t: int_0^t s^j exp(-s) exp(-(t - s)) ds
+        result[j + 1] += c / 2 / (j + 1)
+        # above t: int_t^inf s^j exp(-s) exp(-(s - t)) ds = exp(-t) sum_i C(j, i) t^i (j - i)! / 2^(j - i + 1)
+        for i in range(j + 1):
+            result[i] += c / 2 * mpmath.binomial(j, i) * mpmath.factorial(j - i) / mpmath.mpf(2) ** (j - i + 1)
+    return result

@@ -14,6 +14,7 @@ from scipy import stats as scipy_stats
 from dither.inference import IntervalEstimate, NoiseLaw, mean, measured, standard_deviation, variance
 from dither.mechanisms import Gaussian, Laplace
 from dither.randomness import SeededSource
+from support import each
 
 ASKS, CONFIDENCE = 8_000, 0.95
 RESOLUTION = 0.004
@@ -58,10 +59,10 @@ def hits(low, high, truth):
     return int(np.sum((low <= truth + 1e-9) & (truth <= high + 1e-9)))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 5.0])
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("population", POPULATIONS)
-@pytest.mark.parametrize("what", ["mean", "variance"])
+@each("epsilon", [0.3, 5.0])
+@each("law", LAWS)
+@each("population", POPULATIONS)
+@each("what", ["mean", "variance"])
 def test_intervals_cover_as_often_as_they_say_and_are_no_wider_than_needed(what, population, law, epsilon):
     for estimate, truth in asked(what, POPULATIONS[population], law, epsilon):
         value, low, high = estimate
@@ -74,10 +75,10 @@ def test_intervals_cover_as_often_as_they_say_and_are_no_wider_than_needed(what,
             assert hits(value - estimate.error, value + estimate.error, truth) >= FEWEST
 
 
-@pytest.mark.parametrize("what", ["mean", "variance"])
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("size", [2, 15, 60])
-@pytest.mark.parametrize("values", [[-1, 1], [0.9, 1], [-1, -1], [0, 0.2]], ids=str)
+@each("what", ["mean", "variance"])
+@each("law", LAWS)
+@each("size", [2, 15, 60])
+@each("values", [[-1, 1], [0.9, 1], [-1, -1], [0, 0.2]])
 def test_intervals_of_small_groups_cover_at_least_as_often_as_they_say(what, law, size, values):
     x = np.resize(np.array(values, dtype=np.float64), size)
     for epsilon in (0.1, 1.0):
@@ -119,8 +120,8 @@ def test_intervals_widen_with_the_confidence_and_beyond_the_sample_are_conservat
     assert all(low < high for low, high in ends)
 
 
-@pytest.mark.parametrize("epsilon", [0.7, 1.0, 2.0, 6.0])
-@pytest.mark.parametrize("above", [0, 1, 10, 25])
+@each("epsilon", [0.7, 1.0, 2.0, 6.0])
+@each("above", [0, 1, 10, 25])
 def test_a_share_of_two_counts_is_covered_over_the_discrete_noise(epsilon, above):
     """Every outcome with its probability: with the real law in place of the discrete one this was 0.91 for 0.95."""
     n, farthest = 50, math.ceil(14 / epsilon)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dither.inference import NoiseLaw, PairSums, measured, pair_statistic
+from support import each
 
 ASKS = 1500
 FEWEST = int(stats.binom.ppf(1e-9, ASKS, 0.935))
@@ -48,8 +49,8 @@ def hits(kind, a, b, drawn, stated) -> int:
     return int(np.sum((estimate.low <= expected) & (expected <= estimate.high)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rho", [0.0, 0.5, -0.9])
+@each("kind", KINDS)
+@each("rho", [0.0, 0.5, -0.9])
 def test_the_limits_hold_the_truth_as_often_as_they_say(kind, rho):
     a, b = pairs(4000, rho)
     assert FEWEST <= hits(kind, a, b, stats.laplace(scale=1.0), NoiseLaw("laplace", 1.0)) <= MOST

@@ -14,7 +14,7 @@ from dither.exact import exactly
 from dither.learn import selection
 from dither.learn.budget import GaussianBudget, noisy_ceiling
 from dither.learn.descent import NoisyDescent
-from support import refuses
+from support import each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -86,10 +86,10 @@ def records(name, count, columns):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
-@pytest.mark.parametrize("epsilon", [1, 100])
 @pytest.mark.parametrize(("count", "columns"), [(1, 2), (7, 5), (400, 13), (8192, 2)])
-@pytest.mark.parametrize(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
+@each("neighbors", [dp.AddRemove, dp.ReplaceOne])
+@each("epsilon", [1, 100])
+@each(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
 def test_a_record_at_any_place_moves_only_its_own_part(name, delta, count, columns, epsilon, neighbors, monkeypatch):
     rows, labels = records(name, count + 1, columns)
     place = int(RNG.integers(count + 1))
@@ -131,9 +131,9 @@ def test_classes_of_two_types_are_refused(estimator, classes):
         estimator(bounds=BOUNDS, classes=classes).fit(np.ones((4, 1)), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("bounds", [(1e16, 1e16 + 2), (1e12, 1e12 + 1), (1e15, 1e15 + 0.5)])
-@pytest.mark.parametrize("row", [0.0, 5.0, 10.0])
-@pytest.mark.parametrize("end", [0, 1])
+@each("bounds", [(1e16, 1e16 + 2), (1e12, 1e12 + 1), (1e15, 1e15 + 0.5)])
+@each("row", [0.0, 5.0, 10.0])
+@each("end", [0, 1])
 def test_label_bounds_close_to_each_other_hold(bounds, row, end, monkeypatch):
     """Their middle is no float: labels at a bound came out as 2, where 1 is the most that noise was made for."""
     rows = RNG.uniform(0, 10, (5000, 1))
@@ -152,8 +152,8 @@ def test_label_bounds_that_floats_cannot_hold_are_refused(estimator, limits):
         estimator(bounds=BOUNDS, label_bounds=limits).fit(np.ones((9, 1)), np.ones(9))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(
+@each("name", ESTIMATORS)
+@each(
     "bounds",
     [[(0, 1), (0, 1, 2)], [(0, 1), 3], (0, 10**400), (0, 1e-95), (-1e95, 1e95), (1, 0), (0, np.inf), "ab", [(0, 1)]],
 )
@@ -164,7 +164,7 @@ def test_bounds_that_are_none_are_one_clear_error(name, bounds):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("width", [1e-89, 1e-80, 1e-20, 1e20, 1e89])
-@pytest.mark.parametrize("name", [*ESTIMATORS, "Ridge"])
+@each("name", [*ESTIMATORS, "Ridge"])
 def test_the_widest_and_the_narrowest_bounds_give_numbers(name, width):
     """Few records and many, one column of the width and one of an ordinary one, and all of the width."""
     make = ESTIMATORS.get(name, lambda **given: learn.Ridge(label_bounds=(0, 1), **given))
@@ -199,8 +199,8 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("case", SHOWN)
-@pytest.mark.parametrize("name", ["LinearRegression", "LogisticRegression", "GaussianNB"])
+@each("case", SHOWN)
+@each("name", ["LinearRegression", "LogisticRegression", "GaussianNB"])
 def test_no_error_shows_a_value(name, case):
     with refuses(dp.InvalidData) as caught:
         ESTIMATORS[name]().fit(*SHOWN[case])
@@ -336,8 +336,8 @@ def test_what_is_given_is_left_alone(name):
     ESTIMATORS[name](epsilon=50).fit(rows, labels)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 20])
-@pytest.mark.parametrize(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
+@each("epsilon", [0.1, 20])
+@each(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
 def test_the_event_costs_no_more_than_is_claimed(name, delta, epsilon):
     model = ESTIMATORS[name](epsilon=epsilon, delta=delta).fit(*records(name, 3000, 2))
     result = dp.accounting.best_of(model.event_, 1e-5 if delta is None else delta).guarantee

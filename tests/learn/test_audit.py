@@ -11,6 +11,7 @@ import dither as dp
 from dither import learn
 from dither.audit import measure, replay
 from dither.learn import base, budget
+from support import each
 
 pytestmark = pytest.mark.slow
 
@@ -78,9 +79,9 @@ def changed(record):
     return data
 
 
-@pytest.mark.parametrize("epsilon", [1, 20])
-@pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("epsilon", [1, 20])
+@each("record", RECORDS)
+@each("name", ESTIMATORS)
 def test_one_record_more_moves_the_sums_and_nothing_else(name, record, epsilon):
     claim = ESTIMATORS[name](epsilon=epsilon).guarantee
     result = replay(fitting(name, epsilon=epsilon), (ROWS, LABELS, VALUES), with_record(record), claim=claim)
@@ -88,9 +89,9 @@ def test_one_record_more_moves_the_sums_and_nothing_else(name, record, epsilon):
     assert result.releases
 
 
-@pytest.mark.parametrize("epsilon", [1, 20])
-@pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("epsilon", [1, 20])
+@each("record", RECORDS)
+@each("name", ESTIMATORS)
 def test_one_record_changed_moves_the_sums_and_nothing_else(name, record, epsilon):
     given = {"epsilon": epsilon, "neighbors": dp.ReplaceOne}
     claim = ESTIMATORS[name](**given).guarantee

@@ -20,7 +20,7 @@ from dither.accounting import Pure
 from dither.learn import inputs, selection
 from dither.learn.budget import GaussianBudget
 from dither.randomness import SeededSource
-from support import refuses
+from support import each, refuses
 
 pytestmark = pytest.mark.filterwarnings("error", "ignore::dither.learn.spent.PrivacyWarning")
 
@@ -178,9 +178,9 @@ class Sums:
         return max(moves)
 
 
-@pytest.mark.parametrize("place", ["cell", "label", "row"])
-@pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", ESTIMATORS)
+@each("place", ["cell", "label", "row"])
+@each("kind", TABLES)
 def test_a_swapped_cell_moves_one_record_and_is_no_error(name, kind, place, monkeypatch):
     """With the noise frozen, sums move by two contributions at most, and what is refused is refused for all cells."""
     for bad in HOSTILE.values() if kind in ("list", "inferred by pandas") else (None, 1.5, 2**70):
@@ -214,9 +214,9 @@ def test_the_sums_see_a_column_whose_type_one_record_changes(monkeypatch):
     assert sums.farthest() > 2
 
 
-@pytest.mark.parametrize("place", ["cell", "label", "row"])
-@pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize("name", DESCENTS)
+@each("place", ["cell", "label", "row"])
+@each("kind", TABLES)
+@each("name", DESCENTS)
 def test_a_swapped_cell_has_no_gradient_at_most(name, kind, place):
     """With the seed of the noise the same, the trace of the swapped records is that of records without it."""
 
@@ -260,8 +260,8 @@ class Picky:
         return [int(all(isinstance(one, (int, np.integer)) for one in row)) for row in values.tolist()]
 
 
-@pytest.mark.parametrize("place", ["cell", "label", "row"])
-@pytest.mark.parametrize("kind", TABLES)
+@each("place", ["cell", "label", "row"])
+@each("kind", TABLES)
 def test_a_swapped_cell_moves_no_score_of_another_record(kind, place, monkeypatch):
     scores = []
     monkeypatch.setattr(selection.Exponential, "select_index", lambda _, result, **__: scores.append(result) or 0)
@@ -280,8 +280,8 @@ def test_a_swapped_cell_moves_no_score_of_another_record(kind, place, monkeypatc
                 assert all(abs(new - old) <= 1 << 20 for old, new in zip(*scores, strict=True))
 
 
-@pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("neighbors", [dp.AddRemove, dp.ReplaceOne])
+@each("name", ESTIMATORS)
 def test_no_row_and_one_row_are_fitted_alike(name, neighbors):
     for count in (0, 1, 2):
         model = ESTIMATORS[name]().set_params(neighbors=neighbors).fit(X[:count], Y[:count])

@@ -21,7 +21,7 @@ from dither.audit import measure, replay
 from dither.errors import DitherError, InvalidArgument
 from dither.learn import base
 from dither.learn import budget as sums
-from support import refuses
+from support import each, refuses
 
 RNG = np.random.default_rng(4)
 pytestmark = [
@@ -68,22 +68,22 @@ def test_missing_bounds_are_refused_and_never_read_from_the_data(name):
             fitted(name, classes=None)
 
 
-@pytest.mark.parametrize("epsilon", [math.nan, math.inf, -1, 0, "1", None, 1 + 0j])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("epsilon", [math.nan, math.inf, -1, 0, "1", None, 1 + 0j])
+@each("name", ESTIMATORS)
 def test_an_epsilon_that_is_none_is_refused(name, epsilon):
     with refuses(DitherError):
         fitted(name, epsilon=epsilon)
 
 
-@pytest.mark.parametrize("delta", [math.nan, math.inf, 0, 1, -1e-5])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("delta", [math.nan, math.inf, 0, 1, -1e-5])
+@each("name", ESTIMATORS)
 def test_a_delta_that_is_none_is_refused(name, delta):
     with refuses(DitherError):
         fitted(name, delta=delta)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("value", [math.nan, math.inf, -math.inf])
+@each("name", ESTIMATORS)
 def test_data_that_are_no_numbers_do_not_come_out_again(name, value):
     rows = ROWS.copy()
     rows[3, 1] = value
@@ -93,8 +93,8 @@ def test_data_that_are_no_numbers_do_not_come_out_again(name, value):
             assert np.all(np.isfinite(part))
 
 
-@pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("neighbors", [dp.AddRemove, dp.ReplaceOne])
+@each("name", ESTIMATORS)
 def test_a_fit_spends_what_it_says_and_no_more(name, neighbors):
     """By an accountant that only sees the noise that was added."""
     model = fitted(name, epsilon=0.8, neighbors=neighbors)
@@ -103,9 +103,9 @@ def test_a_fit_spends_what_it_says_and_no_more(name, neighbors):
     assert 0.799 < spent <= 0.8
 
 
-@pytest.mark.parametrize("size", [1.0, 100.0, 1e9])
-@pytest.mark.parametrize("neighbors", [dp.AddRemove, dp.ReplaceOne])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@each("size", [1.0, 100.0, 1e9])
+@each("neighbors", [dp.AddRemove, dp.ReplaceOne])
+@each("name", ESTIMATORS)
 def test_however_far_a_record_lies_no_sum_moves_beyond_its_noise(name, neighbors, size):
     """Norms of 1, 100 and a billion: every release moves by at most its sensitivity, all of them within the claim."""
     far, label, value = np.array([size, -size, size]), 1, size

@@ -192,6 +192,22 @@ def test_rows_that_are_missing_swapped_or_new_are_found(
     assert not refused(written, head)
 
 
+def test_an_entry_of_another_course_of_events_does_not_fit(
+    ledger: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written by this ledger under the same number, after another entry than the one that is there now."""
+    ledger.create("visits", limit=dp.PureDP(5))
+    raw.disarm(monkeypatch)
+    with raw.undone():
+        ledger.release("visits", dp.PureDP(0.5), lambda: 1, key="june")
+        [old] = raw.run("SELECT * FROM dither_entry WHERE seq = 3")
+    ledger.release("visits", dp.PureDP(0.5), lambda: 2, key="june")
+    assert not refused(ledger)
+    raw.run("DELETE FROM dither_entry WHERE seq = 3")
+    raw.run(f"INSERT INTO dither_entry VALUES ({', '.join('?' * len(old))})", *old)
+    assert refused(ledger)
+
+
 def test_an_answer_cut_off_at_the_end_needs_the_receipt(
     ledger: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.budget_hooks import spends
+from dither.ledger import charging
 from dither.ledger.recorded import encode
 from dither.ledger.units import Price, exact_cost
 from dither.randomness import SeededSource, mark
@@ -240,7 +241,7 @@ def test_two_computations_of_one_key_give_one_answer_to_both(ledger: Ledger, pla
 
     def ask(connection: Ledger, answer: int) -> None:
         def compute() -> int:
-            both.wait(60)
+            both.wait(600)
             return answer
 
         result[answer] = connection.release("visits", COST, compute, key="june")
@@ -256,6 +257,25 @@ def test_two_computations_of_one_key_give_one_answer_to_both(ledger: Ledger, pla
     assert sorted((result[1].replayed, result[2].replayed)) == [False, True]
     assert ledger.left("visits") is None
     assert ledger.verify().entries == 4
+
+
+def test_what_was_recorded_meanwhile_is_given_and_not_charged_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.create("visits", limit=dp.PureDP(5))
+    find = charging.find_recorded
+
+    def too_early(*given: Any, **keywords: Any) -> Any:
+        """Look, and let another release be made before the charge."""
+        monkeypatch.setattr(charging, "find_recorded", find)
+        result = find(*given, **keywords)
+        ledger.release("visits", dp.PureDP(0.5), lambda: 1, key="june")
+        return result
+
+    monkeypatch.setattr(charging, "find_recorded", too_early)
+    released = ledger.release("visits", dp.PureDP(0.5), lambda: 2, key="june")
+    assert (released.value, released.replayed) == (1, True)
+    assert ledger.left("visits") == dp.PureDP(4.5)
 
 
 def test_threads_share_a_ledger(ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ import pytest
 import dither as dp
 from dither.ledger import files
 from dither.ledger.secret import VARIABLE
-from support import refuses
+from support import each, refuses
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +67,9 @@ def test_a_ledger_without_its_key_is_refused(place: Path) -> None:
 STEPS = ["_write_ledger", "_write_key", "rename ledger", "rename key", "_sync"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("after", [True, False])
-@pytest.mark.parametrize("given", [True, False])
+@each("step", STEPS)
+@each("after", [True, False])
+@each("given", [True, False])
 def test_making_one_may_be_cut_short_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: bool, given: bool
 ) -> None:
@@ -162,7 +162,7 @@ BIND = 'mount --bind "$1" "$2" && exec "$3" -c "$4" "$2"'
 def bound(source: str, target: str, *command: str) -> subprocess.CompletedProcess[str]:
     unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
     arguments = [*unshare, "sh", "-c", BIND, "sh", source, target, *command]
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=600)
 
 
 def can_bind() -> bool:
@@ -178,7 +178,7 @@ def test_a_mount_as_containers_have_it(place: Path, tmp_path: Path, what: str) -
         command = BIND.replace('"$4" "$2"', '"$4" "$2/budget.sqlite"')
         unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
         arguments = [*unshare, "sh", "-c", command, "sh", str(place.parent), str(target), sys.executable, OPEN]
-        assert subprocess.run(arguments, timeout=120).returncode == 0
+        assert subprocess.run(arguments, timeout=600).returncode == 0
         return
     shutil.copyfile(files.key_file(place), target / "budget.sqlite.key")
     (target / "budget.sqlite").touch()

@@ -27,7 +27,7 @@ import dither as dp
 from dither.ledger import people
 from dither.ledger.store import Store
 from dither.ledger.units import LOSS_UNIT, Amount
-from support import refuses
+from support import each, refuses
 
 Ledger = dp.ledger.Ledger
 KEY = bytes(range(32))
@@ -93,7 +93,7 @@ NO_KEYS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("key", NO_KEYS, ids=lambda key: type(key).__name__)
+@each("key", NO_KEYS)
 def test_what_has_no_one_text_is_refused_with_the_fix(key: Any) -> None:
     """True and 1, a UUID and its bytes, 1e-7 and Decimal("1e-7"): the same to some, two people to others."""
     column = np.empty(2, dtype=object)
@@ -199,7 +199,7 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("column", WRONG, ids=lambda column: type(column).__name__)
+@each("column", WRONG)
 def test_what_is_no_column_of_keys_is_refused(column: Any) -> None:
     with refuses(dp.WrongType, "people") as error:
         people.contributors(column, "all", KEY)

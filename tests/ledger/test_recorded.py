@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import dither as dp
 from dither.ledger.recorded import canonical, decode, encode
-from support import refuses
+from support import each, refuses
 
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=20)
 SCALARS = st.one_of(
@@ -138,7 +137,7 @@ UNSUPPORTED: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", UNSUPPORTED, ids=lambda answer: type(answer).__name__)
+@each("answer", UNSUPPORTED)
 def test_other_types_are_refused(answer: Any) -> None:
     with refuses(dp.WrongType, "answer"):
         encode(answer)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 import dither as dp
 from dither.ledger.series import Advance
 from support import refuses
+from support_forking import forking
 
 COST = dp.PureDP(0.5)
 STEPS = ["charged", "series measured", "series computed", "series written", "series recorded"]
@@ -176,46 +175,58 @@ def test_a_failed_reading_is_counted_every_time(place):
         assert ledger.left("visits") == dp.PureDP(0.5)
 
 
-SCRIPT = """
+IMPORTS = """
 import json, os, signal, sys
-import pyarrow as pa, dither as dp
+import duckdb, numpy as np, pandas, pyarrow as pa, sqlalchemy.dialects.sqlite, dither as dp
+import dither.stream, dither.tables.engines
 from datetime import date, timedelta
+from dither.randomness.normal import Normal
+Normal().quantile(np.array([0.5]))  # its table is made by the first draw
+ledger_class = dp.ledger.Ledger
+"""
+SCRIPT = """
 step, ledger, through, out = sys.argv[1:]
 def reached(_, name):
     if name == step:
         os.kill(os.getpid(), signal.SIGKILL)
 if step:
-    dp.ledger.Ledger._reached = reached
+    ledger_class._reached = reached
 rows = pa.table({"who": [*range(40)], "day": [date(2026, 1, 1) + timedelta(days=i % 4) for i in range(40)]})
 with dp.open(rows, unit="who", budget=dp.ApproxDP(1, 1e-6), ledger=ledger) as table:
     days = table.over("day", column="day", horizon=8, start="2026-01-01", epsilon=1, delta=1e-6)
     answer = days.agg(n=dp.count()).release(through=through)
-    json.dump([answer["n"], str(answer.left)], open(out, "w"))
+    with open(out, "w") as file:
+        json.dump([answer["n"], str(answer.left)], file)
 """
 
 
-def run(step: str, ledger: Path, through: str, out: Path) -> int:
-    command = [sys.executable, "-c", SCRIPT, step, str(ledger), through, str(out)]
-    return subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode
+@pytest.fixture(scope="module")
+def processes():
+    with forking(IMPORTS, SCRIPT) as started:
+        yield started
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_release_killed_at_any_step_neither_loses_nor_redraws_noise(tmp_path, step, started):
+def test_a_release_killed_at_any_step_neither_loses_nor_redraws_noise(tmp_path, processes, step, started):
     ledger, out = tmp_path / "ledger", tmp_path / "out"
+
+    def run(step: str, through: str) -> int:
+        return processes.run(step, str(ledger), through, str(out))
+
     before = []
     if started:
-        assert run("", ledger, "2026-01-02", out) == 0
+        assert run("", "2026-01-02") == 0
         before = json.loads(out.read_text())[0]
         out.unlink()
     if not (started and step == "charged"):  # which is passed again and again
-        assert run(step, ledger, "2026-01-03", out) != 0
+        assert run(step, "2026-01-03") == -signal.SIGKILL
         assert not out.exists()
     recorded = points(ledger)
     assert recorded[: len(before)] == before
     assert len(recorded) == (3 if step == "series recorded" else len(before))
-    assert run("", ledger, "2026-01-04", out) == 0
+    assert run("", "2026-01-04") == 0
     after, left = json.loads(out.read_text())
     assert after[: len(recorded)] == recorded
     assert len(after) == 4

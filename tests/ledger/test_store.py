@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 import dither as dp
 from dither.ledger import chain, schema, store
-from support import refuses
+from support import each, refuses
 
 Ledger = dp.ledger.Ledger
 PASSWORD = "hunter2-hunter2"
@@ -65,8 +65,8 @@ FILES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
-@pytest.mark.parametrize("create", [True, False])
+@each("kind", FILES)
+@each("create", [True, False])
 def test_what_is_no_ledger_is_refused_and_left_as_it_is(tmp_path: Path, kind: str, create: bool) -> None:
     path = tmp_path / "budget.sqlite"
     FILES[kind](path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dither as dp
 from dither.ledger.accounts import Account, opened
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT, MAX_AMOUNT, Amount, Limit, Price, cost, guarantee_of
-from support import refuses
+from support import each, refuses
 
 LOSSES = st.one_of(st.floats(1e-20, 10), st.fractions(Fraction(1, 10**20), 10), st.integers(1, 10))
 DELTAS = st.one_of(st.floats(1e-25, 0.5), st.fractions(Fraction(1, 10**25), Fraction(1, 2)))
@@ -109,8 +109,8 @@ def test_the_advanced_filter_promises_what_was_asked_and_wastes_little(epsilon: 
         assert mp.mpf(limit.amount.delta) / DELTA_UNIT <= half
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-@pytest.mark.parametrize("one", [0.001, 0.01, 0.1, 1.0])
+@each(("epsilon", "delta"), PROMISES)
+@each("one", [0.001, 0.01, 0.1, 1.0])
 def test_the_advanced_filter_admits_no_fewer_than_the_published_one(epsilon: float, delta: float, one: float) -> None:
     """Their formula at the same delta' as ours (half is kept for the deltas of the releases in both)."""
     room = Limit.of(dp.ApproxDP(epsilon, delta), "advanced").amount

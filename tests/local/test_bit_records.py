@@ -9,10 +9,11 @@ import dither as dp
 from dither.local import count_mean_sketch
 from dither.local.bit_records import clear_padding, count_bits, ones, set_bits
 from dither.randomness import SYSTEM
+from support import each
 
 
-@pytest.mark.parametrize("width", [1, 3, 8, 17])
-@pytest.mark.parametrize("rows", [0, 1, 2, 24, 25, 26, 100, 5000])
+@each("width", [1, 3, 8, 17])
+@each("rows", [0, 1, 2, 24, 25, 26, 100, 5000])
 def test_counts_are_those_of_unpacked_bits(rows, width):
     records = SYSTEM.words(rows * width // 8 + 1).view(np.uint8)[: rows * width].reshape(rows, width)
     bits = np.unpackbits(records, axis=1, bitorder="little")

@@ -11,6 +11,7 @@ import pytest
 import dither as dp
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.local.labels import labels_digest
+from support import each
 
 from .test_protocol import all_protocols, label
 
@@ -20,9 +21,7 @@ SAME = ([17, 3], [17.0, 3.0], [17, 3.0], np.array([17.0, 3.0]), np.array([17, 3]
 OTHERS = ([True], ["17"], [b"17"], [17.5], [-1], [SECRET], [[17]], [1 << 70], [1e300], [math.inf])
 
 
-@pytest.mark.parametrize(
-    "protocol", [*all_protocols(20, 1), *all_protocols([17, 3.0, 5], 1), dp.local.PaddedSets(20, 2, 1)], ids=label
-)
+@each("protocol", [*all_protocols(20, 1), *all_protocols([17, 3.0, 5], 1), dp.local.PaddedSets(20, 2, 1)])
 def test_a_number_is_one_category_however_it_is_written(protocol):
     expected = protocol.encode([17, 3]).tolist()
     for values in SAME:
@@ -45,8 +44,8 @@ def test_a_sketch_without_a_list_reads_values_by_the_same_rule(kind):
     assert len(set(sketch.encode(["17", b"17", 17]).tolist())) == 3
 
 
-@pytest.mark.parametrize("protocol", all_protocols(4, 1), ids=label)
-@pytest.mark.parametrize("missing", MISSING, ids=repr)
+@each("protocol", all_protocols(4, 1))
+@each("missing", MISSING)
 def test_what_is_missing_is_no_category(protocol, missing):
     kind, options = type(protocol), {}
     if "rows" in protocol.__dataclass_fields__:

@@ -101,7 +101,8 @@ def test_estimates_are_unbiased_with_the_variance_that_is_said(index, epsilon):
     assert 0.75 < ratio < 1.3
     if not isinstance(protocol, dp.local.HadamardResponse):  # whose variance depends on who else is in the block
         assert 0.85 < np.mean(stated[1:]) / protocol.variance(n, float(truth[1])) < 1.15
-    assert estimates[0].error(0.95) == pytest.approx(1.959964 * estimates[0].standard_error)
+    normal = 1.959964 * estimates[0].standard_error
+    assert np.all((normal < estimates[0].error(0.95)) & (estimates[0].error(0.95) < 1.25 * normal))
 
 
 def test_variances_are_those_of_the_theory():

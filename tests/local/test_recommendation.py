@@ -6,10 +6,11 @@ import pytest
 
 import dither as dp
 from dither.errors import InvalidArgument
+from support import each
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4])
-@pytest.mark.parametrize("k", [2, 3, 16, 128, 1024])
+@each("epsilon", [0.5, 1, 2, 4])
+@each("k", [2, 3, 16, 128, 1024])
 def test_the_best_is_within_one_percent_of_subset_selection(k, epsilon):
     choice = dp.local.best(categories=k, epsilon=epsilon)
     optimum = dp.local.SubsetSelection(k, epsilon).variance(1)

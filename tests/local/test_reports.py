@@ -16,6 +16,7 @@ from dither.errors import InvalidData, WrongType
 from dither.local import keyed_hash, wire_codes
 from dither.local.fields import primitive_polynomial, singer_difference_set
 from dither.local.reports import HEADER_BYTES, Reports
+from support import each
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
 P = dp.local.SubsetSelection(categories=20, epsilon=1)
@@ -52,7 +53,7 @@ def test_batches_are_what_the_vectors_say(vector):
     assert np.atleast_1d(getattr(estimate, shares)) == pytest.approx(np.array(vector["shares"]), abs=1e-9)
 
 
-@pytest.mark.parametrize("vector", VECTORS["hashes"], ids=lambda vector: f"{vector['value']}-{vector['row']}")
+@each("vector", VECTORS["hashes"])
 def test_the_keyed_hash_is_what_the_vectors_and_the_specification_say(vector):
     value = vector["value"] if vector["type"] != "bytes" else bytes.fromhex(vector["value"])
     if vector["type"] == "number":

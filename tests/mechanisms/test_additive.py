@@ -14,7 +14,7 @@ from scipy import stats
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, Staircase
 from dither.mechanisms.additive import coordinates_of, plain, shares
-from support import label
+from support import each, label
 
 FALSE_ALARM = 1e-9
 TRIALS = 60_000
@@ -52,7 +52,7 @@ def judge(covered: int, trials: int, level: float) -> float:
 WORST = [(m, value) for value in (0.0, 5.0) for m in [*FAST, *SLOW, *BOUNDED] if not (m in BOUNDED and value)]
 
 
-@pytest.mark.parametrize(("m", "value"), WORST, ids=label)
+@each(("m", "value"), WORST)
 def test_the_error_of_real_releases_is_honest_and_not_wasteful(m: Any, value: float) -> None:
     off, w = errors(m, value), width(m, 0.95, integer=False)
     assert judge(int((off <= w).sum()), TRIALS, 0.95) > FALSE_ALARM
@@ -61,8 +61,8 @@ def test_the_error_of_real_releases_is_honest_and_not_wasteful(m: Any, value: fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [*FAST, *SLOW, *BOUNDED], ids=label)
-@pytest.mark.parametrize("level", [0.3, 0.95])
+@each("m", [*FAST, *SLOW, *BOUNDED])
+@each("level", [0.3, 0.95])
 def test_the_error_of_integer_releases_is_honest_and_the_next_smaller_is_not(m: Any, level: float) -> None:
     off, w = errors(m, 0), width(m, level, integer=True)
     assert w == int(w)
@@ -105,8 +105,8 @@ def test_all_coordinates_stay_within_the_joint_error_together(m: Any, coordinate
     assert judge(int((off <= 0.9 * w).sum()), 40_000, 0.9) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("rho", [0.01, 0.3, 1, 2, 8, 50])
-@pytest.mark.parametrize("level", [0.01, 0.2, 0.5, 0.6827, 0.9, 0.95, 0.999, 1 - 1e-9])
+@each("rho", [0.01, 0.3, 1, 2, 8, 50])
+@each("level", [0.01, 0.2, 0.5, 0.6827, 0.9, 0.95, 0.999, 1 - 1e-9])
 def test_the_integer_error_holds_for_the_discrete_gaussian_as_enumerated(rho: float, level: float) -> None:
     m = Gaussian(1, rho=rho)
     w, s = int(m.error(level, integer=True)), number(m.sigma)
@@ -116,8 +116,8 @@ def test_the_integer_error_holds_for_the_discrete_gaussian_as_enumerated(rho: fl
     assert inside >= number(level)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 5, 30])
-@pytest.mark.parametrize("level", [1e-6, 0.2, 0.5, 0.95, 0.999, 1 - 1e-12])
+@each("epsilon", [0.01, 0.5, 1, 5, 30])
+@each("level", [1e-6, 0.2, 0.5, 0.95, 0.999, 1 - 1e-12])
 def test_the_integer_error_of_laplace_is_the_smallest_that_holds(epsilon: float, level: float) -> None:
     m = Laplace(1, epsilon)
     w, q = int(m.error(level, integer=True)), mp.exp(-1 / number(m.scale))
@@ -126,9 +126,9 @@ def test_the_integer_error_of_laplace_is_the_smallest_that_holds(epsilon: float,
     assert w == 0 or outside[1] > (1 - number(level)) * (1 - mp.mpf(10) ** -9)
 
 
-@pytest.mark.parametrize("sensitivity", [0.1, 1, 7])
-@pytest.mark.parametrize("target", [0.9, 5, 5.7, 1000])
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
+@each("sensitivity", [0.1, 1, 7])
+@each("target", [0.9, 5, 5.7, 1000])
+@each("level", [0.5, 0.95, 0.9999])
 def test_for_error_is_the_smallest_epsilon_that_does(sensitivity: float, target: float, level: float) -> None:
     less = 1 - 1e-3
     lap = Laplace.for_error(target, sensitivity=sensitivity, confidence=level)

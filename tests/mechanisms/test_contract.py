@@ -18,7 +18,7 @@ from dither import ApproxDP, BoundedLaplace, Gaussian, Laplace, MixedNoise, Pure
 from dither.guarantees import ZCDP
 from dither.randomness import SeededSource
 from dither.randomness.seeded import is_seeded
-from support import label, refuses
+from support import each, label, refuses
 
 SCALARS = [
     Laplace(1, 0.5),
@@ -53,7 +53,7 @@ INTEGER_TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "
 FLOAT_TYPES = ["float16", "float32", "float64"]
 
 
-@pytest.mark.parametrize("m", EVERY, ids=label)
+@each("m", EVERY)
 def test_frozen_values(m: Any) -> None:
     for name in [f.name for f in dataclasses.fields(m)][:2]:
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -77,7 +77,7 @@ def test_different_parameters_are_different_mechanisms() -> None:
     assert Laplace(1, 1) != Staircase(1, 1)
 
 
-@pytest.mark.parametrize("m", EVERY, ids=label)
+@each("m", EVERY)
 def test_the_guarantee_is_a_guarantee_and_bounds_the_curve(m: Any) -> None:
     assert isinstance(m.guarantee, (PureDP, ApproxDP, ZCDP))
     if isinstance(m.guarantee, PureDP):
@@ -88,7 +88,7 @@ def test_the_guarantee_is_a_guarantee_and_bounds_the_curve(m: Any) -> None:
     assert m.privacy_curve(0) >= m.privacy_curve(0.1) >= m.privacy_curve(1) >= 0
 
 
-@pytest.mark.parametrize("m", SCALARS, ids=label)
+@each("m", SCALARS)
 def test_numbers_come_back_as_numbers(m: Any) -> None:
     for whole in (3, 0, -3, True, np.int8(3), np.uint64(3), np.bool_(True)):
         assert type(m.release(whole)) is int
@@ -97,7 +97,7 @@ def test_numbers_come_back_as_numbers(m: Any) -> None:
     assert type(m.release(np.array(3))) is int
 
 
-@pytest.mark.parametrize("m", [*SCALARS, *SPLITS], ids=label)
+@each("m", [*SCALARS, *SPLITS])
 def test_vectors_come_back_in_their_container(m: Any) -> None:
     n = 1 if m in SCALARS and m not in VECTORS else 2
     assert [type(x) for x in m.release([3] * n)] == [int] * n
@@ -114,7 +114,7 @@ def test_vectors_come_back_in_their_container(m: Any) -> None:
     assert strided.tolist() == [2.0 * i for i in range(n)]
 
 
-@pytest.mark.parametrize("m", [*VECTORS, *SPLITS], ids=label)
+@each("m", [*VECTORS, *SPLITS])
 def test_series_keep_index_and_name(m: Any) -> None:
     for dtype, kind in [
         ("int64", "i"),
@@ -138,7 +138,7 @@ def test_series_keep_index_and_name(m: Any) -> None:
         assert out.dtype == kind
 
 
-@pytest.mark.parametrize("m", [*SCALARS, *SPLITS], ids=label)
+@each("m", [*SCALARS, *SPLITS])
 def test_seeded_releases_say_so_and_repeat(m: Any) -> None:
     n = 1 if m in SCALARS and m not in VECTORS else 2
     values: list[Any] = [[1.5] * n, np.ones(n), np.ones(n, dtype=int), pd.Series([1.0] * n), pl.Series("n", [1] * n)]
@@ -163,7 +163,7 @@ def test_a_vector_gets_independent_noise_and_the_array_it_came_in_is_left_alone(
     assert first.tolist() != m.release(values).tolist()
 
 
-@pytest.mark.parametrize("m", EVERY, ids=label)
+@each("m", EVERY)
 def test_releases_refuse_a_source_that_is_none(m: Any) -> None:
     for junk in ("x", 1, object(), np.random.default_rng(1)):
         with refuses(TypeError):

@@ -24,7 +24,7 @@ from dither.accounting import (
     privacy_curve,
 )
 from dither.mechanisms import ContinuousExponential
-from support import label
+from support import each, label
 
 MECHANISMS = [
     (dp.Laplace(1, 0.5), Pure(0.5)),
@@ -53,7 +53,7 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "event"), MECHANISMS, ids=lambda value: label(value)[:60])
+@each(("mechanism", "event"), MECHANISMS)
 def test_what_each_mechanism_says_of_itself(mechanism: Any, event: Any) -> None:
     assert mechanism.event == event
     guarantee = mechanism.guarantee
@@ -83,8 +83,8 @@ def test_gaussian_events_are_of_the_noise_as_it_is() -> None:
     assert (rho.event_for(integer=True), rho.event_for(integer=False)) == (Concentrated(0.5), GaussianNoise(1))
 
 
-@pytest.mark.parametrize("sensitivity", [1, 2, 3, 2.5])
-@pytest.mark.parametrize("at", [0, 0.1, 0.5, 0.9])
+@each("sensitivity", [1, 2, 3, 2.5])
+@each("at", [0, 0.1, 0.5, 0.9])
 def test_laplace_on_integers_has_the_curve_of_its_event(sensitivity: float, at: float) -> None:
     """The law itself, summed up: the default event and the one for integers cover it; the real law's does not."""
     m = dp.Laplace(sensitivity, 1)

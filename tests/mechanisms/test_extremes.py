@@ -13,7 +13,7 @@ import pytest
 import dither as dp
 from dither import AddRemove, DitherError, ReplaceOne
 from dither.accounting import best_of
-from support import BEYOND_FLOATS, HUGE, assert_explained, works_or_is_refused
+from support import BEYOND_FLOATS, HUGE, assert_explained, each, works_or_is_refused
 
 EPSILON = [1e-320, 1e-200, 1e-101, 1e-100, 1e-18, 1e-6, 1, 1e6]
 DELTA = [1e-320, 1e-12, 0.3, 1 - 1e-16]
@@ -49,7 +49,7 @@ MECHANISMS: dict[str, tuple[Make, Use]] = {
 WITH_DELTA = {"Gaussian", "Gaussian classical", "MixedNoise", "TopK zcdp", "ProposeTestRelease", "SmoothNoise"}
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@each("name", MECHANISMS)
 def test_a_mechanism_is_refused_by_its_constructor_or_works(name):
     make, use = MECHANISMS[name]
     built = 0
@@ -117,7 +117,7 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@each("name", PARAMETERS)
 def test_a_parameter_beyond_floats_is_supported_or_refused(name):
     for value in BEYOND_FLOATS:
         works_or_is_refused(PARAMETERS[name], value)

@@ -10,7 +10,7 @@ from divergence import budget, hockey_stick, hockey_stick_of_densities, number, 
 from scipy import stats
 
 from dither import ZCDP, ApproxDP, Gaussian, NotPrivate
-from support import label, refuses, surprise
+from support import each, label, refuses, surprise
 
 CASES = [(1, 1, 0.01), (2, 1, 1e-3), (3, 3, 0.05), (0.5, 0.3, 1e-2)]
 
@@ -106,8 +106,8 @@ def test_integer_releases_follow_their_law(make: Any) -> None:
         assert surprise(counts, law(1.1 * m.sigma)) < 1e-9
 
 
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3, 0.1])
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.5, 0.999])
+@each("delta", [1e-12, 1e-6, 1e-3, 0.1])
+@each("epsilon", [1e-3, 0.1, 0.5, 0.999])
 def test_the_classical_formula_is_valid_below_one_and_never_smaller(epsilon: float, delta: float) -> None:
     classical, exact = Gaussian(1, epsilon, delta, method="classical"), Gaussian(1, epsilon, delta)
     assert classical.sigma >= exact.sigma

@@ -5,11 +5,12 @@ import pytest
 from divergence import budget, discrete_laplace, hockey_stick, number, refusal, rounded
 
 from dither import ApproxDP, Gaussian, Laplace, MixedNoise, PureDP
+from support import each
 
 CASES = [(s, e, d) for s in (1, 3) for e in (0.3, 1, 4) for d in (1e-9, 1e-3, 0.05, 0.3)]
 
 
-@pytest.mark.parametrize(("sensitivity", "epsilon", "delta"), CASES)
+@each(("sensitivity", "epsilon", "delta"), CASES)
 def test_the_smaller_variance_is_chosen(sensitivity: float, epsilon: float, delta: float) -> None:
     m = MixedNoise(sensitivity, epsilon, delta)
     laplace, gaussian = Laplace(sensitivity, epsilon), Gaussian(sensitivity, epsilon, delta)
@@ -44,8 +45,8 @@ def test_vectors_choose_by_the_largest_error() -> None:
     assert MixedNoise(1, 1, 1e-6, l2_sensitivity=1, coordinates=5).chosen == "Laplace"
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.1, 0.3])
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999, 0.999999])
+@each("delta", [1e-6, 1e-2, 0.1, 0.3])
+@each("confidence", [0.5, 0.9, 0.95, 0.999, 0.999999])
 def test_for_error_keeps_to_the_error_with_the_law_it_uses(delta: float, confidence: float) -> None:
     m = MixedNoise.for_error(3, sensitivity=1, delta=delta, confidence=confidence)
     assert m.error(confidence, integer=False) <= 3

@@ -13,7 +13,7 @@ from divergence import number
 
 from dither import AddRemove, Exponential, NoisyMax, PermuteAndFlip, PureDP, ReplaceOne
 from dither.randomness import SeededSource
-from support import FALSE_ALARM, label, surprise
+from support import FALSE_ALARM, each, label, surprise
 
 CASES: list[Any] = [
     [3.0],
@@ -34,9 +34,9 @@ def exact_scores(scores: Any) -> list[Any]:
     return [int(s) if isinstance(s, bool) else s for s in scores]
 
 
-@pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize("scores", CASES, ids=label)
-@pytest.mark.parametrize("monotone", [False, True])
+@each("noise", LAWS)
+@each("scores", CASES)
+@each("monotone", [False, True])
 def test_probabilities_agree_with_mpmath(noise: Any, scores: list[Any], monotone: bool) -> None:
     m = NoisyMax(1, 0.7, monotone, noise)
     result = m.probabilities(scores)
@@ -103,9 +103,9 @@ def test_draws_follow_the_probabilities(noise: Any, scores: Any) -> None:
     assert surprise(counts, NoisyMax(1, 1.2, noise=noise).probabilities(scores)) < FALSE_ALARM or len(scores) > 3
 
 
-@pytest.mark.parametrize("neighbors", [AddRemove, ReplaceOne])
-@pytest.mark.parametrize("noise", LAWS)
-@pytest.mark.parametrize(("records", "categories"), [(4, 2), (4, 3), (3, 4)])
+@each("neighbors", [AddRemove, ReplaceOne])
+@each("noise", LAWS)
+@each(("records", "categories"), [(4, 2), (4, 3), (3, 4)])
 def test_counts_are_private_by_enumeration(neighbors: Any, noise: Any, records: int, categories: int) -> None:
     m = NoisyMax.for_counts(1, neighbors, noise=noise)
     loss = worst_loss(LAWS[noise], m.rate, neighboring_counts(neighbors, records, categories))

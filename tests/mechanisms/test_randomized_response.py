@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither import PureDP, RandomizedResponse
 from dither.randomness import SeededSource
-from support import label, surprise
+from support import each, label, surprise
 
 SECRET = 987654321
 
@@ -127,7 +127,7 @@ def test_seeded_labels_say_so() -> None:
 ODD = [2, -1, SECRET, 2**70, 0.5, "0", "x", None, math.nan, (1,), object()]
 
 
-@pytest.mark.parametrize("answer", [True, 1, 1.0, np.True_, np.int8(1), *ODD], ids=label)
+@each("answer", [True, 1, 1.0, np.True_, np.int8(1), *ODD])
 def test_no_answer_shows_by_the_type_of_its_report_or_by_an_error(answer: Any) -> None:
     """Not alone, not among others, and not in the reports of others."""
     for categories in (2, [0, 1], 3, ["x", "y"]):

@@ -11,7 +11,7 @@ from divergence import refusal
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, RandomizedResponse, Staircase
 from dither.course import theorem_10
-from support import label
+from support import each, label
 
 BAD_EPSILON = [0, -1, math.nan, math.inf, -math.inf, 1e7, "1", None, True, 1 + 0j, [1], np.array([1.0, 2.0]), object()]
 BAD_SENSITIVITY = [
@@ -66,20 +66,20 @@ SPLIT = {
 }
 
 
-@pytest.mark.parametrize("make", FROM_EPSILON.values(), ids=FROM_EPSILON.keys())
-@pytest.mark.parametrize("junk", BAD_EPSILON, ids=label)
+@each("make", FROM_EPSILON.values())
+@each("junk", BAD_EPSILON)
 def test_epsilon(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
 
-@pytest.mark.parametrize("make", FROM_SENSITIVITY.values(), ids=FROM_SENSITIVITY.keys())
-@pytest.mark.parametrize("junk", BAD_SENSITIVITY, ids=label)
+@each("make", FROM_SENSITIVITY.values())
+@each("junk", BAD_SENSITIVITY)
 def test_sensitivity(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
 
-@pytest.mark.parametrize("make", FROM_DELTA.values(), ids=FROM_DELTA.keys())
-@pytest.mark.parametrize("junk", BAD_DELTA, ids=label)
+@each("make", FROM_DELTA.values())
+@each("junk", BAD_DELTA)
 def test_delta(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 
@@ -89,10 +89,8 @@ def test_delta_of_bounded_noise_which_may_be_zero(junk: Any) -> None:
     refusal(lambda: BoundedLaplace(1, 1, 0, 10, junk))
 
 
-@pytest.mark.parametrize("make", SPLIT.values(), ids=SPLIT.keys())
-@pytest.mark.parametrize(
-    "junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]], ids=label
-)
+@each("make", SPLIT.values())
+@each("junk", [[], [1], [1, 2, 3], [0, 1], [1, -1], [1, math.nan], ["1", "2"], "12", 5, [None, 1]])
 def test_split(make: Any, junk: Any) -> None:
     refusal(lambda: make(junk))
 

@@ -15,7 +15,7 @@ import dither as dp
 from dither import SampleAndAggregate
 from dither.mechanisms import sample_aggregate
 from dither.randomness import SeededSource
-from support import ScriptedSource, assert_uniform
+from support import ScriptedSource, assert_uniform, each
 
 
 def touchy(rows: Any) -> float:
@@ -102,8 +102,8 @@ def test_one_record_does_not_change_the_type_of_the_others() -> None:
     assert sorted(labels.results(objects).tolist()) == [0, 1, 2, 3]  # one record spoils one block
 
 
-@pytest.mark.parametrize("odd", [None, math.nan, "?", 1.5, 2**70, True, [1]])
-@pytest.mark.parametrize("make", [list, pd.Series, lambda x: pd.Series(x, dtype=object).to_list()])
+@each("odd", [None, math.nan, "?", 1.5, 2**70, True, [1]])
+@each("make", [list, pd.Series, lambda x: pd.Series(x, dtype=object).to_list()])
 def test_one_odd_record_moves_one_result(odd: Any, make: Any) -> None:
     """pandas makes floats, or objects, of two hundred whole numbers once one of them is missing."""
 
@@ -165,6 +165,7 @@ def test_the_permutation_comes_from_the_secure_source(monkeypatch: pytest.Monkey
     assert script.used == 3
 
 
+@pytest.mark.slow
 def test_all_permutations_are_equally_likely() -> None:
     source, places = SeededSource(9), list(itertools.permutations(range(3)))
     sample = SampleAndAggregate(lambda rows: float(rows[0]), 3, (0, 3))

@@ -9,7 +9,7 @@ from divergence import refusal
 
 from dither import Exponential, NoisyMax, PermuteAndFlip, SparseVector, TopK
 from dither.mechanisms.selection import paired, read_scores
-from support import label
+from support import each
 
 SENTINEL = 987654.321
 MAKERS: list[Any] = [
@@ -44,8 +44,8 @@ BAD_SCORES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", MAKERS, ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("scores", BAD_SCORES, ids=label)
+@each("mechanism", MAKERS)
+@each("scores", BAD_SCORES)
 def test_bad_scores_are_refused_without_showing_them(mechanism: Any, scores: Any) -> None:
     pick = mechanism.select_indices if isinstance(mechanism, TopK) else mechanism.select_index
     refusal(lambda: pick(scores), "987654", "2020")
@@ -61,8 +61,8 @@ def test_candidates_match_their_scores(mechanism: Any) -> None:
         refusal(lambda c=candidates, s=scores: mechanism.select(c, s))
 
 
-@pytest.mark.parametrize("make", [Exponential, NoisyMax, PermuteAndFlip, lambda *a: TopK(2, *a[:2], None, *a[2:])])
-@pytest.mark.parametrize(
+@each("make", [Exponential, NoisyMax, PermuteAndFlip, lambda *a: TopK(2, *a[:2], None, *a[2:])])
+@each(
     "arguments",
     [
         (1, -1),
@@ -80,7 +80,6 @@ def test_candidates_match_their_scores(mechanism: Any) -> None:
         (1, 1, None),
         (1, 1, np.True_),
     ],
-    ids=label,
 )
 def test_bad_parameters_are_refused(make: Any, arguments: Any) -> None:
     refusal(lambda: make(*arguments))

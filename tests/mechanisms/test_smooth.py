@@ -16,7 +16,7 @@ from scipy import stats
 from dither import ApproxDP, InvalidArgument, NotPrivate, PureDP, SmoothNoise, sensitivity
 from dither.randomness import SeededSource
 from dither.randomness.seeded import is_seeded
-from support import FALSE_ALARM, refuses, surprise
+from support import FALSE_ALARM, each, refuses, surprise
 
 KINDS: list[Any] = ["laplace", "gaussian", "cauchy", "student"]
 CDFS: dict[str, Any] = {
@@ -56,8 +56,9 @@ def test_fields(kind: Any) -> None:
     assert m.std(3.0) == pytest.approx(3 * m.scale * unit)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [0.001, 0.07, 1, 7, 50])
+@pytest.mark.slow
+@each("kind", KINDS)
+@each("epsilon", [0.001, 0.07, 1, 7, 50])
 def test_every_certificate_holds(kind: Any, epsilon: float) -> None:
     for delta in (0.3, 1e-5, 1e-12) if kind in ("laplace", "gaussian") else (0.0,):
         m = mechanism(kind, epsilon, delta)
@@ -120,8 +121,8 @@ def test_other_refusals() -> None:
         refusal(lambda value=value: m.release(value, 1.0, width=1), secret)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("width", [1e-9, 1, 100, 1e6 + 0.1])
+@each("kind", KINDS)
+@each("width", [1e-9, 1, 100, 1e6 + 0.1])
 def test_the_lattice_is_public(kind: Any, width: float) -> None:
     """Whatever the sensitivity, outcomes are multiples of one step that the width alone decides."""
     step = 2.0 ** (math.frexp(width)[1] - 41)
@@ -201,6 +202,7 @@ def test_noise_of_the_local_sensitivity_is_caught_on_the_pair() -> None:
     assert caught > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "density"), [("laplace", laplace_density), ("gaussian", normal_density)])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-3), (1, 1e-6), (3, 1e-6)])
 def test_noise_of_the_smooth_sensitivity_is_not(kind: Any, density: Any, epsilon: float, delta: float) -> None:

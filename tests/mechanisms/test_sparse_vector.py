@@ -79,6 +79,7 @@ def worst(of: Callable[[Any], dict[Any, float]], questions: int, *, monotone: bo
     return loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "monotone"), [(1, False), (2, False), (3, False), (1, True), (2, True)])
 def test_transcripts_are_private(limit: int, monotone: bool) -> None:
     m = SparseVector(1, 1, limit, monotone=monotone)
@@ -161,6 +162,7 @@ def test_known_broken_variants_are_caught() -> None:
     assert worst(lambda a: law(a, 0, 2, 1), 3) > 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "limit"), [((0.0, 1.0), 1), ((-2.0, 3.0, 0.5), 1), ((1.0, -1.0, 2.0), 2), ((4, -4, 0), 2)]
 )
@@ -217,6 +219,7 @@ def test_a_session_ends() -> None:
     assert (session.asked, session.above) == (3, 2)
 
 
+@pytest.mark.slow
 def test_numeric_answers() -> None:
     m = SparseVector(1, 3, 1, numeric=True)
     assert m.answer is not None

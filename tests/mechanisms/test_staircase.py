@@ -10,7 +10,7 @@ import pytest
 from divergence import budget, hockey_stick, largest_loss, number, refusal, rounded
 
 from dither import Laplace, Staircase
-from support import label, surprise
+from support import each, label, surprise
 
 GAMMAS = [None, 0.05, 0.5, 0.95]
 
@@ -46,8 +46,9 @@ def pieces(m: Staircase, shift: Any, extent: int = 60) -> tuple[dict[int, Any], 
     return masses(mp.mpf(0)), masses(shift)
 
 
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1, 0.7), (2, 1.5), (0.5, 3), (3, 5)])
+@pytest.mark.slow
+@each("gamma", GAMMAS)
+@each(("sensitivity", "epsilon"), [(1, 0.7), (2, 1.5), (0.5, 3), (3, 5)])
 def test_real_releases_lose_at_most_epsilon_and_follow_the_curve(
     sensitivity: float, epsilon: float, gamma: float | None
 ) -> None:
@@ -118,6 +119,7 @@ def test_vectors_need_one_sensitivity_each() -> None:
     assert len(Staircase([1, 2], 1).release([1.0, 2])) == 2
 
 
+@pytest.mark.slow
 def test_a_split_stays_below_the_bound_of_pure_privacy() -> None:
     m = Staircase([1, 1], 2)
     assert sum(law.epsilon for law in m._laws) == 2

@@ -16,7 +16,7 @@ from divergence import refusal
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, Staircase
 from dither.mechanisms import values
-from support import label
+from support import each, label
 
 SECRET = 987654.321
 MECHANISMS = [
@@ -89,8 +89,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("m", MECHANISMS, ids=label)
-@pytest.mark.parametrize("value", BAD.values(), ids=BAD.keys())
+@each("m", MECHANISMS)
+@each("value", BAD.values())
 def test_bad_values_are_refused_without_showing_them(m: Any, value: Any) -> None:
     refusal(lambda: m.release(value), "987654", "1987", SECRET)
 
@@ -100,8 +100,8 @@ def test_a_mask_that_hides_nothing_is_no_obstacle() -> None:
     assert type(Laplace(1, 1).release(np.ma.array(2.0))) is float
 
 
-@pytest.mark.parametrize("m", [m for m in MECHANISMS if not isinstance(m.scale, tuple)], ids=label)
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, 1e-300, -5e-324, 3.3])
+@each("m", [m for m in MECHANISMS if not isinstance(m.scale, tuple)])
+@each("value", [0.0, 1.0, 0.1, 1e-300, -5e-324, 3.3])
 def test_no_float_has_bits_below_the_lattice(m: Any, value: float) -> None:
     """diffprivlib: outputs with bits below 2^-53 appear for 0 and never for 1."""
     step = m.lattice_step if isinstance(m, BoundedLaplace) else m.noise.lattice_steps[0]
@@ -114,8 +114,8 @@ def test_no_float_has_bits_below_the_lattice(m: Any, value: float) -> None:
         assert not (released == 0 and math.copysign(1, released) < 0)
 
 
-@pytest.mark.parametrize("m", [m for m in MECHANISMS if not isinstance(m, BoundedLaplace)], ids=label)
-@pytest.mark.parametrize("value", [2**60, -(2**60), 2**62, 10**40])
+@each("m", [m for m in MECHANISMS if not isinstance(m, BoundedLaplace)])
+@each("value", [2**60, -(2**60), 2**62, 10**40])
 def test_large_integers_still_get_noise(m: Any, value: int) -> None:
     """diffprivlib: Geometric is a constant at 2^60."""
     n = len(m.scale) if isinstance(m.scale, tuple) else 1
@@ -134,8 +134,8 @@ def test_small_unsigned_integers_do_not_wrap(m: Any) -> None:
             assert all(abs(x - value) < 120 for x in m.release(np.full(n, value, dtype=dtype)).tolist())
 
 
-@pytest.mark.parametrize("m", [*MECHANISMS[:-1], Laplace(2.0**64, 1), Gaussian(2.0**64, 1, 1e-3)], ids=label)
-@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**64 - 1])
+@each("m", [*MECHANISMS[:-1], Laplace(2.0**64, 1), Gaussian(2.0**64, 1, 1e-3)])
+@each("value", [2**63 - 1, -(2**63), 2**64 - 1])
 def test_64_bit_extremes_saturate(m: Any, value: int) -> None:
     n = len(m.scale) if isinstance(m.scale, tuple) else 1
     seen = set()

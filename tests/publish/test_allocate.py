@@ -43,6 +43,7 @@ def test_the_sum_of_variances_is_as_small_as_a_general_optimizer_makes_it(seed):
     assert np.log(ours) == pytest.approx(best.fun, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3, 8])
 def test_the_largest_variance_cannot_be_made_smaller(seed):
     domain, finest = random_domain(seed)

@@ -63,6 +63,7 @@ def violations(records, conditions):
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_no_record_violates_a_rule(seed):
     generator = np.random.default_rng(seed)

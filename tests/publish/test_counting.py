@@ -39,6 +39,7 @@ def opened(tmp_path, monkeypatch):
     return open_it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("seed", range(4))
 def test_one_person_moves_every_table_by_no_more_than_the_contribution(opened, seed, path):
@@ -82,6 +83,7 @@ def in_each_table_alone(monkeypatch):
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", [without_weights, without_conditions, with_repeated_keys, in_each_table_alone])
 def test_the_generator_finds_defects(opened, monkeypatch, defect):
     path = "constants" if defect is with_repeated_keys else "comparisons"
@@ -268,6 +270,7 @@ def refusals():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", refusals())
 def test_what_can_be_refused_is_refused_before_the_charge(tmp_path, name):
     fragment, domain, expressions, more = refusals()[name]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from dither.publish import Attribute, Domain
 from dither.publish.covering import covering_tables
 from dither.publish.domain import contains
+from support import each
 from support_publish import random_domain
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_every_table_is_a_margin_of_a_covering_one_that_is_small(seed):
     domain, finest = random_domain(seed, most_cells=2000)
     generator = np.random.default_rng(seed)

@@ -82,6 +82,7 @@ def top_down(estimates, finest):
     return counts.reshape(estimates.domain.shape(finest))
 
 
+@pytest.mark.slow
 def test_bias_and_errors_are_smaller_than_with_clipping_and_with_plain_top_down():
     domain, counts, tables = zero_heavy()
     finest = (3, 1, 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from dither.publish.junction import cells, junction_tree, maximal_cliques
+from support import each
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_cliques_hold_all_tables_and_intersections_run_along_the_tree(seed):
     generator = np.random.default_rng(seed)
     sizes = generator.integers(2, 9, 8).tolist()

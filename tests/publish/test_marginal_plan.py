@@ -90,6 +90,7 @@ def audited(contribution):
     return lambda counts: np.concatenate([part.ravel() for part in mechanism.release({(2, 1): counts}).values()])
 
 
+@pytest.mark.slow
 def test_an_audit_with_a_person_of_twenty_rows_refutes_only_the_wrong_contribution():
     counts = COUNTS[2, 1] + 20
     without = counts - 20 * (np.arange(15).reshape(5, 3) == 7)

@@ -13,7 +13,7 @@ from dither.publish import Attribute, Domain, MarginalMechanism, MarginalPlan, R
 from dither.publish.mechanism import tables_needed
 from dither.publish.residuals import margins
 from dither.randomness import SeededSource, discrete_gaussian
-from support import FALSE_ALARM, refuses
+from support import FALSE_ALARM, each, refuses
 from support_publish import measurement, random_domain
 
 BUDGETS = [dp.ZCDP(0.02), dp.ApproxDP(1, 1e-9)]
@@ -34,8 +34,9 @@ def exact_scales(mechanism, levels):
     return scales.ravel()
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("budget", BUDGETS, ids=["zcdp", "approx"])
+@pytest.mark.slow
+@each("seed", range(8))
+@each("budget", BUDGETS)
 def test_no_person_is_farther_than_the_squared_distance_that_is_paid_for(seed, budget):
     """Brute force: every cell, and people whose rows lie in several cells with any weights."""
     domain, finest = random_domain(seed, 60)

@@ -12,7 +12,7 @@ import pytest
 
 import dither as dp
 from dither.publish import Plan, person_limit
-from dither.publish.person_limit import learn_limit, split, typical_cell
+from dither.publish.person_limit import split, typical_cell
 from dither.publish.synthetic_table import synthetic_plan
 from dither.tables.planning.best_limit import EDGES
 from support import refuses
@@ -78,6 +78,7 @@ def histograms(rows, monkeypatch, **options):
     return seen[0]
 
 
+@pytest.mark.slow
 def test_the_histogram_counts_people_by_their_rows_in_the_domain_and_one_person_changes_one_bin(monkeypatch):
     rows = visits(200)
     whole = histograms(rows, monkeypatch, where="NOT old")
@@ -89,6 +90,7 @@ def test_the_histogram_counts_people_by_their_rows_in_the_domain_and_one_person_
         assert sorted(np.abs(changes))[-2:] == [0, 1 if person in sizes.index else 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"max_rows": "auto"}, {"max_rows": 3, "bias": True}], ids=["auto", "bias"])
 def test_neighbors_differ_by_no_more_than_is_paid_for(options):
     """Everything is replayed without a person of twenty rows: every release at the distance of its inputs, and the
@@ -122,22 +124,6 @@ def test_the_audit_finds_a_limit_from_bins_without_noise(monkeypatch):
     assert not dp.audit.replay(pipeline, rows, fewer, rounds=1).passed
 
 
-def test_the_stated_share_covers_the_truth():
-    generator = np.random.default_rng(4)
-    outside = outside_of_another = 0
-    for _ in range(40):
-        sizes = np.minimum(generator.geometric(generator.uniform(0.02, 0.4), 5000), EDGES[-1])
-        bins = np.bincount(np.searchsorted(EDGES, sizes), minlength=len(EDGES))
-        lines = pa.table({"b": np.arange(len(EDGES)), "m0": bins})
-        limit = int(generator.integers(1, 60))
-        learned = learn_limit(lines, Fraction(1, 10), limit, None).left_out
-        share, another = (np.maximum(sizes - rows, 0).sum() / sizes.sum() for rows in (limit, limit // 4))
-        outside += not learned.low - 1e-4 <= share <= learned.high + 1e-4
-        outside_of_another += not learned.low - 1e-4 <= another <= learned.high + 1e-4
-    assert outside < 16  # with a probability of 1/20 each, more have one of 1e-10
-    assert outside_of_another > 16  # and the share of a quarter of the limit is not covered; measured are 30 to 36
-
-
 def test_what_is_left_out_stands_beside_the_numbers_and_is_replayed():
     with opened(visits()) as table:
         wanted, much = plan(table, max_rows=3, bias=True), {"epsilon": 100, "delta": 1e-9}
@@ -147,8 +133,8 @@ def test_what_is_left_out_stands_beside_the_numbers_and_is_replayed():
         frame = visits().to_pandas()
         sizes = frame[frame.town != "elsewhere"].groupby("who").size()
         share = np.maximum(sizes - 3, 0).sum() / sizes.sum()
-        assert first.left_out.low - 0.05 <= share <= first.left_out.high + 0.05
-        assert first.left_out.high - first.left_out.low < 0.2
+        assert share - 0.1 < first.left_out.low <= share
+        assert str(first.left_out).startswith("at least")
         assert str(first).count(str(first.left_out)) == 3  # beside each of two tables, and in a note
         assert any("rows without who, which belong to nobody, are left out" in note for note in first.notes)
         assert not plan(table, max_rows=3).release(**much).replayed  # another request

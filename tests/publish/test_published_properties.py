@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def plans(draw):
     return plan, counts, everything, budget
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(plans(), st.integers(0, 1 << 30))
 def test_everything_published_agrees(case, seed):

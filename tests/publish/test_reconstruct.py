@@ -33,6 +33,7 @@ def released(budget, repetitions):
 WEIGHTS = (np.arange(24) % 5 < 2).astype(float).reshape(12, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [dp.ZCDP(20), dp.ApproxDP(1, 1e-9)], ids=str)
 def test_intervals_cover_what_they_say_on_every_table(budget):
     """One cell of each table in turn, so that the trials are independent, and a sum of cells. Intervals of 40 % of the

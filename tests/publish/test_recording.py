@@ -15,6 +15,7 @@ from dither.publish.recording import decode_parts, encode_parts
 from support import refuses
 
 
+@pytest.mark.slow
 @given(arrays(np.int64, st.integers(0, 40), elements=st.integers(-(1 << 53), 1 << 53)), st.integers(0, 20))
 def test_noisy_contrasts_come_back_bit_for_bit(steps, power):
     values = steps / (1 << power)

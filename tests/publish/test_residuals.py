@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from dither.publish.residuals import Residuals, margin, margins
+from support import each
 from support_publish import dense, measurement, random_domain
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.slow
+@each("seed", range(25))
 def test_estimates_and_variances_are_those_of_generalized_least_squares(seed):
     """Every cell of every table, and sums of cells, to 1e-9."""
     domain, finest = random_domain(seed)

@@ -27,7 +27,8 @@ def test_rounding_keeps_sums_and_has_the_right_mean():
         assert np.all(np.abs(values - fitted) < 1 + 1e-6)
         assert values.min() >= 0
     deviation = np.abs(np.mean(rounded, axis=0) - fitted)
-    assert deviation.max() < 7 * 0.5 / np.sqrt(repetitions)
+    # Hoeffding's inequality for means of 400 numbers in an interval of length 1, and about 3,600 of them: 1e-10
+    assert deviation.max() < 8 * 0.5 / np.sqrt(repetitions)
     assert deviation.max() > 0
 
 
@@ -59,4 +60,7 @@ def test_cells_are_near_weights_that_have_nearly_the_right_sums():
     near = table + generator.uniform(0, 0.4, table.shape)
     blocks = Blocks(np.array([40]), np.array([8]))
     filled = fill_blocks(blocks, table.sum(axis=1), table.sum(axis=0), near.ravel(), SYSTEM)
-    assert np.abs(filled.reshape(table.shape) - table).max() <= 3
+    # 40 rows are halved six times, each time with an error of less than one, of which later ones hand on a part; the
+    # weights, which are too large by 0.2 on average, add about 1.1 at most: no draw exceeds 7, and 1 in 20 exceeds 2
+    assert np.abs(filled.reshape(table.shape) - table).max() <= 7
+    assert table.max() > 70

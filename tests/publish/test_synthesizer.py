@@ -52,6 +52,7 @@ def distance(columns, others):
     return float(np.mean([np.abs(part).sum() / 2 for part in parts]))
 
 
+@pytest.mark.slow
 def test_records_are_much_closer_than_independent_columns():
     columns = people()
     synthesizer = synthesizer_for(dp.ApproxDP(1, 1e-9))
@@ -77,6 +78,7 @@ class Observer:
         return compute()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [dp.ApproxDP(1, 1e-9), dp.ZCDP(0.02)], ids=str)
 def test_what_is_drawn_costs_no_more_than_the_guarantee(guarantee):
     """The costs of all mechanisms that were used, as an observer sees them."""
@@ -91,6 +93,7 @@ def test_what_is_drawn_costs_no_more_than_the_guarantee(guarantee):
         assert dp.ZCDP(rho_of(guarantee)).to_approx(1e-9).epsilon <= 1
 
 
+@pytest.mark.slow
 def test_scores_are_whole_and_no_farther_apart_than_the_sensitivity():
     """Scores of the first selection are computed again for the counts without one person, against the same model."""
     synthesizer, observer, columns = synthesizer_for(dp.ZCDP(0.02)), Observer(), people(2000)
@@ -108,6 +111,7 @@ def test_scores_are_whole_and_no_farther_apart_than_the_sensitivity():
         assert abs(with_person - without) <= 256
 
 
+@pytest.mark.slow
 def test_a_target_is_measured_with_every_other_attribute():
     domain = synthesizer_for(dp.ZCDP(0.02)).domain
     synthesizer, columns = Synthesizer(domain, dp.ZCDP(0.02), target="c"), people(2000)
@@ -140,6 +144,7 @@ def test_wrong_requests_are_refused():
         Synthesizer(Domain([Attribute.flat("i", range(200_000))]), dp.ZCDP(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nulls", "share"), [(0, 0.0), (5, 0.0), (3000, 0.3)])
 def test_null_comes_back_where_there_is_evidence_of_it(nulls, share):
     """Five are fewer than the noise can show. The noise is seeded, since three deviations do occur by themselves."""

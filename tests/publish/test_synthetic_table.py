@@ -70,6 +70,7 @@ def release():
         return released, again, table.left
 
 
+@pytest.mark.slow
 def test_records_have_the_types_and_bounds_of_the_card(release):
     records = release[0].table
     types = {
@@ -148,6 +149,7 @@ def test_the_same_request_gives_the_same_bytes():
         assert table.left == dp.ApproxDP(1, 9.98e-7)
 
 
+@pytest.mark.slow
 def test_neighbors_differ_by_no_more_than_is_paid_for():
     """Everything is replayed without a person of twenty rows: every release at the distance of its inputs, and the
     records, which depend on nothing else."""

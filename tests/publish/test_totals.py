@@ -11,7 +11,7 @@ from scipy import stats
 import dither as dp
 from dither.publish import Attribute, Domain, Estimates, MarginalPlan, Residuals, public_totals, table_spec
 from dither.publish.residuals import margin, margins
-from support import FALSE_ALARM, refuses
+from support import FALSE_ALARM, each, refuses
 
 DOMAIN = Domain(
     [
@@ -83,7 +83,7 @@ WANTED = [
 ]
 
 
-@pytest.mark.parametrize(("public", "wanted"), [*itertools.product(PUBLIC, WANTED)])
+@each(("public", "wanted"), [*itertools.product(PUBLIC, WANTED)])
 def test_estimates_whole_counts_and_records_meet_all_totals(public, wanted):
     totals = imposed(*public)
     plan = MarginalPlan(DOMAIN, [table_spec(DOMAIN, names) for names in wanted], totals=totals)
@@ -107,6 +107,7 @@ def test_estimates_whole_counts_and_records_meet_all_totals(public, wanted):
             assert sorted(grouped[grouped > 0]) == sorted(count for count in of(*common) if count)
 
 
+@pytest.mark.slow
 def test_intervals_of_what_totals_do_not_determine_stay_exact():
     """Two public tables, and one cell of each wanted table in turn. Intervals of 40 % of the width cover less."""
     repetitions = 150

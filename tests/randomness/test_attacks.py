@@ -29,7 +29,7 @@ from dither.randomness import (
     spacing,
 )
 from dither.randomness.lattice import draw
-from support import FALSE_ALARM, ScriptedSource, label
+from support import FALSE_ALARM, ScriptedSource, each, label
 
 LAPLACE = Exponential(symmetric=True)
 LAWS: list[Any] = [LAPLACE, Normal(), Staircase(Fraction(1), Fraction(1, 2)), HeavyTail(Fraction(2)), Gumbel()]
@@ -61,6 +61,7 @@ def release(x: float, law: Any, scale: float, count: int, source: Any = SYSTEM) 
     return round_nearest_all(np.full(count, x), law, scale, spacing(scale), source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=name)
 @pytest.mark.parametrize("x", INPUTS, ids=label)
 @pytest.mark.parametrize("scale", [1.0, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.3, 1e5))])
@@ -120,6 +121,7 @@ def test_trailing_bits_do_not_tell_neighbors_apart(x: float, neighbor: float) ->
     assert same_histogram(*numpy) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=name)
 def test_the_words_consumed_do_not_depend_on_the_data(law: Any) -> None:
     # one seed for all, so that the rare exact draws are the same ones
@@ -138,10 +140,8 @@ def test_the_words_consumed_do_not_depend_on_the_data(law: Any) -> None:
     assert single == {20}
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize(
-    ("scale", "step"), [(1.0, None), (1e-300, None), (1e300, None), (3.0, 0.5), (0.01, 1.0), (9e307, None)]
-)
+@each("law", LAWS)
+@each(("scale", "step"), [(1.0, None), (1e-300, None), (1e300, None), (3.0, 0.5), (0.01, 1.0), (9e307, None)])
 def test_one_and_many_give_the_same_on_the_same_words(law: Any, scale: float, step: float | None) -> None:
     lattice = spacing(scale) if step is None else step
     values = [

@@ -41,6 +41,7 @@ from support import (
     ScriptedSource,
     assert_distribution,
     assert_uniform,
+    each,
     integer_edges,
     real,
     refuses,
@@ -104,6 +105,7 @@ RARE = {("laplace", 0.1), ("geometric", 0.1)}
 BLIND = {("gaussian", 0.1), ("rounded normal", 0.1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scale"),
     [pytest.param(n, s, marks=[pytest.mark.slow] * ((n, s) in RARE)) for n in SAMPLERS for s in SMALL],
@@ -156,16 +158,16 @@ def test_both_sides_of_the_split_give_the_same_law(name: str) -> None:
         assert_distribution(sampler(float(scale), 60_000, SYSTEM), cdf_for, float(scale))
 
 
-@pytest.mark.parametrize("sampler", [discrete_laplace, geometric, discrete_gaussian])
-@pytest.mark.parametrize("scale", [0.0, -1.0, MIN_SCALE / 2, MAX_SCALE * 2, float("nan"), float("inf")])
+@each("sampler", [discrete_laplace, geometric, discrete_gaussian])
+@each("scale", [0.0, -1.0, MIN_SCALE / 2, MAX_SCALE * 2, float("nan"), float("inf")])
 def test_scales_out_of_range_are_refused(sampler: Sampler, scale: float) -> None:
     with refuses(InvalidArgument, "scale"):
         sampler(scale, 1, SYSTEM)
 
 
-@pytest.mark.parametrize("sampler", [discrete_laplace, geometric, discrete_gaussian])
-@pytest.mark.parametrize("scale", [MIN_SCALE, 1.0, SPLIT_SCALE, 1e9, MAX_SCALE])
-@pytest.mark.parametrize("count", [0, 1, 3])
+@each("sampler", [discrete_laplace, geometric, discrete_gaussian])
+@each("scale", [MIN_SCALE, 1.0, SPLIT_SCALE, 1e9, MAX_SCALE])
+@each("count", [0, 1, 3])
 def test_shapes_and_types(sampler: Sampler, scale: float, count: int) -> None:
     sample = sampler(scale, count, SYSTEM)
     assert sample.shape == (count,)
@@ -361,8 +363,8 @@ def test_the_quadrature_is_good_to_its_margin(sigma: float) -> None:
 
 
 @pytest.mark.usefixtures("precise")
-@pytest.mark.parametrize(("sigma", "k"), [(0.12, 1), (0.5, 1), (0.5, 3), (3.3, 4), (3.3, 20), (1000.0, 2500)])
-@pytest.mark.parametrize("extra", [1, 2, 3])
+@each(("sigma", "k"), [(0.12, 1), (0.5, 1), (0.5, 3), (3.3, 4), (3.3, 20), (1000.0, 2500)])
+@each("extra", [1, 2, 3])
 def test_gaussian_acceptance_on_boundary_words(sigma: float, k: int, extra: int) -> None:
     truth = true_acceptance(k, sigma)
     for bits in (64, 128, 300):

@@ -57,6 +57,7 @@ def precise() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
 @pytest.mark.parametrize("extra", [pytest.param(1, marks=SLOW), 2, pytest.param(3, marks=SLOW)])
 @pytest.mark.parametrize("fraction", FRACTIONS)
@@ -90,6 +91,7 @@ def test_words_beside_a_boundary_fall_on_the_right_side(
                 assert source.used == extra
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
 @pytest.mark.parametrize("word", [0, 1, (1 << 44) - 1, 1 << 44, MAGNITUDE - 1, MAGNITUDE])
 @pytest.mark.parametrize("more", [pytest.param((0, 1 << 40), marks=SLOW), (2**64 - 1, 2**64 - 1, 5)])
@@ -118,6 +120,7 @@ def _after(source: ScriptedSource, skip: int, count: int) -> list[int]:
     return [source.word() for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale", "integers"), CASES, ids=IDS)
 def test_random_words_give_the_integer_of_the_oracle(law: Any, scale: float, integers: tuple[int, ...]) -> None:
     tail, steps = tail_of(law), Fraction(scale)

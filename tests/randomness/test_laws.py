@@ -16,7 +16,7 @@ import pytest
 from dither.randomness import Exponential, Gumbel, HeavyTail, Normal, Staircase, truncated_tail
 from dither.randomness.discrete import DiscreteLaplace
 from dither.randomness.laws import LOW
-from support import PRECISION, real, tail_of
+from support import PRECISION, each, real, tail_of
 
 LAWS = [
     Exponential(),
@@ -59,6 +59,7 @@ def words_for(law: Any, count: int = 120) -> list[int]:
     return [w for w in result if LEAST_WORD <= w < 2**63 and LOW <= w * 2.0**-63 <= law.high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["log", "log1p", "exp", "cosh"])
 @pytest.mark.parametrize("library", [np, math], ids=["numpy", "math"])
 def test_assumption_a_holds_here(library: Any, function: str) -> None:
@@ -106,7 +107,8 @@ def test_assumption_a_holds_here(library: Any, function: str) -> None:
     assert worst < mp.mpf(2) ** -46
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
+@pytest.mark.slow
+@each("law", LAWS)
 def test_the_float_quantile_is_within_its_bound(law: Any) -> None:
     """For every U of the word, Q(U) is in [z - error, z + error]: tail(z + error) <= U <= tail(z - error)."""
     tail = tail_of(law)
@@ -127,7 +129,8 @@ def test_the_float_quantile_is_within_its_bound(law: Any) -> None:
         assert tail(center - extent) >= most, f"{word}: bound too small below"
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
+@pytest.mark.slow
+@each("law", LAWS)
 def test_one_and_many_agree_within_their_bounds(law: Any) -> None:
     words = words_for(law, 60)
     u = np.array(words, dtype=np.int64).astype(np.float64) * 2.0**-63
@@ -139,14 +142,15 @@ def test_one_and_many_agree_within_their_bounds(law: Any) -> None:
         assert abs(single - value) <= own + error
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize("exponent", [-400, -64, -20])
+@each("law", LAWS)
+@each("exponent", [-400, -64, -20])
 def test_one_gives_a_finite_guess_for_tiny_words(law: Any, exponent: int) -> None:
     assert math.isfinite(law.quantile_one(2.0**exponent)[0])
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
-@pytest.mark.parametrize("bits", [63, 255])
+@pytest.mark.slow
+@each("law", LAWS)
+@each("bits", [63, 255])
 def test_the_exact_tail_encloses_the_truth_and_falls(law: Any, bits: int) -> None:
     tail, rng = tail_of(law), random.Random(bits)
     points = [Fraction(rng.uniform(0, 3) * 2.0 ** rng.randint(-30, 5)) for _ in range(40)]

@@ -27,6 +27,7 @@ def test_below_is_true_of_the_number_the_words_spell(first: int, more: list[int]
     assert u.value >> (u.bits - 63) == first  # what was drawn stays
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**63 - 1), st.lists(st.fractions(0, 5), min_size=2, max_size=6))
 @settings(max_examples=40)
 def test_answers_never_contradict_each_other(first: int, rates: list[Fraction]) -> None:

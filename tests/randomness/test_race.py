@@ -12,7 +12,7 @@ from dither.errors import InvalidArgument
 from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race
 from dither.randomness.lattice import CHUNK
 from dither.randomness.race import Variate, noisy_top_k
-from support import FALSE_ALARM, ScriptedSource, label, real, refuses, surprise
+from support import FALSE_ALARM, ScriptedSource, each, label, real, refuses, surprise
 
 TRIALS = 10_000
 
@@ -120,8 +120,8 @@ def test_the_first_and_the_last_words(words: tuple[int, int]) -> None:
         assert winner == int(script[3] < script[2])
 
 
-@pytest.mark.parametrize("law", [Gumbel(), Exponential(), Exponential(symmetric=True)], ids=label)
-@pytest.mark.parametrize("word", [0, 1, 2, 12345, 1 << 44, 1 << 62, (1 << 63) - 2, (1 << 63) - 1])
+@each("law", [Gumbel(), Exponential(), Exponential(symmetric=True)])
+@each("word", [0, 1, 2, 12345, 1 << 44, 1 << 62, (1 << 63) - 2, (1 << 63) - 1])
 def test_variates_enclose_the_truth(law: Gumbel | Exponential, word: int) -> None:
     more = SeededSource(4).words(8).tolist()
     for sign in (0, 1):

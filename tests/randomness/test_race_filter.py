@@ -16,7 +16,7 @@ from dither import NoisyMax
 from dither.randomness import SYSTEM, Exponential, Gumbel, SeededSource, exponential_race, race
 from dither.randomness.lattice import MAGNITUDE
 from dither.randomness.race import noisy_top_k
-from support import FALSE_ALARM, label, surprise
+from support import FALSE_ALARM, each, label, surprise
 
 LAWS = {"gumbel": Gumbel(), "exponential": Exponential(), "laplace": Exponential(symmetric=True)}
 SIZE = 5000
@@ -48,9 +48,10 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(race, "CHUNK", 8)
 
 
-@pytest.mark.parametrize("k", [1, 2, 10])
-@pytest.mark.parametrize("law", LAWS.values(), ids=label)
-@pytest.mark.parametrize("shape", shapes())
+@pytest.mark.slow
+@each("k", [1, 2, 10])
+@each("law", LAWS.values())
+@each("shape", shapes())
 def test_the_filter_changes_no_outcome(
     shape: str, law: Gumbel | Exponential, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,8 +102,8 @@ def test_where_the_sign_is_a_bit_negative_noise_is_passed_over() -> None:
     assert race._within_reach(words, 1.0, Exponential()).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("count", [1, 7, 128])
-@pytest.mark.parametrize("shape", shapes())
+@each("count", [1, 7, 128])
+@each("shape", shapes())
 def test_the_leaders_are_the_largest_scores(shape: str, count: int) -> None:
     scores = shapes()[shape]
     leaders = race._leaders(scores, count)
@@ -191,9 +192,9 @@ def test_the_screen_keeps_high_scores_and_unusual_words() -> None:
     assert race._possible(words, np.array([-20.0, -13.0, -20.0]), 0.0, Gumbel()).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("law", LAWS.values(), ids=label)
-@pytest.mark.parametrize("word", [1 << 24, (1 << 30) + 12345, (1 << 44) - 1, 1 << 44, 1 << 62])
-@pytest.mark.parametrize("fixed", [0.0, 63.0, 65.0, 1e5 / 3, 1e17, -63.0])
+@each("law", LAWS.values())
+@each("word", [1 << 24, (1 << 30) + 12345, (1 << 44) - 1, 1 << 44, 1 << 62])
+@each("fixed", [0.0, 63.0, 65.0, 1e5 / 3, 1e17, -63.0])
 def test_the_bounds_of_a_key_hold_for_every_number_the_word_begins(
     law: Gumbel | Exponential, word: int, fixed: float
 ) -> None:

@@ -70,6 +70,7 @@ def test_guesses_are_near_and_promise_nothing() -> None:
     assert result.tolist() == [LAW.quantile_one(u)[0] for u in us]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.3, 1.0, 77.7, 2.0**30])
 def test_draws_are_correctly_rounded(scale: float) -> None:
     rng = random.Random(3)

@@ -10,6 +10,7 @@ import pytest
 import dither as dp
 from dither.report.deployment import OPEN, deployment
 from dither.tables.card.model import Card, ColumnCard, PublicTable
+from support import each
 
 COLUMNS = {"person": ColumnCard("integer"), "age": ColumnCard("integer", bounds=(0, 110), keys=None)}
 
@@ -62,7 +63,7 @@ def test_without_a_ledger_it_is_filled_in_from_the_card():
     assert record.unanswered == sum(not item.answer for item in items.values()) > 5
 
 
-@pytest.mark.parametrize(("question", "source"), TOPICS.items())
+@each(("question", "source"), TOPICS.items())
 def test_every_topic_of_the_guidelines_has_a_question_and_says_who_answers(question, source):
     record = deployment(Card("visits", "v.csv", COLUMNS, "person", budget=dp.PureDP(1)), None, "1")
     item = answers(record)[question]

@@ -21,6 +21,7 @@ from dither.cli.app import main
 from dither.report import page as pages
 from dither.report import text, words
 from dither.tables.answer import Answer
+from dither.tables.notes import Note
 from support import refuses
 
 NASTY = [
@@ -345,16 +346,34 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
 
 
 def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
-    noted = "each person counts for at most 1 row, so counts and sums can be too low by an unknown amount; …"
+    noted = Note("undercount_unknown", "each person counts for at most 1 row, so …")
     unknown = " ".join(check_safe(report.html(simple(notes=(noted,)))).text)
     assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
     assert "may be low by an unknown amount" in unknown
     assert "was not measured" in unknown
-    known = " ".join(check_safe(report.html(simple(left_out={"n": (0.1, 0.0, 0.25)}))).text)
+    total = {"columns": ("n",), "types": ("integer",), "rows": ((41,),), "errors": {"n": (6.0,)}}
+    known = " ".join(check_safe(report.html(simple(left_out={"n": (0.1, 0.0, 0.25)}, **total))).text)
     assert "“low by” is an estimate of it" in known
     assert "was estimated from a noisy histogram" in known
     assert "5 (0–14)" in known
     assert "unknown" not in known
+
+
+def test_pages_choose_by_the_kind_of_a_note_and_never_by_its_words():
+    """Whatever a sentence says, a page promises that small groups are hidden only where they are."""
+    hidden = "A group is shown only if its noisy number of persons is large enough for nobody to stand out."
+    for said in (
+        "groups with fewer than about 30 people are not shown",
+        "its bounds are looked for privately, and with fewer than about 30 people none are found",
+    ):
+        assert hidden not in report.html(simple(notes=(said, Note("bounds", said))))
+        assert hidden in report.html(simple(notes=(Note("small_groups", said),)))
+    assert (
+        "unknown"
+        not in report.html(simple(notes=("counts and sums can be too low by an unknown amount",))).split(
+            "What it cost"
+        )[0]
+    )
 
 
 def test_numbers_on_the_page_have_the_digits_of_their_error():

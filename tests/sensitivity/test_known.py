@@ -130,6 +130,7 @@ def pairs(draw: st.DrawFn) -> tuple[tuple[float, float], list[float], list[float
     return (low, high), x, y, relation
 
 
+@pytest.mark.slow
 @given(pairs())
 def test_hypothesis_finds_no_neighbors_that_exceed_any_sensitivity(pair):
     bounds, x, y, relation = pair

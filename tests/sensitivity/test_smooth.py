@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dither import DitherError, InvalidArgument, InvalidData, NotPrivate, sensitivity
 from dither.sensitivity.smooth import rank_of
-from support import refuses
+from support import each, refuses
 
 DOMAIN = (0, 1, 2, 5, 10)
 BOUNDS = (0, 10)
@@ -41,8 +41,9 @@ def close(found: float, true: float, width: float) -> bool:
     return true * (1 - 1e-13) <= found <= true * SLACK + width * LEAST
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 31, 40])
-@pytest.mark.parametrize("beta", [1e-11, 1e-3, 0.05, 0.3, 1.0, 5.0, 100.0])
+@pytest.mark.slow
+@each("n", [1, 2, 3, 4, 7, 8, 31, 40])
+@each("beta", [1e-11, 1e-3, 0.05, 0.3, 1.0, 5.0, 100.0])
 def test_it_is_the_formula_at_every_rank(n: int, beta: float) -> None:
     rng = np.random.default_rng(n)
     columns = [
@@ -63,6 +64,7 @@ def test_it_is_the_formula_at_every_rank(n: int, beta: float) -> None:
         assert close(sensitivity.smooth_median(x, BOUNDS, beta), formula(x, (n + 1) // 2, BOUNDS, beta), 10.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.floats(-5, 15) | st.integers(0, 10), min_size=1, max_size=40),
@@ -127,6 +129,7 @@ def functions(n: int) -> dict[str, tuple[Callable[[Table], Any], Callable[[Table
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("beta", [0.1, 1.0, 100.0])
 def test_bounds_the_local_sensitivity_and_is_smooth_over_all_pairs(n: int, beta: float) -> None:
@@ -193,6 +196,7 @@ SMOOTH: dict[str, Callable[[Any, float], float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOOTH)
 @settings(max_examples=80, deadline=None)
 @given(
@@ -209,8 +213,8 @@ def test_smooth_in_floats(name: str, x: list[float], beta: float, data: Any) -> 
         assert abs(mp.log(mp.mpf(sizes[0])) - mp.log(mp.mpf(sizes[1]))) <= mp.mpf(beta)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize(("n", "beta"), [(17, 100.0), (701, 2.0), (1499, 1.0), (2001, 0.5)])
+@each("name", SMOOTH)
+@each(("n", "beta"), [(17, 100.0), (701, 2.0), (1499, 1.0), (2001, 0.5)])
 def test_smooth_where_exponentials_vanish(name: str, n: int, beta: float) -> None:
     rng = np.random.default_rng(n)
     for far in (1, n // 4, n // 2, n - 1):
@@ -248,8 +252,8 @@ def test_linear() -> None:
     assert sensitivity.linear([[1e-200]], norm=2) >= 1e-200
 
 
-@pytest.mark.parametrize("beta", [0, -1, math.nan, math.inf, 1e-13, 101, None, "1"])
-@pytest.mark.parametrize("name", SMOOTH)
+@each("beta", [0, -1, math.nan, math.inf, 1e-13, 101, None, "1"])
+@each("name", SMOOTH)
 def test_beta_out_of_range_is_refused(name: str, beta: Any) -> None:
     with refuses(DitherError, "beta"):
         SMOOTH[name]([0.1, 0.2, 0.3, 0.4], beta)
@@ -290,7 +294,7 @@ WRONG: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@each("case", WRONG)
 def test_refusals(case: str) -> None:
     with refuses(DitherError):
         WRONG[case]()

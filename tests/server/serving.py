@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,28 +56,22 @@ class StillClock(Clock):
 
     def __init__(self) -> None:
         self._now, self._changed = time.time(), threading.Condition()
+        self.awaited: list[float] = []
 
     def now(self) -> float:
         return self._now
 
     def wait(self, until: float, stopping: threading.Event) -> None:
         with self._changed:
+            self.awaited.append(until)
             while self._now < until and not stopping.is_set():
                 self._changed.wait(0.05)
+            self.awaited.remove(until)
 
     def go_on(self, moment: float) -> None:
         with self._changed:
             self._now = max(self._now, moment)
             self._changed.notify_all()
-
-
-def eventually(condition: Callable[[], Any], seconds: float = 600.0) -> Any:
-    """What a condition gives as soon as it is true, which takes as long as the machine is loaded."""
-    until = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < until, "it never happened"
-        time.sleep(0.01)
-    return result
 
 
 def until_it_ends(client: Any, response: Any) -> Any:

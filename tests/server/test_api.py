@@ -76,6 +76,7 @@ def test_a_session_cookie_is_no_token(site):
 # -- asking -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ask_wait_and_ask_again(site):
     with site.client("ann") as client:
         first = asked(client, BY_REGION, key="api-1")
@@ -104,6 +105,7 @@ def test_without_waiting_the_answer_is_a_job(site):
         assert until_it_ends(client, response).json()["state"] == "answered"
 
 
+@pytest.mark.slow
 def test_explain_and_card(site):
     with site.client("ann") as client:
         body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.5}}

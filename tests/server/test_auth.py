@@ -87,6 +87,7 @@ def test_tokens_expire_and_are_revoked(site, person):
     with pytest.raises(NotSignedIn):
         service.auth.principal_of_token(made.secret)
     other = service.accounts.create_token(who, "laptop", scopes=["ask"])
+    assert service.auth.principal_of_token(other.secret).name == person  # one that was used a moment ago
     service.accounts.revoke_token(who, other.token.id)
     with pytest.raises(NotSignedIn):
         service.auth.principal_of_token(other.secret)
@@ -115,6 +116,18 @@ def test_who_may_not_sign_in_any_more_is_out_at_once(site, person):
     service.users.change(site.people["sam"], person, active=False)
     with pytest.raises(AccessDenied):
         service.auth.sign_in(person, PASSWORD)
+
+
+def test_credentials_of_a_user_who_is_not_active_open_nothing_even_where_they_were_left(site, person):
+    service, users = site.service, schema.users
+    session = service.auth.sign_in(person, PASSWORD)
+    token = service.accounts.create_token(Principal(person, frozenset({"analyst"})), "x", scopes=["ask"]).secret
+    assert service.auth.principal_of_session(session).name == service.auth.principal_of_token(token).name == person
+    service.context.store.run(users.update().where(users.c.name == person).values(active=False))
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_session(session)
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_token(token)
 
 
 def out(service, session, token, link):
@@ -178,6 +191,10 @@ def test_links_work_once(site):
     with pytest.raises(AccessDenied):
         service.auth.use_link(last, PASSWORD)
     assert service.auth.first_link() is None  # there is a steward
+    other = service.auth.new_link("identity", None, {"next": "/"})
+    assert service.auth.take_link(other, "identity") == (None, {"next": "/"})
+    with pytest.raises(AccessDenied, match="link"):
+        service.auth.take_link(other, "identity")
 
 
 def test_a_password_is_changed_by_who_knows_it(site, person):

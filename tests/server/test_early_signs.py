@@ -12,13 +12,14 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from serving import BY_REGION, COUNT, StillClock, eventually, fill
+from serving import BY_REGION, COUNT, StillClock, fill
 
 from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
 from dither.server.ticks import next_tick
 from dither.server.use_cases.questions import Questions
+from support import eventually
 
 TICK = 5.0
 _epsilons = itertools.count(500)
@@ -44,6 +45,7 @@ def ended_before_its_tick(site, sql=COUNT):
     return job, options, tick
 
 
+@pytest.mark.slow
 def test_an_answer_is_in_no_list_and_cannot_be_asked_for_again_before_its_tick(still):
     ann, service = still.people["ann"], still.service
     job, options, tick = ended_before_its_tick(still)
@@ -71,7 +73,7 @@ def test_neither_a_place_nor_a_worker_is_free_before_the_tick(still):
     own, of_another = (service.questions.ask(who, "visits", "SELECT nonsense", {"epsilon": 1}) for who in (ann, bob))
     with pytest.raises(TooMany):
         service.questions.ask(ann, "visits", BY_REGION, {"epsilon": 1})
-    time.sleep(0.3)  # for a worker that should not be free
+    eventually(lambda: tick in service.context.clock.awaited)  # the one worker there is waits for the tick
     assert [row_of(still, waiting).visible_at for waiting in (own, of_another)] == [None, None]
     service.context.clock.go_on(tick)
     for who, waiting in ((ann, own), (bob, of_another)):  # refused at once, by a worker that is free from now on

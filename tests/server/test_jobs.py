@@ -12,18 +12,28 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import BY_REGION, COUNT, StillClock, eventually, fill
+from serving import BY_REGION, COUNT, StillClock, fill
 
 import dither as dp
 from dither.errors import DataIncident
+from dither.ledger import chain
 from dither.server import schema
 from dither.server.errors import NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
 from dither.server.pool import Process
+from support import eventually
 
 
 def ended(site, name, job):
+    """A job when it has ended, seen as the person who asked sees it."""
     return asyncio.run(site.service.questions.wait(site.people[name], job.id, seconds=600.0))
+
+
+def answered(site, job):
+    """A job of ann's when it has ended, which has to have an answer; a failure shows the problem instead."""
+    job = ended(site, "ann", job)
+    assert (job.state, job.problem) == ("answered", None)
+    return job
 
 
 def ask(site, name="ann", sql=COUNT, key=None, table="visits", **options):
@@ -38,8 +48,7 @@ def test_an_answer_comes_at_a_tick_and_again_at_once(site):
     before = time.time()
     job = ask(site, again=True)
     assert job.state == "waiting"
-    job = ended(site, "ann", job)
-    assert job.state == "answered"
+    job = answered(site, job)
     assert time.time() - before >= site.service.config.tick
     assert site.service.context.jobs.get(job.id, "ann") == job
     first = ended(site, "ann", ask(site, sql=BY_REGION))
@@ -99,7 +108,7 @@ def test_what_follows_from_the_question_alone_is_refused_at_once(site):
 def test_the_same_question_under_way_is_one_question(site):
     jobs = [ask(site, key="one", again=True) for _ in range(5)]
     assert len({job.id for job in jobs}) == 1
-    assert ended(site, "ann", jobs[0]).state == "answered"
+    answered(site, jobs[0])
     assert len([entry for entry in history(site, "charge") if entry.key == "ann/one"]) == 1
 
 
@@ -138,7 +147,7 @@ def fragile(start_site, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Process, "program", (str(Path(__file__).with_name("holding_worker.py")),))
         patch.setenv("HOLD_WORKER", str(folder / "hold"))
-        yield start_site(folder, tick=0.2, time_limit=10.0, memory_limit_mb=4000, max_questions_each=3)
+        yield start_site(folder, tick=0.2, time_limit=600.0, memory_limit_mb=4000, max_questions_each=3)
 
 
 def stopped(site):
@@ -148,6 +157,7 @@ def stopped(site):
     return pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_leaves_its_charge_and_an_incident(fragile):
     site = fragile
     ended(site, "ann", ask(site, sql=BY_REGION))  # warm
@@ -163,26 +173,51 @@ def test_a_worker_that_dies_leaves_its_charge_and_an_incident(fragile):
     assert (job.state, job.problem.detail) == ("failed", str(DataIncident()))
     after = {kind: len(history(site, kind)) for kind in before}
     assert after == before | {"charge": before["charge"] + 1, "incident": before["incident"] + 1}
-    assert ended(site, "ann", ask(site, again=True)).state == "answered"  # another worker took its place
+    answered(site, ask(site, again=True))  # another worker took its place
     assert site.service.chain.verify(site.people["aud"], "visits").ok
 
 
-def test_a_question_that_takes_too_long_is_ended(fragile):
+@pytest.mark.slow
+def test_a_question_that_takes_too_long_is_ended(fragile, monkeypatch):
     site = fragile
     ended(site, "ann", ask(site))
     charges = len(history(site, "charge"))
     [pid] = site.service.context.pool.pids
     limits = Path(f"/proc/{pid}/limits").read_text()
-    [space] = [line.split()[3] for line in limits.splitlines() if line.startswith("Max address space")]
+    [space] = [line.split()[3] for line in limits.splitlines() if line.startswith("Max data size")]
     assert space == str(4000 << 20)
     stopped(site)
+    monkeypatch.setattr(site.service.context.pool, "_limit", 1.0)
     job = ended(site, "ann", ask(site, again=True))
+    monkeypatch.undo()
     assert job.state == "failed"
     assert job.problem.title == "ServerUnavailable"  # nothing was charged
     assert len(history(site, "charge")) == charges
-    assert ended(site, "ann", ask(site, again=True)).state == "answered"
+    answered(site, ask(site, again=True))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [-300.0, 300.0])
+def test_a_clock_that_is_set_anew_ends_no_question(fragile, monkeypatch, step):
+    site, hold, real, looks = fragile, fragile.folder / "hold", time.time, []
+    context = site.service.context
+    stop_at = context.jobs._stop_at
+    monkeypatch.setattr(context.jobs, "_stop_at", lambda job: (looks.append(job), stop_at(job))[1])
+    monkeypatch.setattr(context.pool, "_limit", 200.0)
+    hold.touch()
+    charges = len(history(site, "charge"))
+    jobs = [ask(site, again=True), ask(site, again=True)]
+    eventually(lambda: len(history(site, "charge")) > charges)
+    monkeypatch.setattr(time, "time", lambda: real() + step)
+    seen = len(looks)
+    eventually(lambda: len(looks) >= seen + 2)  # whoever waits for the worker has looked at the clock
+    hold.unlink()
+    wait = site.service.questions.wait
+    ends = [asyncio.run(wait(site.people["ann"], job.id, seconds=60.0)) for job in jobs]
+    assert [(job.state, job.problem) for job in ends] == [("answered", None)] * 2
+
+
+@pytest.mark.slow
 def test_cancelling_takes_effect_at_a_tick(fragile):
     site = fragile
     ended(site, "ann", ask(site, sql=BY_REGION))
@@ -198,7 +233,7 @@ def test_cancelling_takes_effect_at_a_tick(fragile):
     assert [job.state for job in ends] == ["cancelled"] * 3
     assert time.time() - asked_at >= site.service.config.tick
     assert len(history(site, "charge")) == charges
-    assert ended(site, "ann", ask(site, again=True)).state == "answered"
+    answered(site, ask(site, again=True))
 
 
 def test_the_wait_in_a_queue_is_not_doubled(site):
@@ -229,11 +264,12 @@ def restarted(site):
     return Jobs(context.config, context.store, context.folder, context.pool, context.clock)
 
 
-def test_what_a_killed_server_had_charged_is_an_incident(fragile):
+def test_what_a_killed_server_had_charged_is_an_incident(fragile, monkeypatch):
     """Charges without an answer, of those whose questions waited; not those of others, and not what was answered."""
     site, ledger = fragile, fragile.service.context.folder.ledger("visits")
-    old = ledger.charge("visits", dp.PureDP(0.1), key="ann/before", request="old")  # of another time
-    time.sleep(2.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(chain, "now", lambda: "2024-01-01T00:00:00.000000+00:00")
+        old = ledger.charge("visits", dp.PureDP(0.1), key="ann/before", request="old")  # of another time
     ended(site, "ann", ask(site, again=True))
     row = {
         "id": "0" * 32, "user": "ann", "dataset": "visits", "kind": "question", "question": COUNT, "server": "gone",
@@ -249,6 +285,7 @@ def test_what_a_killed_server_had_charged_is_an_incident(fragile):
     assert {old.receipt.seq, theirs.receipt.seq}.isdisjoint({entry.charge for entry in history(site, "incident")})
 
 
+@pytest.mark.slow
 def test_what_waits_when_the_server_stops_is_given_up_uncharged(fragile):
     site, context = fragile, fragile.service.context
     ended(site, "ann", ask(site))

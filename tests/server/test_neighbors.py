@@ -58,6 +58,7 @@ def seen(site, table, sql, options):
     return first.status_code, waiting, last.status_code, headers, len(last.content) // 256, shown, recorded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "options"), QUESTIONS, ids=range(len(QUESTIONS)))
 def test_neighbors_look_alike(server, sql, options):
     one, other = (seen(server, table, sql, options) for table in TABLES)

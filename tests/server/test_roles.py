@@ -10,6 +10,7 @@ import dither as dp
 from dither.server.errors import NotFound
 from dither.server.principal import Principal
 from dither.server.roles import ACTIONS, ROLES, SCOPES, Forbidden, authorize, may
+from support import each
 
 # which roles may do an action, and by which scope a token may: written here by hand, from the specification
 EXPECTED = """
@@ -54,7 +55,7 @@ def test_the_table_is_complete():
     assert TABLE.keys() == ACTIONS.keys()
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@each("action", ACTIONS)
 def test_every_role_and_scope_with_every_action(action):
     roles, scope = TABLE[action]
     for role in ROLES:

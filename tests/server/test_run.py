@@ -75,8 +75,8 @@ def test_two_processes_on_postgresql(tmp_path, postgresql, bench):
 
 @pytest.mark.slow
 def test_exactly_what_the_budget_allows_is_answered(bench):
-    outcomes = bench.load(analysts=20, questions=200, budget=40, **SMALL)
-    expected = {"answered": 40, "refused BudgetExceeded": 160, "charges": 40, "recorded": 40, "replayed": 40}
+    outcomes = bench.load(analysts=12, questions=72, budget=20, **SMALL)
+    expected = {"answered": 20, "refused BudgetExceeded": 52, "charges": 20, "recorded": 20, "replayed": 20}
     assert outcomes == {**expected, "status": 0}
 
 

@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 from serving import PASSWORD
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
 
 from dither.server.api import error_response
 from dither.server.endpoints import API
 from dither.server.limits import LimitedBodies, RateLimit
-from dither.server.security import HEADERS, POLICY
+from dither.server.security import HEADERS, POLICY, OwnSite
 
 
 @pytest.mark.parametrize(
@@ -26,21 +28,35 @@ def test_every_response_has_the_headers(site, path):
     assert "server" not in response.headers
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Origin": "http://testserver.evil.example"},
-    ],
-)
+FOREIGN = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "http://testserver.evil.example"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
 def test_another_site_cannot_send_forms(site, headers):
     client = site.client()
     response = client.post("/sign-in", data={"name": "ann", "password": PASSWORD}, headers=headers)
     assert response.status_code == 403
     assert "dither_session" not in response.headers.get("set-cookie", "")
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_what_another_site_sends_is_refused_before_anything_looks_at_it(headers):
+    application = OwnSite(
+        PlainTextResponse("done"),
+        origins=frozenset({"data.example"}),
+        refuse=lambda _, status: PlainTextResponse("refused", status),
+    )
+    client = TestClient(application)
+    assert client.post("/", headers=headers).status_code == 403
+    assert client.get("/", headers=headers).status_code == 200
+    for own in ({}, {"Origin": "http://testserver"}, {"Origin": "https://data.example"}):
+        assert client.post("/", headers=own).status_code == 200
 
 
 def test_a_form_without_its_token_is_refused(site):

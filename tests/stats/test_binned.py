@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
-from support import refuses
+from support import each, refuses
 
 BOTH = [AddRemove, ReplaceOne]
 finite = st.one_of(
@@ -54,7 +54,7 @@ def test_edges_may_be_given(bins):
     assert result.counts.shape == (2,)
 
 
-@pytest.mark.parametrize(
+@each(
     "bins",
     [
         0,

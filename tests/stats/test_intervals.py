@@ -12,6 +12,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from dither import AddRemove, ReplaceOne, stats
+from support import each
 
 RUNS, CONFIDENCE = 1000, 0.95
 FEWEST = int(scipy_stats.binom.ppf(1e-9, RUNS, CONFIDENCE))
@@ -49,10 +50,9 @@ def test_intervals_of_three_fifths_their_width_are_seen_to_miss():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [5, 500])
-@pytest.mark.parametrize("whole", [True, False], ids=["int", "float"])
-@pytest.mark.parametrize("relation", [AddRemove, ReplaceOne])
-@pytest.mark.parametrize("name", [name for name in CASES if name != "mean, delta"])
+@each(("whole", "n"), [(True, 5), (False, 500)])
+@each("relation", [AddRemove, ReplaceOne])
+@each("name", [name for name in CASES if name != "mean, delta"])
 def test_an_interval_holds_as_often_as_it_says(name, relation, whole, n):
     ask, truth, options = CASES[name]
     x = data(whole, n)

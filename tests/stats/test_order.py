@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pandas as pd
 import pytest
 
 from dither import AddRemove, DitherError, InvalidArgument, ReplaceOne, stats
+from dither.budget_hooks import observed_by
 from dither.stats import order
-from support import FALSE_ALARM, refuses, surprise
+from support import FALSE_ALARM, each, refuses, surprise
 
 BOTH = [AddRemove, ReplaceOne]
 TARGETS: dict[str, Any] = {
@@ -122,9 +124,9 @@ def test_the_window_of_ranks_does_not_change_the_law(name, relation):
             assert_same(result, stated(data, target, 30.0, relation))
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("relation", BOTH)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0, 20.0])
+@each("name", TARGETS)
+@each("relation", BOTH)
+@each("epsilon", [0.1, 1.0, 7.0, 20.0])
 def test_the_worst_loss_over_all_neighbors_is_at_most_epsilon(name, relation, epsilon):
     target, worst, laws = TARGETS[name], 0.0, {}
     for size in range(5):
@@ -184,6 +186,53 @@ def test_the_loss_of_several_quantiles_adds_up_to_epsilon(relation):
     assert worst <= epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize("shares", [[0.25, 0.75], [0.25, 0.5, 0.75], [0.1, 0.2, 0.5, 0.8, 0.9]])
+def test_no_record_takes_part_in_selections_that_cost_more_than_epsilon(shares, relation, monkeypatch):
+    """One that comes or goes moves a target rank by at most max(q, 1 - q), one that is replaced among the same records
+    by at most 1, and what moves it by r loses at most 2 r times the rate."""
+    selections = []
+
+    def spy(values, grid, lower, upper, wanted, source):
+        share = Fraction(wanted.numerator, wanted.unit * values.size)
+        selections.append((set(values.tolist()), 2 * wanted.rate, max(share, 1 - share)))
+        return int(np.sort(values)[math.ceil(share * values.size) - 1]) - grid.low
+
+    def loss(*changed):
+        inside = [(sum(record in part for record in changed), rate, move) for part, rate, move in selections]
+        return sum(rate * (move if count == 1 else 1) for count, rate, move in inside if count)
+
+    monkeypatch.setattr(order, "select_position", spy)
+    x = np.arange(1, 41)
+    stats.quantiles(x, shares, bounds=(0, 50), epsilon=2, neighbors=relation)
+    assert len(selections) == len(shares)
+    changes = itertools.combinations(x.tolist(), 1 if relation is AddRemove else 2)
+    assert Fraction(1) <= max(loss(*changed) for changed in changes) <= 2
+
+
+@pytest.mark.parametrize("relation", BOTH)
+def test_the_mode_loses_at_most_epsilon_over_all_neighbors(relation):
+    mechanisms = []
+
+    class Observer:
+        def see(self, what, name, given, compute):
+            mechanisms.append(what)
+            return compute()
+
+    with observed_by(Observer()):
+        stats.mode(["tea", "coffee"], categories=["tea", "coffee", "water"], epsilon=2, neighbors=relation)
+    mechanism, worst = mechanisms[-1], 0.0  # the first is the call itself
+    for counts in itertools.product(range(4), repeat=3):
+        law = mechanism.probabilities(counts)
+        for more, less in itertools.permutations(range(3), 2):
+            other = list(counts)
+            other[more] += 1
+            other[less] -= relation is ReplaceOne
+            if min(other) >= 0:
+                worst = max(worst, *np.abs(np.log(law / mechanism.probabilities(other))))
+    assert 1 < worst <= 2 * (1 + 1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "relation", "data"),
@@ -216,9 +265,9 @@ def test_ties_do_not_mislead_the_median(relation):
         assert result.count(30) >= 60
 
 
-@pytest.mark.parametrize("relation", BOTH)
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("data", [[-7], [400, -400], list(range(-50, 300))])
+@each("relation", BOTH)
+@each("name", TARGETS)
+@each("data", [[-7], [400, -400], list(range(-50, 300))])
 def test_answers_stay_inside_the_bounds(relation, name, data):
     for kind, bounds in ((np.int64, (0, 110)), (np.float64, (0.1, 110.3)), (np.float64, (0.1, 0.3))):
         for _ in range(10):
@@ -236,8 +285,8 @@ def test_the_rank_error_holds(relation, q, wanted):
         assert abs(min(int(result), 400) - wanted) <= result.rank_error(1 - 1e-12) + 1
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("bounds", [(0, 2**62), (-(2**63), 2**63 - 1), (0, 2**63 - 1), (0, 2**61), (2**62, 2**62 + 3)])
+@each("name", TARGETS)
+@each("bounds", [(0, 2**62), (-(2**63), 2**63 - 1), (0, 2**63 - 1), (0, 2**61), (2**62, 2**62 + 3)])
 def test_the_widest_integer_bounds_do_not_overflow(name, bounds):
     x = np.array([-(2**63), -1, 0, 2**53 + 1, 2**63 - 1])
     for relation in BOTH:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as arrays
 
 from dither import AddRemove, DitherError, ReplaceOne, stats
-from support import label, refuses
+from support import each, refuses
 
 SENTINEL = 987654.321
 BOTH = [AddRemove, ReplaceOne]
@@ -52,8 +52,8 @@ def refused(call: Any) -> DitherError:
     return error
 
 
-@pytest.mark.parametrize("name", BOUNDED)
-@pytest.mark.parametrize(
+@each("name", BOUNDED)
+@each(
     "bounds",
     [
         None,
@@ -80,15 +80,14 @@ def refused(call: Any) -> DitherError:
         [[0], [1]],
         slice(0, 1),
     ],
-    ids=label,
 )
 def test_wrong_bounds(name, bounds):
     for relation in BOTH:
         refused(lambda r=relation: BOUNDED[name](DATA, bounds=bounds, epsilon=1, neighbors=r))
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, -math.inf, 1e7, None, "1", 1j, [1], True, b"1"])
+@each("name", ALL)
+@each("epsilon", [0, -1, math.nan, math.inf, -math.inf, 1e7, None, "1", 1j, [1], True, b"1"])
 def test_wrong_epsilon(name, epsilon):
     for relation in BOTH:
         refused(lambda r=relation: ALL[name](DATA, bounds=(0, 9), epsilon=epsilon, neighbors=r))
@@ -101,27 +100,27 @@ def test_missing_epsilon(name):
         getattr(stats, {"variance": "var"}.get(name, name))(DATA)
 
 
-@pytest.mark.parametrize("name", WITH_DELTA)
-@pytest.mark.parametrize("delta", [0, 1, -1e-9, 2, math.nan, math.inf, "0.1", [0.1], True])
+@each("name", WITH_DELTA)
+@each("delta", [0, 1, -1e-9, 2, math.nan, math.inf, "0.1", [0.1], True])
 def test_wrong_delta(name, delta):
     for relation in BOTH:
         refused(lambda r=relation: ALL[name](DATA, bounds=(0, 9), epsilon=1, delta=delta, neighbors=r))
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("wrong", [None, "AddRemove", 1, AddRemove.value, AddRemove.name, (AddRemove,)])
+@each("name", ALL)
+@each("wrong", [None, "AddRemove", 1, AddRemove.value, AddRemove.name, (AddRemove,)])
 def test_wrong_relation(name, wrong):
     refused(lambda: ALL[name](DATA, bounds=(0, 9), epsilon=1, neighbors=wrong))
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("wrong", [1, "seed", np.random.default_rng(1), object(), b"0"], ids=lambda v: type(v).__name__)
+@each("name", ALL)
+@each("wrong", [1, "seed", np.random.default_rng(1), object(), b"0"])
 def test_wrong_source(name, wrong):
     refused(lambda: ALL[name](DATA, bounds=(0, 9), epsilon=1, source=wrong))
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("wrong", [None, "ignore", True, 0, "REFUSE"])
+@each("name", ALL)
+@each("wrong", [None, "ignore", True, 0, "REFUSE"])
 def test_wrong_policy_for_missing_values(name, wrong):
     refused(lambda: ALL[name](DATA, bounds=(0, 9), epsilon=1, nan=wrong))
 
@@ -165,15 +164,15 @@ WRONG_DATA = {
 }
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("kind", WRONG_DATA)
+@each("name", ALL)
+@each("kind", WRONG_DATA)
 def test_wrong_data(name, kind):
     for relation in BOTH:
         refused(lambda r=relation: ALL[name](WRONG_DATA[kind], bounds=(0, 9), epsilon=1, neighbors=r))
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("gap", [math.nan, math.inf, -math.inf, None])
+@each("name", ALL)
+@each("gap", [math.nan, math.inf, -math.inf, None])
 def test_missing_values_are_refused_dropped_or_counted_as_stated(name, gap):
     x = [SENTINEL, gap, 3.0]
     for relation in BOTH:
@@ -183,10 +182,8 @@ def test_missing_values_are_refused_dropped_or_counted_as_stated(name, gap):
     ALL[name](x, bounds=(0, 9), epsilon=1, neighbors=AddRemove, nan="drop")
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(
-    "empty", [[], np.zeros(0), np.zeros(0, dtype=int), pd.Series([], dtype="Int64"), pl.Series([], dtype=pl.Int8)]
-)
+@each("name", ALL)
+@each("empty", [[], np.zeros(0), np.zeros(0, dtype=int), pd.Series([], dtype="Int64"), pl.Series([], dtype=pl.Int8)])
 def test_an_empty_table_is_refused_only_where_its_size_is_public(name, empty):
     if name not in ("count", "sum", "histogram"):
         refused(lambda: ALL[name](empty, bounds=(0, 9), epsilon=1, neighbors=ReplaceOne))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from dither import AddRemove, ReplaceOne, stats
+from support import each
 
 STATISTICS: dict[str, Any] = {
     "count": lambda x, **more: stats.count(x, 1, **more),
@@ -49,8 +50,8 @@ def shape(answer: Any) -> Any:
     return type(answer), answer.guarantee, answer.neighbors, answer.seeded, facts
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize("container", CONTAINERS)
+@each("name", STATISTICS)
+@each("container", CONTAINERS)
 def test_removing_records_down_to_none_changes_nothing_but_the_value(name, container):
     x = [3, 9, 0, 250, 7]
     shapes = [shape(STATISTICS[name](CONTAINERS[container](x[:n]), neighbors=AddRemove)) for n in range(5, -1, -1)]
@@ -66,8 +67,8 @@ GAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize("container", GAPS)
+@each("name", STATISTICS)
+@each("container", GAPS)
 def test_a_missing_value_changes_nothing_but_the_value(name, container):
     make, statistic = GAPS[container], STATISTICS[name]
     for relation, policy in ((AddRemove, "drop"), (AddRemove, "lower"), (ReplaceOne, "lower")):

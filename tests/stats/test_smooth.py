@@ -13,7 +13,7 @@ from dither import AddRemove, ApproxDP, DitherError, InvalidArgument, NotPrivate
 from dither.mechanisms import SmoothNoise
 from dither.randomness import SeededSource
 from dither.stats import smooth
-from support import refuses
+from support import each, refuses
 
 X = np.random.default_rng(6).lognormal(10.5, 0.8, 2001)
 BOUNDS = (0, 1_000_000)
@@ -36,7 +36,7 @@ def test_add_remove_is_refused() -> None:
         stats.median(X, BOUNDS, 1, method="smooth", neighbors=AddRemove)
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"delta": 0},

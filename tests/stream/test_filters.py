@@ -19,6 +19,7 @@ from dither.stream.buffers import Buffers, power_down
 from dither.stream.filters import Filter, as_wide, whole_numbers, window_variance
 from dither.stream.optimize import buffers_for
 from dither.stream.tree import Tree
+from support import each
 
 LENGTH = 12
 FILTERS: list[Any] = [
@@ -61,8 +62,8 @@ def matrix(filter_: Filter) -> np.ndarray:
     return np.linalg.solve(rows, np.tril(np.ones_like(rows)))
 
 
-@pytest.mark.parametrize("filter_", FILTERS, ids=NAMES)
-@pytest.mark.parametrize(("most", "separation"), [(1, 1), (2, 1), (3, 4), (4, 3), (12, 1)])
+@each("filter_", FILTERS)
+@each(("most", "separation"), [(1, 1), (2, 1), (3, 4), (4, 3), (12, 1)])
 def test_the_sensitivity_is_the_largest_over_all_patterns(filter_, most, separation):
     c = matrix(filter_)
     largest = max(float(np.linalg.norm(c[:, list(steps)].sum(axis=1))) for steps in patterns(LENGTH, most, separation))
@@ -213,9 +214,9 @@ def test_one_draw_that_is_too_large_for_64_bits_among_others(filter_):
     assert (np.concatenate([as_wide(step) for step in steps]) == whole).all()
 
 
-@pytest.mark.parametrize("filter_", FILTERS, ids=NAMES)
-@pytest.mark.parametrize("lanes", [2, 7])
-@pytest.mark.parametrize("size", [1 << 10, 1 << 61, 1 << 90])
+@each("filter_", FILTERS)
+@each("lanes", [2, 7])
+@each("size", [1 << 10, 1 << 61, 1 << 90])
 def test_a_recorded_state_goes_on_with_the_same_numbers(filter_, lanes, size):
     """Also where the numbers are Python's own."""
     drawn = SeededSource(7)

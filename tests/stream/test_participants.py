@@ -26,6 +26,7 @@ def worst(seed, tmp_path, schema=SCHEMAS[0], **policy):
     return violations(rows - others, mechanism, *schema), bool(np.any(rows != others))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_person_moves_no_more_than_the_schema_allows(seed, policy, tmp_path):
@@ -33,7 +34,7 @@ def test_a_person_moves_no_more_than_the_schema_allows(seed, policy, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", range(100, 108))  # every schema with every policy
 def test_more_histories(seed, tmp_path):
     assert worst(seed, tmp_path, SCHEMAS[seed // 2 % 4], **POLICIES[seed % 2])[0] == []
 
@@ -55,6 +56,7 @@ def from_the_rows_alone(monkeypatch):
     monkeypatch.setattr(series_lines, "take_part", forgetful)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", [each_day_by_itself, from_the_rows_alone])
 def test_the_search_finds_defects(defect, monkeypatch, tmp_path):
     defect(monkeypatch)

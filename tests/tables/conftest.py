@@ -95,6 +95,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        # Java is not generated and compiled for each statement, nor is a plan made again while it runs: for so few rows
+        # that is most of the work. Statements and what they compute stay the same
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.warehouse.dir", f"file:{tmp_path_factory.mktemp('spark')}")
         .config("spark.sql.session.timeZone", "America/New_York")  # ours has to be UTC all the same
         .getOrCreate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import date, datetime
 
 import matplotlib as mpl
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dither as dp
+from dither import report
 from dither.errors import DitherError
 from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
@@ -155,16 +157,41 @@ LOW = Answer(
     {"n": (6.0, 6.0, 6.0), "s": (2.5, 40000.0, None), "h": (2.0, 2.0, 2.0)},
     "ε = 1", left_out={"n": SHARES, "s": SHARES, "h": SHARES},
 )  # fmt: skip
+TOTAL = replace(
+    LOW,
+    columns=("n", "s", "h"),
+    types=("integer", "number", "integer"),
+    rows=((900, -45.0, [9, 90]),),
+    errors={"n": (6.0,), "s": (2.5,), "h": (2.0,)},
+)
+"""The same of all rows together."""
 
 
 def test_what_the_limits_leave_out_is_in_units_of_the_answer():
-    assert LOW.low_by("n") == [(100.0, 0.0, 300.0), (0.0, 0.0, 0.0), None]
-    assert LOW.low_by("s")[0] == (-5.0, -15.0, 0.0)  # nearer to 0 than the truth, whichever side
-    assert LOW.low_by("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
-    assert LOW.low_by("k") == [None] * 3
+    assert TOTAL.low_by("n") == [(100.0, 0.0, 300.0)]
+    assert TOTAL.low_by("s")[0] == (-5.0, -15.0, 0.0)  # nearer to 0 than the truth, whichever side
+    assert TOTAL.low_by("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
+    below = replace(TOTAL, rows=((-3, None, [0, 0]),))
+    assert (below.low_by("n"), below.low_by("s")) == ([(0.0, 0.0, 0.0)], [None])
     everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, "ε = 1", left_out={"n": (0.5, 0.1, 1.0)})
     assert everything.low_by("n")[0][2] is None
-    assert "(1–?)" in everything.text()
+    assert " at least 1\n" in everything.text()
+    negative = Answer(("s",), ("number",), ((-90.0,),), {"s": (1.0,)}, "ε = 1", left_out={"s": (0.1, 0.1, 1.0)})
+    assert negative.low_by("s") == [(-10.0, None, -10.0)]
+    assert " at most -10\n" in negative.text()
+    assert "at least 1" in everything._repr_html_()
+
+
+def test_of_a_single_group_nothing_is_said():
+    """The share is of all rows: all of them, or none, may be in one group. Answers of groups, recorded ones too, have
+    no column that says how low each is."""
+    for answer in (LOW, replace(LOW, rows=LOW.rows[:1], errors=dict.fromkeys("nsh", (1.0,)))):
+        assert all(answer.low_by(name) == [None] * len(answer) for name in ("k", "n", "s", "h"))
+        assert "low by" not in str(answer) + answer._repr_html_() + report.html(answer)
+        assert not [name for name in answer.to_arrow().column_names if "low_by" in name]
+        assert json.loads(answer.to_json())["left_out"]["n"]["share"] == 0.1
+    assert "stands beside each count" in report.html(TOTAL)
+    assert "for all groups together" in report.html(LOW)
 
 
 def test_what_is_left_out_is_recorded_and_older_records_have_none():
@@ -176,22 +203,23 @@ def test_what_is_left_out_is_recorded_and_older_records_have_none():
 
 
 def test_programs_get_what_is_left_out_in_full():
-    content = json.loads(LOW.to_json())
+    content = json.loads(TOTAL.to_json())
     assert content["left_out"]["n"] == {"share": 0.1, "low": 0.0, "high": 0.25}
     assert content["rows"][0]["n_low_by"] == 100.0
     assert content["rows"][0]["n_low_by_max"] == 300.0
     assert content["rows"][0]["h_low_by_max"] == [3.0, 30.0]
-    assert content["rows"][1]["s"] == 1234567.5
-    arrow = LOW.to_arrow()
-    assert arrow.column("n_low_by_max").to_pylist() == [300.0, 0.0, None]
+    assert json.loads(LOW.to_json())["rows"][1]["s"] == 1234567.5
+    arrow = TOTAL.to_arrow()
+    assert arrow.column("n_low_by_max").to_pylist() == [300.0]
     assert arrow.schema.field("h_low_by").type == pa.list_(pa.float64())
-    assert LOW.to_csv().splitlines()[0].endswith("h_low_by,h_low_by_min,h_low_by_max")
+    assert TOTAL.to_csv().splitlines()[0].endswith("h_low_by,h_low_by_min,h_low_by_max")
 
 
 def test_people_see_the_digits_that_the_error_allows():
-    header, _, first, second, third, *_ = str(LOW).splitlines()
-    assert header.split() == ["k", "n", "±", "low", "by", "s", "±", "low", "by", "h", "±", "low", "by"]
-    assert first.split()[:4] == ["a", "900", "6", "100"]
+    header, _, first, *_ = str(TOTAL).splitlines()
+    _, _, _, second, third, *_ = str(LOW).splitlines()
+    assert header.split() == ["n", "±", "low", "by", "s", "±", "low", "by", "h", "±", "low", "by"]
+    assert first.split()[:3] == ["900", "6", "100"]
     assert "(0–300)" in first
     assert "-45.0" in first
     assert "2.5" in first

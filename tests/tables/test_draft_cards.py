@@ -123,6 +123,7 @@ def test_drafts_that_are_refused() -> None:
 PRINTABLE = st.just(" ") | st.characters(exclude_categories=("C", "Z"))  # what str.isprintable accepts
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(

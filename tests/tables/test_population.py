@@ -42,6 +42,7 @@ def covered(answer, truth: float) -> int:
     return sum(abs(value - truth) <= error for value, error in zip(answer["a"], answer.error("a"), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", TRUTH)
 def test_the_interval_holds_the_value_of_the_population(samples, sql):
     question = samples.sql(f"SELECT g, {sql} AS a FROM t GROUP BY g")

@@ -39,6 +39,18 @@ def test_a_public_table_has_each_key_once(tmp_path, unit):
         assert (inner, left) == ([1334], [2000 if unit else 2010])
 
 
+@pytest.mark.parametrize("unit", ["who", None])
+def test_a_row_counts_once_where_a_public_table_has_a_key_twice_after_it_was_checked(tmp_path, unit, monkeypatch):
+    (tmp_path / "regions.csv").write_text("region,name\nnorth,N\nsouth,S\nnorth,N\n")
+    public = {
+        "regions": PublicTable(str(tmp_path / "regions.csv"), dict.fromkeys(("region", "name"), ColumnCard("text")))
+    }
+    with dp.open(card(tmp_path, unit=unit, public=public, budget=dp.PureDP(4000))) as table:
+        monkeypatch.setattr(type(table.engine), "unique", lambda *_: True)
+        question = "SELECT COUNT(*) AS n FROM visits JOIN regions ON visits.region = regions.region"
+        assert table.sql(question).release(1000)["n"] == [1334]
+
+
 # -- opening --------------------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from dither.tables.query import nodes
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import PrivateRows, Source, Windowed, WindowFunction, sources
 from dither.tables.sql.parse import parse
+from support import each
 from tables.glass import bounded, card, losses, table
 from tables.random_relations import full_joined, relation, rows
 
@@ -90,7 +91,7 @@ def test_the_comparison_notices_a_window_over_several_people(monkeypatch):
     engine.engine.close()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_what_reaches_a_mechanism_moves_by_no_more_than_is_paid_for(seed):
     random_source = random.Random(1000 + seed)
     sql = full_joined(random_source) if seed % 6 == 0 else relation(random_source)

@@ -37,6 +37,7 @@ def opened(**more):
     return dp.open(ROWS, budget=dp.ApproxDP(4000, 0.5), **stated, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [("auto", "auto"), ("auto", 3), (2, "auto"), (2, 3)], ids=str)
 def test_every_question_is_answered_whatever_is_chosen(limits):
     with opened(max_groups=limits[0], max_rows=limits[1]) as table:
@@ -44,6 +45,7 @@ def test_every_question_is_answered_whatever_is_chosen(limits):
             assert table.sql(sql).release(epsilon).columns, sql
 
 
+@pytest.mark.slow
 def test_bounds_are_chosen_for_each_aggregation():
     with opened(max_groups=3, max_rows=3) as table:
         rows = table.sql(QUESTIONS[4]).release(300).dicts()
@@ -84,6 +86,7 @@ def test_distinct_on_is_refused():
         table.sql("SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (who) who, x FROM t) AS s")
 
 
+@pytest.mark.slow
 def test_no_column_of_a_question_stands_for_what_is_computed_on_the_way():
     """Names that the statements use themselves, and beginnings of them, as names of columns."""
     names = ["w0", "w0_n", "v0", "a0", "a0_n", "dither_place", "dw0", "Dw0", "ddw0", "dplace", "da0", "dv0", "place"]
@@ -100,6 +103,7 @@ def test_no_column_of_a_question_stands_for_what_is_computed_on_the_way():
             assert answer["n"][0] == pytest.approx(400, abs=3), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dither_place", "dplace", "place", "DPLACE", "ddplace"])
 def test_no_column_of_a_public_table_stands_for_what_is_computed_on_the_way(name, tmp_path):
     """No row is left out for the value of a column of its partner."""

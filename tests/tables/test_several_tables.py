@@ -76,6 +76,7 @@ def test_each_table_of_a_card_can_be_asked_about(tmp_path, kind):
         assert {account.owner for account in table.ledger.accounts()} == {"clinic"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["postgres", pytest.param("spark", marks=pytest.mark.slow)])
 def test_each_table_of_a_server_can_be_asked_about(tmp_path, engine, request):
     if engine == "postgres":

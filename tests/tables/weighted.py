@@ -52,8 +52,12 @@ def of_row(measure: Measure, value: int | None) -> int:
         return 1
     above, width = value - moments.grid.low, moments.grid.width
     below = width - above
-    parts = (below, above) if moments.degree == 1 else (below**2, 2 * below * above, above**2)
+    parts: tuple[Any, ...] = (below, above)
+    if moments.degree == 2:
+        first, last = below**2 // moments.divisor, above**2 // moments.divisor
+        parts = first, moments.top - first - last, last
     assert sum(parts) == moments.top
+    assert min(parts) >= 0
     return int(parts[measure.part])
 
 

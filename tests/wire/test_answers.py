@@ -14,7 +14,7 @@ from dither.errors import DitherError
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
 from dither.wire import answers, cards, explanations, guarantees, options, values
-from support import refuses
+from support import each, refuses
 
 ANSWER = Answer(
     ("day", "at", "n", "h", "m"),
@@ -142,7 +142,7 @@ def test_values_of_public_tables_become_keys():
     assert back.public["regions"].columns["size"].keys is None
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"source": "x"}, {"ledger": "x"}, {"columns": []}, {"columns": {"a": {"type": "blob"}}}, {"name": 5},

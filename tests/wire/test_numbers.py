@@ -15,6 +15,7 @@ from dither.guarantees import PureDP
 from dither.server.pages.forms import number
 from dither.server.pages.guided import literal
 from dither.wire import documents, guarantees, numbers, options, values
+from support import SOON_S
 
 BODIES = (
     "1",
@@ -64,7 +65,7 @@ def test_every_reader_refuses_or_reads_and_never_takes_long():
                 reader()
             except DitherError:
                 continue
-    assert time.process_time() - began < 60  # one of them alone took hours
+    assert time.process_time() - began < SOON_S  # one of them alone took hours
 
 
 @pytest.mark.parametrize(

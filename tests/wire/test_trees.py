@@ -8,7 +8,6 @@ import typing
 from datetime import date, datetime
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +35,7 @@ from dither.tables.query.tree import (
     WindowFunction,
 )
 from dither.wire import trees
-from support import refuses
+from support import each, refuses
 
 AGE = Column("age")
 OVER = Call(">", (AGE, Literal(18)))
@@ -108,7 +107,7 @@ def holds(node: object, name: str) -> bool:
     return isinstance(node, tuple) and any(holds(item, name) for item in node)
 
 
-@pytest.mark.parametrize("name", NODES)
+@each("name", NODES)
 def test_every_node_comes_back_as_it_was(name):
     assert holds(NODES[name], name)
     sent = json.loads(json.dumps(trees.to_json(NODES[name])))
@@ -142,7 +141,7 @@ def test_random_expressions_come_back(expression):
 SENT = trees.to_json(NODES["Aggregate"])
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         None, [], "Query", 5, {}, {"is": "Query"}, {"is": "Card"}, {"is": ["Query"], "aggregates": []},

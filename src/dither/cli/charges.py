@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import dither
 from dither.errors import LedgerError
-from dither.ledger.accounts import promised
 
 UNKNOWN = "The ledger cannot be asked whether this was charged: assume that it was, and see dither budget."
 
@@ -47,6 +46,8 @@ def _head(place: str) -> int | None:
 
 def _since(place: str, dataset: str, question: str | None, before: int | None) -> str | None:
     """A sentence about the charges for this question since then; None if there is none."""
+    from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
+
     paid: dict[int, str] = {}
     answered = set()
     if before is None:

@@ -112,9 +112,11 @@ class ServerAsker:
 class _NoPublicTables:
     """Public tables are on the server: a question that groups by their values is planned there."""
 
-    def public_values(self, table: str, column: str, most: int) -> NoReturn:
+    def public_values(self, table: str, _columns: object, _most: int) -> NoReturn:
         fix = "call explain(…), which the server answers"
         raise InvalidArgument(message("plan", "keys that the card lists", f"those of the public table {table}", fix))
+
+    public_rows = public_values
 
 
 def _request(question: Question, options: ReleaseOptions) -> dict[str, Any]:

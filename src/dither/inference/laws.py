@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.exact.search import bisect_floats
 from dither.mechanisms import Gaussian, Laplace, MixedNoise
 
 
@@ -80,6 +81,37 @@ class NoiseLaw:
         1.96
         """
         return abs(float(self.quantiles(np.array([tail / 2]))[0]))
+
+    def sum_limit(self, count: int, tail: float) -> float:
+        """What the sum of ``count`` independent noises of this law exceeds with a probability of at most ``tail``.
+
+        A sum of Laplace noises of scale 1 is ``G - H``, two Gamma variables of this shape. It exceeds t if a Poisson
+        process has fewer than ``count`` arrivals up to ``t + H``: j of them up to t, with probability
+        ``exp(-t) t^j / j!``, and m after it, with probability ``C(m + count - 1, m) / 2^(m + count)``, where
+        ``j + m < count``. Noise on a lattice is taken for real noise.
+
+        >>> law = NoiseLaw("laplace", 1.0)
+        >>> round(law.sum_limit(1, 0.025), 4), round(law.sum_limit(2, 0.025), 4)
+        (2.9957, 4.113)
+        >>> round(NoiseLaw("normal", 1.0).sum_limit(4, 0.025), 2)
+        3.92
+        """
+        if self.shape == "none":
+            return 0.0
+        if self.shape == "normal":
+            from scipy.special import ndtri
+
+            return float(-self.scale * math.sqrt(count) * ndtri(tail))
+        after = [math.ldexp(math.comb(m + count - 1, m), -m - count) for m in range(count)]
+
+        def exceeds(t: float) -> bool:
+            before = [math.exp(-t) * math.pow(t, j) / math.factorial(j) for j in range(count)]
+            return math.fsum(p * sum(after[: count - j]) for j, p in enumerate(before)) > tail
+
+        low, high = 0.0, 1.0
+        while exceeds(high):
+            low, high = high, 2 * high
+        return self.scale * bisect_floats(lambda t: not exceeds(t), low, high, tolerance=1e-9).holds
 
 
 def level_table(name: str, count: int, columns: int) -> NDArray[np.float64]:

@@ -161,6 +161,11 @@ class CountMeanSketch(Sketch):
         result: float = (squares - n * single) * self.rows**2 / ((p - q) ** 2 * n * (n - 1))
         return result
 
+    @property
+    def report_range(self) -> float:
+        """That of the protocol for the column, freed from collisions."""
+        return self.encoding.report_range * self.width / (self.width - 1)
+
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of an estimated share among n people, without that of collisions."""
         p, q = self.encoding.support

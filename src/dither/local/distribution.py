@@ -12,7 +12,7 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.local.estimates import normal_quantile
+from dither.local.estimates import half_width
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
@@ -44,6 +44,8 @@ class LocalDistribution(ComparedByValue):
     unbiased: Floats
     covariance: Floats
     n: int
+    contributions: tuple[Floats, Floats]
+    """The least and the most that one report adds to n times each cumulative share."""
     seeded: bool = False
 
     @property
@@ -62,10 +64,14 @@ class LocalDistribution(ComparedByValue):
         return float(self.shares @ ((self.edges[:-1] + self.edges[1:]) / 2))
 
     def cumulative_interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Normal confidence intervals for the shares below each edge after the first, from the unbiased shares."""
+        """Confidence intervals for the shares below each edge after the first, from the unbiased shares: with many
+        reports normal ones, with few of them wider (:func:`~dither.local.estimates.half_width`).
+        """
         ones = np.tril(np.ones((self.unbiased.size, self.unbiased.size)))
         middle, spread = ones @ self.unbiased, np.einsum("ij,jk,ik->i", ones, self.covariance, ones)
-        half = normal_quantile(confidence) * np.sqrt(np.maximum(spread, 0.0))
+        least, most = self.contributions
+        slope, step = np.abs(least + most - 2 * middle) / self.n, (most - least) / self.n
+        half = half_width(np.sqrt(np.maximum(spread, 0.0)), slope, step, confidence)
         return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
     def quantile(self, share: float) -> float:
@@ -180,7 +186,9 @@ class Distribution(IndexProtocol[LocalDistribution]):
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalDistribution:
         """The histogram of the people who reported."""
         refuse_choice(categories, "all bins are estimated")
-        return LocalDistribution(self.edges, self.smoothed(tally), *self.inverted(tally), n, seeded)
+        unbiased, covariance = self.inverted(tally)
+        contributions = _contributions(self.windows)
+        return LocalDistribution(self.edges, self.smoothed(tally), unbiased, covariance, n, contributions, seeded)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of the unbiased share of a bin in the middle among n people whose numbers are spread evenly."""
@@ -207,6 +215,16 @@ def _inverse(windows: Windows) -> Floats:
     weights = 1 / law.mean(axis=0)
     result: Floats = np.linalg.solve((law * weights) @ law.T, law * weights)
     result.setflags(write=False)
+    return result
+
+
+@lru_cache(maxsize=8)
+def _contributions(windows: Windows) -> tuple[Floats, Floats]:
+    """The least and the most that one report adds to n times each cumulative share."""
+    cumulative = np.cumsum(_inverse(windows), axis=0)
+    result = cumulative.min(axis=1), cumulative.max(axis=1)
+    for limits in result:
+        limits.setflags(write=False)
     return result
 
 

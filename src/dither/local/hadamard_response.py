@@ -114,6 +114,16 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return shares, np.sqrt((squares - likely * strength**2) / n) / strength
 
     @property
+    def report_range(self) -> float:
+        """Twice the inverse of :attr:`_strength`: from one half of a block to the other."""
+        return 2 / self._strength
+
+    @property
+    def variance_slope(self) -> float:
+        """At least 1: with the reports of a block counted, what is not due to its sender is spread about 0."""
+        return max(1.0, super().variance_slope)
+
+    @property
     def _in_block(self) -> tuple[float, float]:
         """The probabilities of a report in the block of a category: for those of its block, and for others."""
         p, halves = self.probability, 2 * self.blocks - 1

@@ -117,6 +117,11 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         result: float = (squares - n * single) * m / strength**2 * self.rows**2 / (n * (n - 1))
         return result
 
+    @property
+    def report_range(self) -> float:
+        """From one sign to the other, freed from flips and collisions."""
+        return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
+
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of an estimated share among n people, without that of collisions."""
         strength, m = math.tanh(float(self.epsilon) / 2), self.width

@@ -26,7 +26,7 @@ from dither import arguments
 from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.guarantees import PureDP
-from dither.local.estimates import LocalFrequencies, normal_quantile
+from dither.local.estimates import LocalFrequencies, half_width, normal_quantile
 from dither.local.projective_geometry import ProjectiveGeometryResponse
 from dither.local.protocol import report_epsilon
 from dither.local.reports import Reports
@@ -56,6 +56,10 @@ class HeavyHitter:
     word: bytes
     share: float
     standard_error: float
+    slope: float = 0.0
+    """By how much the variance of the share changes with the share."""
+    step: float = 0.0
+    """What one report can change the share by."""
 
     @property
     def text(self) -> str:
@@ -63,8 +67,10 @@ class HeavyHitter:
         return self.word.decode("utf-8", "replace")
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width of a normal confidence interval for the share."""
-        return self.standard_error * normal_quantile(confidence)
+        """The half-width of a confidence interval for the share: with many reports a normal one, with few of them
+        wider (:func:`~dither.local.estimates.half_width`).
+        """
+        return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
 
 @dataclass(frozen=True)
@@ -261,11 +267,13 @@ class HeavyHitterSearch:
         if self.final:
             # the group is a random part of the people whose shares are wanted
             true_shares = np.clip(shares, 0.0, 1.0)
-            errors = np.sqrt(errors**2 + true_shares * (1 - true_shares) / group * (1 - group / self._people))
+            drawn = (1 - group / self._people) / group
+            errors = np.sqrt(errors**2 + true_shares * (1 - true_shares) * drawn)
+            spread = estimate.slope + drawn, estimate.step
             noise = normal_quantile(1 - 2 * _FALSE / max(shares.size, 1))
             listed = np.flatnonzero(shares >= np.maximum(threshold - _LENIENCE * errors, noise * errors))
             hits = [
-                HeavyHitter(self.prefixes[code].rstrip(b"\0"), float(shares[code]), float(errors[code]))
+                HeavyHitter(self.prefixes[code].rstrip(b"\0"), float(shares[code]), float(errors[code]), *spread)
                 for code in listed.tolist()
                 if code < len(self.prefixes)
             ]

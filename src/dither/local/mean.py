@@ -13,7 +13,7 @@ import numpy as np
 from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
-from dither.local.estimates import normal_quantile
+from dither.local.estimates import half_width
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
@@ -42,10 +42,16 @@ class LocalMean(ComparedByValue):
     standard_error: float
     n: int
     seeded: bool = False
+    slope: float = 0.0
+    """By how much the variance of the mean changes with it."""
+    step: float = 0.0
+    """What one report can change the mean by."""
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width of a normal confidence interval for the mean of the people who reported."""
-        return self.standard_error * normal_quantile(confidence)
+        """The half-width of a confidence interval for the mean of the people who reported: with many reports a normal
+        one, with few of them wider (:func:`~dither.local.estimates.half_width`).
+        """
+        return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
 
 @dataclass(frozen=True)
@@ -153,16 +159,21 @@ class Mean(IndexProtocol[LocalMean]):
         return low + (high - low) * np.concatenate(shares)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalMean:
-        """The mean of the contributions and its standard error: the larger of what they show and what their worst
-        case is, where fewer than 30 reports show little.
+        """The mean of the contributions and its standard error, from what they show: a report varies by itself at
+        least as much as for the number for which it varies least.
+
+        Of contributions from a to b with the mean m, the variance is at most ``(m - a) (b - m)``, of which the
+        derivative is ``a + b - 2 m``; it is concave, so that no other mean is farther from it than that.
         """
         refuse_choice(categories, "there is one mean")
         z = self.contributions
         mean = float(tally @ z) / n
-        spread = max(float(tally @ (z - mean) ** 2), 0.0) / max(n - 1, 1)
-        if n < 30:
-            spread = max(spread, self.variance(1))
-        return LocalMean(mean, math.sqrt(spread / n), n, seeded)
+        low, high = (float(bound) for bound in self.bounds)
+        least = _extreme_variances(self.exact_epsilon, float(self.window_rate))[0] * ((high - low) / 2) ** 2
+        spread = max(float(tally @ (z - mean) ** 2) / max(n - 1, 1), least)
+        used = z[:2] if self.window_rate == 0 else z
+        a, b = float(used.min()), float(used.max())
+        return LocalMean(mean, math.sqrt(spread / n), n, seeded, abs(a + b - 2 * mean) / n, (b - a) / n)
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The variance of the mean of n reports, in the worst case over their numbers; ``share`` is not used."""
@@ -172,7 +183,7 @@ class Mean(IndexProtocol[LocalMean]):
     @property
     def worst_variance(self) -> float:
         """The variance of one report about a number in [-1, 1], in the worst case."""
-        return _worst_variance(self.exact_epsilon, float(self.window_rate))
+        return _extreme_variances(self.exact_epsilon, float(self.window_rate))[1]
 
 
 @lru_cache(maxsize=64)
@@ -197,12 +208,14 @@ def _variances(kind: Windows) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _worst_variance(epsilon: Fraction, rate: float) -> float:
+def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
+    """The variances of one report about the numbers in [-1, 1] for which it is smallest and largest."""
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends = 1 / bit.slope**2 - x * x
     rounding = 1 / STEPS**2 if rate else 0.0
-    return float((rate * _variances(window) + (1 - rate) * ends).max()) + rounding
+    variances = rate * _variances(window) + (1 - rate) * ends
+    return float(variances.min()), float(variances.max()) + rounding
 
 
 @lru_cache(maxsize=64)

@@ -242,6 +242,16 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
         """Unbiased shares of the categories with these codes, and their standard errors."""
 
+    @property
+    @abstractmethod
+    def report_range(self) -> float:
+        """The most that n times an estimated share changes if one report is replaced."""
+
+    @property
+    def variance_slope(self) -> float:
+        """The most that n times the variance changes with the share; a variance is linear in the share."""
+        return abs(self.variance(1, 1.0) - self.variance(1))
+
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
         """Unbiased shares of these categories, by default of all, each with its standard error."""
         if categories is not None:
@@ -251,7 +261,8 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
         else:
             codes = self.all_codes()
             names = tuple(range(self.categories)) if isinstance(self.categories, int) else self.categories
-        return LocalFrequencies(names, *self.shares(tally, n, codes), n, seeded)
+        shares, errors = self.shares(tally, n, codes)
+        return LocalFrequencies(names, shares, errors, n, seeded, self.variance_slope / n, self.report_range / n)
 
 
 def refuse_choice(categories: Any, what: str) -> None:

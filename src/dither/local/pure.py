@@ -36,6 +36,12 @@ class PureProtocol(FrequencyProtocol):
         people = arguments.whole(n, "n")
         return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / ((p - q) ** 2 * people)
 
+    @property
+    def report_range(self) -> float:
+        """``1 / (p - q)``: a report supports a category or does not."""
+        p, q = self.support
+        return 1 / (p - q)
+
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
         """Unbiased shares, and standard errors at the shares that were estimated."""
         p, q = self.support

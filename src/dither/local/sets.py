@@ -134,6 +134,11 @@ class PaddedSets(FrequencyProtocol):
         drawn = np.clip(shares, 0.0, 1.0) * (self.max_items - 1) / n
         return shares, np.sqrt((errors * self.max_items) ** 2 + drawn)
 
+    @property
+    def report_range(self) -> float:
+        """``max_items`` times that of subset selection."""
+        return self.max_items * self.base.report_range
+
     def variance(self, n: int, share: float = 0.0) -> float:
         """``max_items**2`` times that of subset selection, and ``share (max_items - 1) / n`` for the draw of one
         place."""

@@ -42,8 +42,9 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL
 from dither.tables.compile.statements import people_by_size
 from dither.tables.planning.automatic import SHARES, noisy_histogram
-from dither.tables.planning.best_limit import EDGES, LeftOut, best_limit, estimate_left_out, unseen_people
+from dither.tables.planning.best_limit import EDGES, best_limit, unseen_people
 from dither.tables.planning.estimate import unit_notes
+from dither.tables.planning.left_out import LeftOut, estimate_left_out
 
 MaxRows = int | Literal["auto"]
 SHARE_OF_CHOICE = SHARES["max_rows"]
@@ -144,11 +145,11 @@ def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalC
     ``lines`` is what the statement returned, as Arrow. This is where the noise of the histogram is drawn.
     """
     people = noisy_histogram(list(zip(*(column.to_pylist() for column in lines.columns), strict=True)), epsilon)
-    if max_rows != "auto" or cell is None:
-        stated = 1 if max_rows == "auto" else max_rows
-        return PersonLimit(stated, estimate_left_out(people, epsilon, stated), float(epsilon))
-    best = best_limit(people, epsilon, cell.noise_of_one, cell.groups)
-    return PersonLimit(min(best.limit, MAX_TOTAL), best.left_out, float(epsilon))
+    if max_rows != "auto":
+        limit = max_rows
+    else:
+        limit = 1 if cell is None else min(best_limit(people, epsilon, *cell).limit, MAX_TOTAL)
+    return PersonLimit(limit, estimate_left_out(people, epsilon, limit), float(epsilon))
 
 
 def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[str, ...]:

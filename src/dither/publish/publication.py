@@ -24,7 +24,7 @@ from dither.publish.records import records
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 from dither.tables.card.wording import closest
-from dither.tables.planning.best_limit import LeftOut
+from dither.tables.planning.left_out import LeftOut
 from dither.terminal import printable
 
 

@@ -39,7 +39,7 @@ from dither.publish.plan_parts import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
 from dither.tables.card.accounts import FIRST_NOTES
 from dither.tables.card.model import Type
-from dither.tables.planning.best_limit import LeftOut
+from dither.tables.planning.left_out import LeftOut
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from dither.tables.table import Table
 

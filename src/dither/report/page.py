@@ -14,8 +14,8 @@ from dither.report import words
 from dither.report.chart import chart, columns
 from dither.report.sheet import FOOT, head, write
 from dither.report.text import escaped
-from dither.tables.answer import Answer
-from dither.tables.planning.estimate import UNKNOWN_AMOUNT
+from dither.tables.answer import Answer, is_total
+from dither.tables.notes import kinds_of
 from dither.tables.planning.explain import Explanation
 
 MAX_ROWS = 1000
@@ -55,7 +55,7 @@ def html(
     if not isinstance(answer, Answer):
         raise InvalidArgument(message("answer", "an answer", type(answer).__name__, "pass what release() returned"))
     entries = None if history is None else list(history)
-    rows_are_people = explanation is not None and "each row is a person" in explanation.bounding
+    rows_are_people = explanation is not None and explanation.rows_are_people
     parts = [head(title)]
     if question is not None:
         parts.append(f"<h2>The question</h2>\n<pre><code>{_lines(question)}</code></pre>\n")
@@ -136,12 +136,12 @@ def _caption(answer: Answer) -> str:
     """What the numbers of the table mean."""
     more = len(answer.rows) - MAX_ROWS
     parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
-    if answer.left_out:
+    if answer.left_out and is_total(answer):
         parts.append(
-            "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it, with the "
-            "range in which it lies."
+            "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it with the "
+            "range in which it lies, or the least that it is."
         )
-    elif any(UNKNOWN_AMOUNT in note for note in answer.notes):
+    elif "undercount_unknown" in kinds_of(answer.notes):
         parts.append(
             "What the limits on one person’s rows leave out comes on top: counts and sums may be low by an unknown "
             "amount."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from dither.tables.answer import Answer
-from dither.tables.planning.estimate import UNKNOWN_AMOUNT
+from dither.tables.answer import Answer, is_total
+from dither.tables.notes import kinds_of
 
 _EPSILON = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
 
@@ -40,7 +40,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
         "same again shows the same answer, and costs nothing.",
         _what_errors_mean(answer),
     ]
-    if any("fewer than about" in note for note in answer.notes):
+    if "small_groups" in kinds_of(answer.notes):
         result.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
     return result
 
@@ -81,11 +81,12 @@ def _what_limits_do(answer: Answer) -> str:
     """What the ± does not include."""
     bounds = "What the bounds cut off is not in the ±."
     if answer.left_out:
+        where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"
         return (
-            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is was estimated from a "
-            "noisy histogram, and stands beside each count and sum; for groups, as if it were spread as the rows are."
+            f"{bounds} Nor is what the limits on one person's rows leave out: how much that is, or is at least, was "
+            f"estimated from a noisy histogram, and {where}."
         )
-    if any(UNKNOWN_AMOUNT in note for note in answer.notes):
+    if "undercount_unknown" in kinds_of(answer.notes):
         return (
             f"{bounds} Nor is what the limits on one person's rows leave out: how much that is was not measured. Where "
             "the lower bound is 0, it only makes counts and sums smaller."

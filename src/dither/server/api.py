@@ -99,14 +99,12 @@ def _recorded(endpoint: Endpoint, service: Service, request: Request, call: Call
         return None
     if set(call.query) - set(endpoint.query) or len(call.body) > _SHORT:
         return None
-    who = service.auth.known_token(_token_of(request))
-    if who is None:
-        return None
-    try:
-        job = endpoint.quick(service, who, call)
+    try:  # whoever is not known is counted first, and so is whoever asks for a table that is not there
+        who = service.auth.known_token(_token_of(request))
+        job = None if who is None else endpoint.quick(service, who, call)
     except DitherError:
         return None
-    if job is None:
+    if who is None or job is None:
         return None
     service.context.count_request(who, address_of(request))
     return _job(service, who, job)

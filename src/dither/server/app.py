@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dither.errors import DitherError, InvalidArgument, message
-from dither.server import api, oidc, pages
+from dither.server import api, health, oidc, pages
 from dither.server.config import Config
 from dither.server.endpoints import API
 from dither.server.errors import NotFound
@@ -58,7 +58,7 @@ def create_app(
         Middleware(Unforeseen),
     ]
     handlers: dict[Any, Any] = {DitherError: _refused, HTTPException: _http_error}
-    routes = [*api.ROUTES, *oidc.ROUTES, *pages.ROUTES]
+    routes = [*health.ROUTES, *api.ROUTES, *oidc.ROUTES, *pages.ROUTES]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
     app.router.redirect_slashes = False  # it redirects to whatever the request says is the host
     if service is not None:

@@ -69,7 +69,7 @@ class Context:
         pools = [
             Pool(
                 size, memory_mb=config.memory_limit_mb, time_limit=config.time_limit, warm_up=list(warm_up),
-                warm=config.warm,
+                clock=clock, warm=config.warm,
             )
             for size in (config.workers, 1)
         ]  # fmt: skip

@@ -10,6 +10,7 @@ charged: the incident is recorded, and what is said is the sentence for any fail
 from __future__ import annotations
 
 import json
+import logging
 import math
 import secrets
 import threading
@@ -18,12 +19,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, repeat
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import Cancelled, DataIncident, ServerUnavailable, message
+from dither.errors import Cancelled, DataIncident, DitherError, ServerUnavailable, message
 from dither.ledger import Charge
 from dither.ledger.accounts import promised
 from dither.server import problems, schema
@@ -48,7 +50,11 @@ _SHORTEST_LOOK = 0.02
 _SETTLING_SHARE = 16
 """What ends less than this share of a tick before one is seen at the next: writing it down takes a moment, too."""
 
+_PAUSES = (0.05, 0.2, 1.0, 5.0)
+"""What could not be written down is tried again after so many seconds."""
+
 _jobs = schema.jobs
+_log = logging.getLogger("dither.server")
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ class Jobs:
 
         def ended(how: Ending, event: dict[str, Any], key: str | None) -> None:
             try:
-                visible_at = self._end(job, asked, self._began_at.get(job, now), how, event, key)
+                visible_at = self._end_for_certain(job, asked, self._began_at.get(job, now), how, event, key)
                 if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
                     self._clock.wait(visible_at, self._stopping)
             finally:
@@ -214,8 +220,24 @@ class Jobs:
         """When a job was cancelled; another process may have been asked to."""
         if job in self._cancel_at or self._store.is_sqlite:
             return self._cancel_at.get(job)
-        row = self._store.one(sa.select(_jobs.c.cancel_at).where(_jobs.c.id == job))
-        return None if row is None else row[0]
+        with suppress(SQLAlchemyError):  # nobody can have cancelled it there now
+            row = self._store.one(sa.select(_jobs.c.cancel_at).where(_jobs.c.id == job))
+            return None if row is None else row[0]
+        return None
+
+    def _end_for_certain(
+        self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
+    ) -> float:
+        """Write down how a job ended, again and again until it is written: it may have been charged, and a disk that is
+        full or a database that is restarted comes back. A server that stops before that leaves it to the next one."""
+        for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            try:
+                return self._end(job, asked, began_at, how, event, key)
+            except (SQLAlchemyError, DitherError, OSError) as error:
+                _log.error("the end of a question cannot be written down: %s", type(error).__name__)
+                if self._stopping.wait(pause):
+                    raise
+        raise AssertionError
 
     def _end(
         self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None

@@ -1,12 +1,15 @@
 """Worker processes that are kept warm, each with a thread that hands it one task after the other.
 
 A worker that exceeds its time, or dies, is replaced. What it had charged stays charged; the thread says so to whoever
-submitted the task (``died``), with the key of the charge, so that the incident can be recorded.
+submitted the task (``died``), with the key of the charge, so that the incident can be recorded. Whatever goes wrong
+with a task, the thread goes on with the next one, in a new process: a disk that was full for a moment, or a database
+that was restarted, must not leave a server that takes questions and answers none.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import select
@@ -19,8 +22,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from dither.server.ticks import Clock
+
+_log = logging.getLogger("dither.server")
+
 _START_SECONDS = 300.0
 """How long a new process may take to open a table, before there is a question."""
+_BETWEEN_STARTS = 1.0
+"""After a process that could not be started, so many seconds pass before the next try."""
 Ending = Literal["end", "died", "stopped", "late"]
 
 
@@ -86,6 +95,11 @@ class Process:
         """The number of the process."""
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """End it now."""
         self._process.kill()
@@ -109,9 +123,10 @@ class Pool:
     """So many worker processes, and a queue of tasks for them, first come, first served."""
 
     def __init__(
-        self, size: int, *, memory_mb: int, time_limit: float, warm_up: list[Mapping[str, Any]], warm: bool = True
-    ) -> None:
-        self._memory, self._limit, self._warm = memory_mb, time_limit, warm
+        self, size: int, *, memory_mb: int, time_limit: float, warm_up: list[Mapping[str, Any]], clock: Clock,
+        warm: bool = True,
+    ) -> None:  # fmt: skip
+        self._memory, self._limit, self._warm, self._clock = memory_mb, time_limit, warm, clock
         self._warm_up = warm_up
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._stopping = False
@@ -154,7 +169,18 @@ class Pool:
             while True:  # those that came when no thread was left to end them, or come as one of these ends
                 task = self._tasks.get_nowait()
                 if task is not None:
-                    task.ended("stopped", {}, None)
+                    self._end(task, "stopped")
+
+    @property
+    def size(self) -> int:
+        """How many workers there are to be."""
+        return len(self._threads)
+
+    @property
+    def ready(self) -> int:
+        """How many workers can take a question up: those whose process runs, or will be started for the question."""
+        alive = sum(thread.is_alive() for thread in self._threads)
+        return min(alive, sum(process.is_running for process in list(self._processes))) if self._warm else alive
 
     def _start(self) -> Process:
         process = Process(self._memory, int(self._limit) + 30)
@@ -166,53 +192,72 @@ class Pool:
                     pass
         return process
 
+    def _started(self) -> Process | None:
+        """A new process, however long it takes until one can be started; None if the pool stops before."""
+        while not self._stopping:
+            try:
+                return self._start()
+            except Exception as error:  # no memory, no descriptors: there may be some again
+                _log.error("no worker can be started: %s", type(error).__name__)
+                time.sleep(_BETWEEN_STARTS)
+        return None
+
     def _serve(self) -> None:
-        process = self._start() if self._warm else None
-        while True:
-            task = self._tasks.get()
-            if task is None:
-                break
-            if self._stopping:
-                task.ended("stopped", {}, None)
+        process = self._started() if self._warm else None
+        while (task := self._tasks.get()) is not None:
+            process = process or self._started()
+            if self._stopping or process is None:
+                self._end(task, "stopped")
                 continue
-            process = process or self._start()
-            how = self._do(task, process)
-            if how in ("died", "late"):
+            try:
+                is_usable = self._do(task, process)
+            except Exception as error:  # of what submitted the task: it is that which has to cope
+                _log.error("a task failed with %s", type(error).__name__)
+                is_usable = False
+            if not is_usable:
                 process.kill()
                 self._processes.discard(process)
-                process = None if self._stopping else self._start()
+                process = self._started() if self._warm else None
         if process is not None:
             process.close()
             self._processes.discard(process)
 
-    def _do(self, task: Task, process: Process) -> Ending:
-        """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported."""
+    def _end(self, task: Task, how: Ending) -> None:
+        """End a task that did not begin."""
+        try:
+            task.ended(how, {}, None)
+        except Exception as error:
+            _log.error("the end of a task failed with %s", type(error).__name__)
+
+    def _do(self, task: Task, process: Process) -> bool:
+        """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported.
+        Whether the process can do another task."""
         key: str | None = None
         stop_at = task.stop_at()
-        if stop_at is not None and time.time() >= stop_at:
+        if stop_at is not None and self._clock.now() >= stop_at:
             task.ended("stopped", {}, None)
-            return "end"
+            return True
         task.begin()
-        until = time.time() + (self._limit if task.time_limit is None else task.time_limit)
+        until = self._clock.now() + (self._limit if task.time_limit is None else task.time_limit)
         process.send(task.message)
         while True:
-            now = time.time()
+            now = self._clock.now()
             stop_at = task.stop_at()
             if now >= until or (stop_at is not None and now >= stop_at):
                 process.kill()
                 task.ended("stopped" if now < until else "late", {}, key)
-                return "late"
+                return False
             wake = min(until, task.wake_at(now), until if stop_at is None else stop_at)
             try:
                 event = process.read(max(0.0, wake - now))
             except EOFError:
                 task.ended("died", {}, key)
-                return "died"
+                return False
             if event is None:
                 continue
             if event["event"] == "end":
                 task.ended("end", event, key)
-                return "end"
+                return True
             key = event["key"]
 
 

@@ -21,11 +21,18 @@ import time
 
 
 class Clock:
-    """The time by which it is decided what may be seen. A test has one that stands still until it is told to go on."""
+    """The time by which it is decided what may be seen, and when a question has taken too long.
+
+    It is read off the system's clock once and goes on evenly from there: a clock that is set anew ends no question and
+    delays none. A test has one that stands still until it is told to go on.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.time() - time.monotonic()
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return time.time()
+        return self._start + time.monotonic()
 
     def wait(self, until: float, stopping: threading.Event) -> None:
         """Wait for a moment, or until an event that comes before it."""

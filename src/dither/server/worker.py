@@ -213,7 +213,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _end_with_the_server()
     if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+        # what it may write to, not what it may address: allocators reserve gigabytes of addresses, more on more cores
+        resource.setrlimit(resource.RLIMIT_DATA, (memory << 20, memory << 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold rows
 
     def send(event: Event) -> None:

@@ -21,6 +21,7 @@ from dither.ledger.report import safe
 from dither.tables.card.model import Type
 from dither.tables.card.wording import nearest
 from dither.tables.habits import missing_attribute
+from dither.tables.notes import kinds_of, with_kinds
 from dither.terminal import printable
 
 MAX_ROWS_SHOWN = 40
@@ -51,10 +52,13 @@ class Answer:
     what the dataset has left. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
 
     The errors are about the noise. What the limits on one person's rows leave out comes on top: ``left_out`` has, for
-    each column for which it was estimated, the share of the rows that is left out, and between what and what it lies.
+    each count for which it was estimated, the share of all rows (for people: of all their groups) that is left out, and
+    between what and what it lies. It says nothing about a single group. Where nothing bounds that from above, the last
+    is 1 and the first two are the same: it is at least that.
 
-    ``interval`` says what the errors are about: the noise, or the population that the rows were drawn from.
-    ``probabilities`` has, for a mode, how probable it is that nothing is more common.
+    ``notes`` are sentences, each with its kind (:mod:`dither.tables.notes`). ``interval`` says what the errors are
+    about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode, how probable
+    it is that nothing is more common.
 
     >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
     >>> answer["n"], answer.error("n"), answer.dicts()
@@ -107,16 +111,17 @@ class Answer:
 
     def low_by(self, name: str) -> list[LowBy | None]:
         """By how much each value of a column is low because of the limits on one person's rows: an estimate, and
-        between what and what it lies. None where that is not known, or a value has no such number.
+        between what and what it lies. None where that is not known, or a value has no such number: where ``left_out``
+        has no upper limit, the estimate is the least that it is low by, and the last is None.
 
-        Of rows a share s is left out, so a value v is low by ``v s / (1 - s)``, if what is left out is spread over the
-        groups as the rows are.
+        Of all rows a share s is left out, so their number v is low by ``v s / (1 - s)``. The share of a single group
+        may be any other one, so that of an answer with groups nothing is said.
 
         >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, "ε = 1", left_out={"n": (0.1, 0.0, 0.25)})
         >>> answer.low_by("n")
         [(100.0, 0.0, 300.0)]
         """
-        if name not in self.left_out:
+        if name not in self.left_out or not is_total(self):
             return [None] * len(self.rows)
         shares = self.left_out[name]
         return [_shortfall(value, shares, integer=self._type(name) == "integer") for value in self[name]]
@@ -131,7 +136,8 @@ class Answer:
         """
         result: dict[str, tuple[str, str]] = {}
         error = "error" if self.interval == "noise" else "population_error"
-        described_by = ((error,), self.errors), (("probability",), self.probabilities), (LOW_BY, self.left_out)
+        low_by = self.left_out if is_total(self) else {}
+        described_by = ((error,), self.errors), (("probability",), self.probabilities), (LOW_BY, low_by)
         for endings, described in described_by:
             for name in (*self.columns, *(name for name in described if name not in self.columns)):
                 for ending in endings if name in described else ():
@@ -204,6 +210,7 @@ class Answer:
             "cost": self.cost,
             "left": self.left,
             "notes": self.notes,
+            "note_kinds": kinds_of(self.notes),
             "replayed": self.replayed,
             "receipt": self.receipt,
         }
@@ -279,7 +286,7 @@ class Answer:
                 heading = Heading("±", "error", True) if noise else Heading("± population", "population error", True)
                 headings.append(heading)
                 columns.append([error for _, error in pairs])
-            if name in self.left_out:
+            if name in self.left_out and is_total(self):
                 headings.append(Heading("low by", "low by", True))
                 columns.append(
                     [_low_by_text(item, self.left_out[name], kind == "integer") for item in self.low_by(name)[:most]]
@@ -332,7 +339,8 @@ class Answer:
             "rows": [[_plain(value) for value in row] for row in self.rows],
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": self.cost,
-            "notes": list(self.notes),
+            "notes": list(map(str, self.notes)),
+            **({"note_kinds": kinds_of(self.notes)} if any(kinds_of(self.notes)) else {}),
             **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
             **({"interval": self.interval} if self.interval != "noise" else {}),
             **(
@@ -352,12 +360,21 @@ class Answer:
             tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in stored["rows"]),
             {name: tuple(errors) for name, errors in stored["errors"].items()},
             stored["cost"],
-            tuple(stored["notes"]),
+            with_kinds(stored["notes"], stored.get("note_kinds")),
             left_out={name: (a, b, c) for name, (a, b, c) in stored.get("left_out", {}).items()},
             interval=stored.get("interval", "noise"),
             probabilities={name: tuple(values) for name, values in stored.get("probabilities", {}).items()},
             **more,
         )
+
+
+def is_total(answer: Answer) -> bool:
+    """Whether an answer is one row without keys: that of all rows, so that what is said of all rows is said of it.
+
+    >>> is_total(Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, "ε = 0.5"))
+    True
+    """
+    return len(answer.rows) == 1 and set(answer.columns) <= set(answer.errors)
 
 
 def _probability_text(value: float | None) -> str | None:
@@ -407,15 +424,18 @@ def _low_by_text(item: LowBy | None, shares: tuple[float, float, float], integer
     """By how much a number is low, with two digits of the estimate; of a histogram, the shares."""
     if item is None:
         return None
+    one_sided = shares[2] >= 1
     if isinstance(item[0], list):
         estimate, low, high = (f"{100 * share:.2g}" for share in shares)
-        return f"{estimate} % ({low}–{high} %)"
+        return f"at least {low} %" if one_sided else f"{estimate} % ({low}–{high} %)"
     largest = max((abs(end) for end in item if end is not None), default=0.0)
     if not 1e-6 <= largest < 1e15:
-        return "0" if largest < 1e-6 else "?"
+        return "?" if largest >= 1e-6 else "at least 0" if one_sided else "0"
     size = abs(item[0] or 0.0)
     decimals = min(two_digit_decimals(size) if size > 1e-6 else 0, two_digit_decimals(largest) + 1, 0 if integer else 2)
     estimate, low, high = ("?" if end is None else rounded(end, decimals) for end in item)
+    if one_sided:
+        return f"at least {low}" if item[1] is not None else f"at most {high}"
     return f"{estimate} ({low} to {high})" if "-" in low + high else f"{estimate} ({low}–{high})"
 
 

@@ -22,6 +22,7 @@ from dither.tables.execute.release import release
 from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
+from dither.tables.planning.estimate import bias_notes
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import Plan, check
 from dither.tables.query.relations import relation_card
@@ -72,7 +73,8 @@ class LocalAsker:
         """The plan in words, what is left, and whether it would be refused."""
         plan, accounts = self.plan(question, options), question.table.accounts
         refused = accounts.refusal(plan.cost, options.analyst)
-        return explain(plan, accounts.left(options.analyst), accounts.people_notes(plan.cost), refused)
+        notes = (*bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
+        return explain(plan, accounts.left(options.analyst), notes, refused)
 
     def release(self, question: Question, options: ReleaseOptions) -> Answer:
         """Charge, run, add noise, record, and answer."""

@@ -11,8 +11,9 @@ import math
 from typing import Any
 
 from dither.errors import WrongType, message
+from dither.tables.notes import kinds_of, with_kinds
 from dither.tables.planning.explain import Explanation
-from dither.wire.documents import VERSION, fields, kind_of, text, texts
+from dither.wire.documents import VERSION, fields, flag, kind_of, text, texts
 
 _TEXTS = ("cost", "groups", "bounding", "left", "refused", "asked_of")
 _LINE = ("answer", "measure", "mechanism", "expected")
@@ -24,19 +25,28 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         "version": VERSION,
         **{name: getattr(explanation, name) for name in _TEXTS},
         "lines": [{**line, "error": _finite(line["error"])} for line in explanation.lines],
-        "limitations": list(explanation.limitations),
+        "limitations": list(map(str, explanation.limitations)),
+        "limitation_kinds": kinds_of(explanation.limitations),
+        "rows_are_people": explanation.rows_are_people,
     }
 
 
 def from_json(document: object) -> Explanation:
     """The explanation."""
-    given = fields(document, "explanation", (*_TEXTS, "lines", "limitations"))
+    given = fields(document, "explanation", (*_TEXTS, "lines", "limitations"), ("limitation_kinds", "rows_are_people"))
     stated = {name: text(given[name], f"explanation.{name}") for name in _TEXTS}
     lines = given["lines"]
     if not isinstance(lines, list):
         raise WrongType(message("explanation.lines", "a list", kind_of(lines), "write [{…}]"))
     limitations = texts(given["limitations"], "explanation.limitations")
-    return Explanation(tuple(_line(line) for line in lines), **stated, limitations=limitations)
+    kinds = texts(given.get("limitation_kinds", [""] * len(limitations)), "explanation.limitation_kinds")
+    rows_are_people = flag(given.get("rows_are_people", False), "explanation.rows_are_people")
+    return Explanation(
+        tuple(_line(line) for line in lines),
+        **stated,
+        limitations=with_kinds(limitations, kinds),
+        rows_are_people=rows_are_people,
+    )
 
 
 def _line(document: object) -> dict[str, Any]:

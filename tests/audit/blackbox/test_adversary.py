@@ -25,7 +25,7 @@ from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
 from dither.tables.planning.quantiles import levels, ranks
-from support import refuses
+from support import each, refuses
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +113,7 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@each("name", LEAKS)
 def test_leaks_are_found(name):
     assert not replay(lambda x: LEAKS[name](float(x.sum())), X, Y).passed
     assert replay(lambda _: LEAKS[name](10.0), X, Y).passed

@@ -10,10 +10,11 @@ import pytest
 from scipy import stats
 
 from dither.audit.blackbox import confidence, gaussian_dp
+from support import each
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (1, 10**6), (731_000, 10**6), (5, 5)])
-@pytest.mark.parametrize("failure", [0.2, 0.01, 1e-6])
+@each(("successes", "trials"), [(0, 10), (3, 10), (10, 10), (1, 10**6), (731_000, 10**6), (5, 5)])
+@each("failure", [0.2, 0.01, 1e-6])
 def test_clopper_pearson_solves_its_equations(successes, trials, failure):
     """At the bound, what was seen or more (or less) has exactly the failure probability, by SciPy's binomial law."""
     low, high = (
@@ -47,9 +48,9 @@ def wrong_bounds(right: float, wrong: float, rounds: int, failure: float, delta:
     return total
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.02, 0.2])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
-@pytest.mark.parametrize("sides", [1, 2])
+@each("delta", [0.0, 0.02, 0.2])
+@each("epsilon", [0.1, 1.0, 2.5])
+@each("sides", [1, 2])
 def test_the_epsilon_bound_holds_at_the_edge_of_the_claim(epsilon, delta, sides):
     """c = e^epsilon w + delta sides / 2 exactly, for rare guesses and for many."""
     for guessing in (0.3, 0.95):

@@ -42,7 +42,7 @@ def assert_alarms_are_rare(is_refuted, runs):
 @pytest.mark.parametrize(
     ("fn", "x", "y", "runs"),
     [
-        pytest.param(dp.RandomizedResponse(epsilon=1), 0, 1, 300, id="randomized response"),
+        pytest.param(dp.RandomizedResponse(epsilon=1), 0, 1, 120, id="randomized response"),
         pytest.param(dp.Laplace(1, 1), 0.0, 1.0, 120, id="laplace"),
         pytest.param(dp.Laplace(1, 1), 0, 1, 120, id="discrete laplace"),
     ],

@@ -189,6 +189,7 @@ def ask(question, keys=None, **options):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "keys", "options"),
     [
@@ -243,6 +244,7 @@ RELATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_relations_of_several_tables_pass(relation):
     result = replay(ask_clinic(RELATIONS[relation]), CLINIC, CLINIC_WITHOUT_ONE, claim=dp.ApproxDP(1, 1e-6))

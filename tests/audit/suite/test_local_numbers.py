@@ -16,6 +16,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_broken_twins(name: str) -> None:
     x, neighbor, broken, repaired = PAIRS[name]

@@ -12,12 +12,14 @@ from dither.audit.suite import streams
 PAIR = streams.HISTORY, streams.NEIGHBOR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [streams.for_one_participation, streams.redrawn])
 def test_broken_series_are_refuted(broken):
     result = measure(broken, *PAIR, batch=True, claim=streams.CLAIM, trials=100_000, confidence=1 - 1e-9)
     assert result.refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "claim"), [(streams.running_sums, streams.CLAIM), (streams.running_sums_of_a_tree, PureDP(1))]
 )

@@ -14,6 +14,7 @@ from throwaway import Server
 from work import COST, PEOPLE, opened, workers
 
 import dither as dp
+from support import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -72,15 +73,17 @@ def test_the_server_is_killed(server: Server, postgresql: str, tmp_path: Path) -
     """The same objects go on when it is back."""
     created(postgresql)
     log = tmp_path / "log"
+    files = [Path(f"{log}.{number}.errors") for number in range(2)]
     with workers(2, "persist", place=postgresql, log=str(log)) as processes:
         for worker in processes:
             worker.tell()
         for _ in range(3):
             seen = len(shown(log))
-            while len(shown(log)) < seen + 5:
-                time.sleep(0.01)
+            eventually(lambda seen=seen: len(shown(log)) >= seen + 5)
+            errors = [file.stat().st_size if file.exists() else 0 for file in files]
             server.kill()
-            time.sleep(0.05)
+            for file, before in zip(files, errors, strict=True):
+                eventually(lambda file=file, before=before: file.exists() and file.stat().st_size > before)
             server.start()
         for worker in processes:
             worker.tell()

@@ -17,10 +17,15 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import psycopg  # noqa: F401  (before processes are forked, each of which would import it)
+import sqlalchemy.dialects.postgresql.psycopg
+import sqlalchemy.dialects.sqlite  # noqa: F401
 
 import dither as dp
 
@@ -197,7 +202,10 @@ def zygote(place: str, log: str, number: int) -> Any:
 
 
 def persist(place: str, log: str, number: int) -> Any:
-    """Release until told to stop, through whatever happens to the database: the same object, the same key again."""
+    """Release until told to stop, through whatever happens to the database: the same object, the same key again.
+
+    A file beside the log grows with every error.
+    """
     stop, errors = threading.Event(), []
     with opened(place) as ledger:
         wait()
@@ -209,6 +217,8 @@ def persist(place: str, log: str, number: int) -> Any:
                 turn += 1
             except dp.LedgerError as error:
                 errors.append(str(error))
+                with open(f"{log}.{number}.errors", "a", encoding="utf-8") as seen:
+                    seen.write("!")
                 time.sleep(0.02)
         released(ledger, f"{number}.last", log)
     return errors
@@ -235,7 +245,7 @@ def fork(place: str, number: int, busy: bool = False) -> Any:
             time.sleep(0.01)
         read, write = os.pipe()
         if os.fork() == 0:
-            signal.alarm(60)  # a child that hangs has to end by itself
+            signal.alarm(600)  # a child that hangs has to end by itself
             paid = sum(charged(ledger, "visits", "1/1000", 25))
             both = [threading.Thread(target=charged, args=(ledger, "visits", "1/1000", 10)) for _ in range(2)]
             for one in both:
@@ -393,7 +403,10 @@ TASKS: dict[str, Callable[..., Any]] = {
 
 
 def main(task: str, arguments: str, ends: str) -> None:
-    """Fork a process for each socket, in which the task is run; wait for them."""
+    """Fork a process for each socket, in which the task is run; wait for them.
+
+    What a ledger on a server imports is imported before; and a process ends without taking apart what it inherited.
+    """
     numbers: list[int] = json.loads(ends)
     children = []
     for number, end in enumerate(numbers):
@@ -403,8 +416,13 @@ def main(task: str, arguments: str, ends: str) -> None:
                 os.dup2(end, standard)
             for item in numbers:
                 os.close(item)
-            say(TASKS[task](number=number, **json.loads(arguments)))
-            return
+            status = 1
+            try:
+                say(TASKS[task](number=number, **json.loads(arguments)))
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            os._exit(status)
         children.append(child)
     for end in numbers:
         os.close(end)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from page_site import HOSTILE
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_page_is_sound_in_light_and_dark_on_phone_and_desk(browse):

@@ -13,6 +13,7 @@ from dither.server.pages.asking import TITLES
 from dither.server.pages.render import FOLDER, environment, moment, page_words, sentence
 from dither.server.problems import problem_of
 from dither.server.results import Job
+from support import each
 
 SHARED = {"principal": None, "navigation": [], "csrf": "", "notice": "", "problem": None}
 TEMPLATES = sorted(path.name for path in (FOLDER / "templates").iterdir())
@@ -39,7 +40,7 @@ def test_an_error_without_parts_is_shown_whole_and_a_foreign_one_not_at_all(erro
     assert 'role="alert"' in text
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@each("name", TEMPLATES)
 def test_no_template_holds_a_script_or_style_or_trusts_a_value(name):
     source = (FOLDER / "templates" / name).read_text(encoding="utf-8")
     assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:|\|\s*safe|autoescape", source)
@@ -48,7 +49,7 @@ def test_no_template_holds_a_script_or_style_or_trusts_a_value(name):
     assert not re.search(r"(src|href)=\"(https?:)?//", source)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@each("name", TEMPLATES)
 def test_every_form_that_changes_something_carries_a_token(name):
     source = (FOLDER / "templates" / name).read_text(encoding="utf-8")
     for form in re.findall("<form[^>]*>.*?</form>", source, re.DOTALL):

@@ -12,7 +12,7 @@ from dither.tables.builder import steps as b
 from dither.tables.builder.steps import agg, among, case, col, desc, group_by, join, query, shaped, where
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
-from support import refuses
+from support import each, refuses
 from tables.questions import CARD, op, text
 
 TERMS = [
@@ -76,7 +76,7 @@ TERMS = [
 ]
 
 
-@pytest.mark.parametrize(("term", "expected"), TERMS, ids=[repr(term) for term, _ in TERMS])
+@each(("term", "expected"), TERMS)
 def test_terms(term, expected):
     assert term.expression == expected
     assert repr(term.expression) == repr(expected)
@@ -233,7 +233,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("make", "kind", "fragment"), REFUSED, ids=range(len(REFUSED)))
+@each(("make", "kind", "fragment"), REFUSED)
 def test_refused(make, kind, fragment):
     with pytest.raises(kind) as refused:
         make()

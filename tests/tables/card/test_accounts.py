@@ -14,7 +14,7 @@ from dither.errors import BudgetExceeded, DitherError, InvalidArgument, LedgerEr
 from dither.ledger import Receipt, receipts
 from dither.tables.card import toml as cards
 from dither.tables.card.model import Card, ColumnCard
-from support import refuses
+from support import each, refuses
 
 ROWS = pa.table({"who": list(range(40)), "region": ["a", "b"] * 20, "age": [i % 90 for i in range(40)]})
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -48,8 +48,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.slow
+@each("change", CHANGES.values())
+@each("read_only", [False, True])
 def test_whatever_differs_from_the_ledger_is_refused(tmp_path, change, read_only):
     stated = card(tmp_path, **LIMITS, population="all")
     with dp.open(stated) as table:

@@ -14,7 +14,7 @@ from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.tables.card import toml
 from dither.tables.card.model import Card, ColumnCard, PublicTable
-from support import refuses
+from support import each, refuses
 
 FULL = """
 name = "visits"
@@ -266,7 +266,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+@each(("given", "said"), MISTAKES)
 def test_mistakes(given: dict[str, Any], said: str) -> None:
     with refuses(InvalidArgument) as caught:
         toml.parse({key: value for key, value in given.items() if value is not None})

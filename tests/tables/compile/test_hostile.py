@@ -56,6 +56,7 @@ def load(engine, kind, unit=None):
     return engine("duckdb", data, whole), engine(kind, data, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "count"), [("postgres", 4), pytest.param("spark", 1, marks=pytest.mark.slow)])
 def test_every_operation_is_total(engine, kind, count):
     duck, other = load(engine, kind)
@@ -79,6 +80,7 @@ def test_doubles_too_large_for_whole_numbers_are_rounded(engine, kind):
     assert evaluated(loaded[0], sql) == evaluated(loaded[1], sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "count"), [("duckdb", 20), ("postgres", 40), pytest.param("spark", 3, marks=pytest.mark.slow)]
 )

@@ -180,6 +180,7 @@ def check(
     return near
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(**QUESTIONS)
 def test_one_person_moves_all_groups_together_by_no_more_than_the_sensitivity(
@@ -196,6 +197,13 @@ def test_a_heavy_person_comes_near_the_sensitivity(engine, by, norm_of_limits):
     drawn = [(1, place, LOW, -0.5) for place in (range(2) if by == "private" else range(GROUPS)) for _ in range(100)]
     near = check(engine, drawn, limits, by, True, {})
     assert min(near) > (0.99 if norm_of_limits == 1 or by != "public" else 0.57)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_person_in_every_group_counts_in_so_many_of_those_with_private_keys(engine, most):
+    drawn = [(1, place, LOW, -0.5) for place in range(GROUPS) for _ in range(3)]
+    assert most < GROUPS
+    check(engine, drawn, Limits(most, 10, 1), "private", True, {})
 
 
 @pytest.mark.parametrize("by", sorted(QUERIES))

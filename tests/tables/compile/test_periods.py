@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dither as dp
-from support import refuses
+from support import each, refuses
 from support_series import Visit, by_hand, opened, random_history, series_of
 
 
@@ -17,8 +17,9 @@ def lines_of(rows, tmp_path, first=1, last=12, **changes):
         return {(r["u"], place(r["t"]), r["g0"]): [r["m0"], r["m1"], r["m2"]] for r in found}, series.spec, len(found)
 
 
-@pytest.mark.parametrize("changes", [{}, {"max_rows": 1}, {"late": "arrival", "arrived": "loaded"}])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
+@each("changes", [{}, {"max_rows": 1}, {"late": "arrival", "arrived": "loaded"}])
+@each("seed", range(6))
 def test_lines_are_those_by_hand_and_bounded(seed, changes, tmp_path):
     for day, rows in random_history(seed)[0][:2]:
         lines, spec, count = lines_of(rows, tmp_path, 1, day, **changes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import threading
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, WrongType
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.engines import connect, malformed_lines
 from support import refuses
-from support_engines import interrupted
+from support_engines import cancelling, interrupted
 
 pytestmark = pytest.mark.slow
 
@@ -399,26 +398,28 @@ SLOW = "SELECT SUM(x.a * y.a % 7) AS s FROM dither_rows AS x, dither_rows AS y"
 
 def test_stopping_from_another_thread() -> None:
     with connect(pa.table({"a": list(range(300_000))})) as engine:
-        waiting = threading.Timer(0.5, engine.cancel)
-        waiting.start()
-        with refuses(DitherError, "one that was stopped"):
+        with cancelling(engine), refuses(DitherError, "one that was stopped"):
             engine.run(SLOW)
-        waiting.join()
         assert engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist() == [{"n": 300_000}]
 
 
 def test_ctrl_c_stops_it() -> None:
     script = f"""
+import threading, time
 import pyarrow as pa
-from dither.tables.engines import connect, malformed_lines
+from dither.tables.engines import connect
 engine = connect(pa.table({{"a": list(range(300_000))}}))
-print("asking", flush=True)
+def say_that_it_has_begun(before=time.process_time()):
+    while time.process_time() < before + 0.3:  # of the engine, whose work is in this process
+        time.sleep(0.01)
+    print("asking", flush=True)
 try:
+    threading.Thread(target=say_that_it_has_begun, daemon=True).start()
     engine.run("{SLOW}")
 except KeyboardInterrupt:
     print("stopped", engine.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist())
 """
-    assert "stopped [{'n': 300000}]" in interrupted(script)
+    assert "stopped [{'n': 300000}]" in interrupted(script, begun=lambda: True)
 
 
 def test_a_collation_of_the_source_makes_no_texts_equal(tmp_path):

@@ -84,6 +84,7 @@ def test_texts_as_timestamps():
     assert hours == [None, datetime(2024, 2, 29, 7)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.dates(date(1, 1, 1)).map(lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}")
                 | st.from_regex(r"[0-2][0-9]{3}-[01][0-9]-[0-3][0-9]", fullmatch=True), min_size=1))  # fmt: skip
 def test_every_day_of_the_calendar_and_no_other(texts):

@@ -17,7 +17,7 @@ from dither.errors import InvalidData
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.engines import connect, files, malformed_lines
 from dither.tables.engines.files import CsvFormat, CsvTable
-from support import refuses
+from support import each, refuses
 
 FORMAT = CsvFormat(("id", "name", "n"))
 CARD = Card("t", "…", {"id": ColumnCard("text"), "name": ColumnCard("text"), "n": ColumnCard("text")})
@@ -107,7 +107,7 @@ def test_a_line_of_any_length_is_only_its_own(tmp_path: Path) -> None:
         assert bool(list(malformed_lines(str(path)))) == (size > files.LONGEST)
 
 
-@pytest.mark.parametrize("cell", HOSTILE)
+@each("cell", HOSTILE)
 def test_a_hostile_cell_is_read_as_it_is_or_the_file_is_refused_when_opened(tmp_path: Path, cell: bytes) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(file_with(cell))

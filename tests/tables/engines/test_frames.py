@@ -21,7 +21,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import TYPES, Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import connect
 from dither.tables.engines.frames import convert, plain_table
-from support import refuses
+from support import each, refuses
 
 COLUMNS: dict[Type, list[Any]] = {
     "integer": [3, -7, 2**40, 0, 5],
@@ -82,8 +82,8 @@ MAKERS: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-@pytest.mark.parametrize("type", TYPES)
+@each("kind", MAKERS)
+@each("type", TYPES)
 def test_one_cell_changes_neither_other_rows_nor_the_outcome(kind: str, type: Type) -> None:
     values = COLUMNS[type]
     clean = made(MAKERS[kind], values)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import sys
-import time
 
 import pytest
 
 from dither.tables.execute import progress
+from support import PATIENCE_S, eventually
 from tables.refusals.samples import flights
 
 SQL = "SELECT origin, COUNT(*), MEDIAN(dep_delay) FROM flights GROUP BY origin"
@@ -23,13 +24,11 @@ class Terminal(io.StringIO):
 
 
 def _wait_for(out: io.StringIO, text: str) -> None:
-    deadline = time.monotonic() + 10
-    while text not in out.getvalue() and time.monotonic() < deadline:
-        time.sleep(0.002)
+    eventually(lambda: text in out.getvalue())
 
 
 def test_the_statement_and_the_seconds_are_shown_and_then_gone():
-    out, seconds = Terminal(), iter(range(0, 10_000, 7))
+    out, seconds = Terminal(), itertools.count(0, 7)
     with progress.Progress(2, out, delay=0, interval=0.001, clock=lambda: next(seconds)) as shown:
         shown.next_statement()
         _wait_for(out, "statement 1 of 2, 7 s")
@@ -43,7 +42,7 @@ def test_the_statement_and_the_seconds_are_shown_and_then_gone():
 
 def test_a_short_question_shows_nothing():
     out = Terminal()
-    with progress.Progress(1, out) as shown:
+    with progress.Progress(1, out, delay=PATIENCE_S) as shown:
         shown.next_statement()
     assert out.getvalue() == ""
 
@@ -69,10 +68,12 @@ def test_a_question_shows_its_progress_on_a_terminal_only(monkeypatch, stream):
         answered = table.engine.run
 
         def slow(statement):
-            time.sleep(0.05)
+            if stream is Terminal:
+                _wait_for(out, "statement 1 of 2")
             return answered(statement)
 
-        monkeypatch.setattr(progress, "Progress", functools.partial(progress.Progress, delay=0.01, interval=0.01))
+        shown = functools.partial(progress.Progress, delay=0, interval=0.01, clock=lambda: 0.0)
+        monkeypatch.setattr(progress, "Progress", shown)
         monkeypatch.setattr(table.engine, "run", slow)
         monkeypatch.setattr(sys, "stderr", out)
         table.sql(SQL).release(epsilon=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 
 import pyarrow as pa
@@ -32,24 +33,30 @@ def table():
         yield result
 
 
-def covered(answer: dp.Answer, name: str, truth: float, row: int = 0) -> bool:
-    value, error, low_by = answer[name][row], answer.error(name)[row], answer.low_by(name)[row]
+def covered(answer: dp.Answer, name: str, truth: float) -> bool:
+    """Whether a truth is within eight times the stated widths, each of which is exceeded with a probability of 0.05 at
+    most: under Laplace noise eight times as much is exceeded with 0.05^8 = 4e-11, and under normal noise with less."""
+    (value,), (error,), (low_by,) = answer[name], answer.error(name), answer.low_by(name)
     assert error is not None
     assert low_by is not None
-    return value - error + low_by[1] <= truth <= value + error + low_by[2]
+    high = low_by[2] or 0.0
+    share = 1 + low_by[1] / value  # what is left out is stated in proportion to the value
+    least, most = value - 8 * error, value + 8 * error
+    return least * share <= truth <= most + (math.inf if low_by[2] is None else high * most / value)
 
 
 def test_stated_limits_can_be_asked_what_they_leave_out(table):
     question = table.sql("SELECT COUNT(*) AS n, COUNT(x) AS v, SUM(x) AS s, AVG(x) AS m FROM data")
-    answer = question.release(20, max_rows=3, bias=True)
-    assert set(answer.left_out) == {"n", "v", "s"}
+    answer = question.release(200, max_rows=3, bias=True)
+    assert set(answer.left_out) == {"n"}  # of the values in these rows nothing was learned
     share, low, high = answer.left_out["n"]
-    assert low <= share <= high
-    assert share == pytest.approx(LEFT_OUT, rel=0.1)
-    for name in ("n", "v", "s"):
-        assert covered(answer, name, TRUTH)
-    assert any("learned with ε = 1" in note for note in answer.notes)
-    assert any("low by about what is stated beside them" in note for note in answer.notes)
+    assert share == low <= LEFT_OUT < high == 1
+    assert share > 0.7 * LEFT_OUT
+    assert covered(answer, "n", TRUTH)
+    assert any("learned with ε = 10" in note for note in answer.notes)
+    assert any("the share stated is of all rows, and that of a sum may be" in note for note in answer.notes)
+    alone = table.sql("SELECT COUNT(*) AS n FROM data").release(200, max_rows=3, bias=True)
+    assert any("counts are low by what is stated beside them" in note for note in alone.notes)
     assert not any("unknown amount" in note for note in answer.notes)
 
 
@@ -76,27 +83,57 @@ def test_it_is_recorded_with_the_answer_and_found_again(table):
     assert any("unknown amount" in note for note in other.notes)
 
 
-def test_automatic_limits_say_what_they_leave_out_of_each_group(table):
+def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
     answer = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(4, max_rows="auto")
     assert set(answer.left_out) == {"n"}
     content = json.loads(answer.to_json())
-    assert {"n_low_by", "n_low_by_min", "n_low_by_max"} < set(content["rows"][0])
-    assert "low by" in str(answer).splitlines()[0]
-    assert "spread over the groups as the rows are" in str(answer)
-    assert any(covered(answer, "n", TRUTH / 2, row) for row in (0, 1))
+    assert content["left_out"]["n"]["high"] == 1
+    assert set(content["rows"][0]) == {"region", "n", "n_error"}
+    assert "the share stated is of all rows, and that of a group may be smaller or larger" in str(answer)
     page = dp.report.html(answer)
-    assert "low by" in page
-    assert "by an unknown amount" not in page
+    assert "for all groups together" in page
+    assert "low by" not in page
+
+
+def test_nothing_is_said_of_a_group_from_which_nothing_is_left_out():
+    """Everybody who has many rows has them in one group: of the other one, a share of all rows would be untrue."""
+    who = [*range(2000), *(i for i in range(2000, 3000) for _ in range(50))]
+    data = pa.table({"who": who, "region": ["light"] * 2000 + ["heavy"] * 50_000})
+    with dp.open(data, unit="who", keys={"region": ["light", "heavy"]}, budget=dp.PureDP(1000)) as table:
+        question = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
+        answer = question.release(200, max_rows=1, bias=True)
+        assert 0.9 < answer.left_out["n"][0] <= 0.95
+        assert answer["n"] == pytest.approx([2000, 1000], abs=3)
+        assert answer.low_by("n") == [None, None]
+        assert "low by" not in str(answer)
+        of_sql = f"WITH g AS ({question.text}) SELECT n + 1000000 AS n FROM g"
+        assert table.sql(of_sql).release(200, max_rows=1, bias=True).left_out == {}
+
+
+def test_learning_works_beside_limits_that_are_chosen_privately():
+    """Of which groups of a person are left out nothing is known where max_groups is stated, whatever max_rows is."""
+    data = pa.table({"who": [i for i in range(3000) for _ in "abcd"], "region": [*"abcd"] * 3000})
+    with dp.open(data, unit="who", budget=dp.ApproxDP(4000, 1e-3), delta=1e-6) as people:
+        question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
+        assert set(question.plan(200, max_groups=2, max_rows="auto", bias=True).automatic) == {"max_rows", "bias"}
+        learned = question.release(200, max_groups=2, max_rows="auto", bias=True)
+        assert any("of people's groups are left out; " in note for note in learned.notes)
+        assert not any("unknown amount" in note for note in learned.notes)
+        assert set(learned.left_out) == {"n"}
+        nothing = {"max_groups": "auto", "max_rows": "auto", "bias": True}
+        assert "bias" not in question.plan(200, **nothing).automatic
+        said = "bias=True, or --bias, spends nothing beside limits that are chosen privately"
+        assert said in str(question.explain(200, **nothing))
+        assert said in str(question.release(200, **nothing))
 
 
 def test_people_who_are_counted_in_fewer_groups(table):
     data = pa.table({"who": [i for i in range(3000) for _ in "ab"], "region": ["a", "b"] * 3000})
-    with dp.open(data, unit="who", keys={"region": ["a", "b"]}, budget=dp.PureDP(100)) as people:
+    with dp.open(data, unit="who", keys={"region": ["a", "b"]}, budget=dp.PureDP(1000)) as people:
         question = people.sql("SELECT region, COUNT(DISTINCT who) AS n FROM data GROUP BY region")
-        answer = question.release(20, max_groups=1, bias=True)
+        answer = question.release(200, max_groups=1, bias=True)
         assert answer.left_out["n"][0] == pytest.approx(0.5, abs=0.05)
-        assert covered(answer, "n", 3000)
-        assert question.release(20, max_groups=2, bias=True).left_out["n"][0] == pytest.approx(0, abs=0.01)
+        assert question.release(200, max_groups=2, bias=True).left_out["n"][0] == pytest.approx(0, abs=0.02)
 
 
 def test_where_nothing_can_be_left_out_nothing_is_spent():
@@ -137,14 +174,14 @@ def test_an_error_that_leaves_no_room_for_noise_is_refused():
 
 def test_groups_that_are_not_public_are_left_out_with_their_rows():
     data = pa.table({"who": [i for i in range(3000) for _ in "abcd"], "region": [*"abcd"] * 3000})
-    with dp.open(data, unit="who", budget=dp.ApproxDP(400, 1e-3), delta=1e-6) as people:
+    with dp.open(data, unit="who", budget=dp.ApproxDP(4000, 1e-3), delta=1e-6) as people:
         question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
-        stated = question.release(20, max_groups=2, bias=True)
+        stated = question.release(200, max_groups=2, bias=True)
         assert len(stated) == 4
-        assert stated.left_out["n"][0] == pytest.approx(0.5, abs=0.05)
-        assert sum(covered(stated, "n", 3000, row) for row in range(4)) >= 3
-        chosen = question.release(20, max_groups="auto", max_rows="auto")
-        assert sum(covered(chosen, "n", 3000, row) for row in range(4)) >= 3
-        unknown = question.release(20, max_groups=2, max_rows="auto")  # of people's groups nothing was learned
+        assert 0.45 < stated.left_out["n"][0] <= 0.5
+        # which two groups count is drawn: Binomial(3000, 1/2), beyond 6.6 deviations in 4e-11
+        assert stated["n"] == pytest.approx([1500] * 4, abs=200)
+        assert 0 <= question.release(200, max_groups="auto", max_rows="auto").left_out["n"][1] < 1
+        unknown = question.release(200, max_groups=2, max_rows="auto")  # of people's groups nothing was learned
         assert unknown.left_out == {}
         assert any("unknown amount" in note for note in unknown.notes)

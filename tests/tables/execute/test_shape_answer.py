@@ -118,7 +118,7 @@ def test_where_no_limit_leaves_rows_out_a_note_says_that_bias_learns_nothing(tab
         sums = "SELECT AVG(n) AS m FROM (SELECT who, COUNT(*) AS n FROM data GROUP BY who) AS p"
         of_a_relation = opened.sql(sums).release(epsilon=1, bias=True, max_rows=2)
         limited = opened.sql("SELECT COUNT(*) AS n FROM data").release(epsilon=1, bias=True, max_rows=1)
-    said = "bias=True had nothing to learn"
+    said = "bias=True, or --bias, has nothing to learn"
     assert [note for note in of_a_relation.notes if said in note]
     assert not [note for note in limited.notes if said in note]
     assert not [note for note in table.sql(BY_KIND).release(epsilon=1, again=True).notes if said in note]

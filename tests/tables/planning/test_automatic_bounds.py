@@ -13,7 +13,8 @@ import dither as dp
 from dither.mechanisms import Laplace
 from dither.randomness import SeededSource
 from dither.tables.planning import automatic_bounds, best_limit
-from dither.tables.planning.automatic_bounds import ChosenBounds, Unseen, choose, edges_of
+from dither.tables.planning.automatic_bounds import ChosenBounds, Unseen, choose, edges_of, least_seen
+from tables.glass import glass
 
 CARD = (-60.0, 600.0)
 DELAYS = np.concatenate(
@@ -27,6 +28,44 @@ def chosen(values, epsilon, edges, bounded, seed):
     mechanism = Laplace(1, epsilon)
     noise = np.asarray(mechanism.release(np.zeros(len(counts), dtype=np.int64), source=SeededSource(seed)))
     return choose(counts + noise, mechanism, edges, bounded)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0])
+def test_with_fewer_people_than_is_said_no_bounds_are_found(epsilon):
+    """People with alike values, and no noise: that many are seen, and a tenth less are not."""
+    edges, mechanism = edges_of(None, whole=False), Laplace(1, epsilon)
+    people = least_seen(mechanism, len(edges) - 1)
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    counts[100] = math.ceil(people) + 1
+    assert isinstance(choose(counts, mechanism, edges, False), ChosenBounds)
+    counts[100] = int(people * 0.9)
+    assert isinstance(choose(counts, mechanism, edges, False), Unseen)
+
+
+def test_bounds_that_may_not_be_found_are_announced_before_the_charge():
+    """Of people with alike values, and without noise, as many are needed as the explanation says; the first look, for a
+    twentieth of the epsilon, needs many more."""
+    rows = pa.table({"who": list(range(3000)), "amount": [40.0] * 3000})
+    sql = (
+        "SELECT AVG({value}) AS a FROM (SELECT who, SUM(amount) AS m FROM data WHERE who < {people} GROUP BY who) AS s"
+    )
+    with dp.open(rows, unit="who", bounds={"amount": (0, 100)}, budget=dp.PureDP(100)) as table:
+        said = str(table.sql(sql.format(value="m", people=3000)).explain(epsilon=0.5))
+        found = re.search(
+            "a: its bounds are looked for privately, and with fewer than about ([0-9]+) people none", said
+        )
+        assert found is not None
+        assert "although it is charged; state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100))" in said
+        with glass():
+            few, many = (
+                table.sql(sql.format(value="m", people=int(share * int(found[1])))).release(epsilon=0.5)
+                for share in (0.9, 1.1)
+            )
+        stated = sql.format(value="m, contribution_bounds_per_row => (0, 100)", people=3000)
+        assert "looked for privately" not in str(table.sql(stated).explain(epsilon=0.5))
+    assert many["a"][0] == pytest.approx(40, abs=1)
+    assert few["a"] == [None]
+    assert "so it has no answer, and what it cost stays charged: state its bounds" in str(few)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.025, 0.05, 0.1, 0.5, 5.0])
@@ -94,7 +133,10 @@ def test_the_answer_says_what_was_cut_off_or_that_the_bounds_are_those_of_the_ca
     assert "of the values are beyond them, and at most" in note
     assert much["m"][0] == pytest.approx(float(DELAYS.mean()), abs=0.5)
     with dp.open(rows, budget=dp.PureDP(1000)) as table:
-        unknown = table.agg(m=dp.mean("delay", bounds="auto")).release(epsilon=0.5)
+        question = table.agg(m=dp.mean("delay", bounds="auto"))
+        found, unknown = question.release(epsilon=0.5), question.release(epsilon=0.05)
+    assert found["m"][0] == pytest.approx(float(DELAYS.mean()), abs=8)
     assert unknown["m"] == [None]
-    assert any("state its bounds, or spend" in note for note in unknown.notes)
+    assert any("state its bounds, as in AVG(x, " in note for note in unknown.notes)
+    assert not any("m: NULL, because" in note for note in unknown.notes)
     assert math.isfinite(much.error("m")[0])

@@ -21,6 +21,7 @@ from dither.tables.query.evaluate import evaluate
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from dither.tables.sql.parse import parse
+from support import each
 
 YEAR = (date(2013, 1, 1), date(2013, 12, 31))
 CARD = Card(
@@ -52,6 +53,14 @@ def keys(sql: str, card: Card = CARD) -> tuple[object, ...] | None:
 
 
 GROUPS: dict[str, tuple[object, ...] | None] = {
+    "MONTH(day) WHERE QUARTER(day) = 2": (4, 5, 6),
+    "DATE_TRUNC('month', day) WHERE MONTH(day) IN (2, 11)": (FIRSTS[1], FIRSTS[10]),
+    "MONTH(day) WHERE day BETWEEN '2013-02-01' AND '2013-06-30' AND QUARTER(day) <> 2": (2, 3),
+    "DATE_TRUNC('quarter', day) WHERE DATE_DIFF('day', day, DATE '2013-12-31') < 90": (date(2013, 10, 1),),
+    "MONTH(day) WHERE QUARTER(day) = 5": tuple(range(1, 13)),  # no day at all
+    "FLOOR(distance / 10) WHERE distance BETWEEN 25 AND 44.5": (2, 3, 4),
+    "FLOOR(distance / 10) WHERE distance > 80 AND distance > 20": (8, 9, 10),
+    "FLOOR(distance / 10) WHERE distance > 200": tuple(range(11)),
     "origin": ("EWR", "JFK", "LGA"),
     "late": (False, True),
     "hour": tuple(range(24)),
@@ -111,10 +120,27 @@ if "cast" in OPERATIONS:
     GROUPS |= {
         "CAST(at AS DATE)": (date(2013, 1, 30), date(2013, 1, 31), date(2013, 2, 1)),
         "DATE_TRUNC('month', CAST(at AS DATE))": (date(2013, 1, 1), date(2013, 2, 1)),
+        "CAST(at AS DATE) WHERE CAST(at AS DATE) > '2013-01-31'": (date(2013, 2, 1),),
+        "DATE_TRUNC('month', at) WHERE CAST(at AS DATE) >= DATE '2013-02-01'": (datetime(2013, 2, 1),),
+        "DATE_TRUNC('month', at) WHERE CAST(at AS DATE) <= DATE '2013-01-31'": (datetime(2013, 1, 1),),
+        "DATE_TRUNC('day', at) WHERE CAST(at AS DATE) = DATE '2013-01-31'": (datetime(2013, 1, 31),),
+        "DATE_TRUNC('day', at) WHERE CAST(at AS DATE) < DATE '2013-01-31'": (datetime(2013, 1, 30),),
+        "DATE_TRUNC('month', day) WHERE day >= TIMESTAMP '2013-11-30 12:00:00'": FIRSTS[11:],
+        "DATE_TRUNC('month', day) WHERE day <= TIMESTAMP '2013-02-01 12:00:00'": FIRSTS[:2],
+        "DATE_TRUNC('month', day) WHERE day < TIMESTAMP '2013-02-01 00:00:00'": FIRSTS[:1],
     }
+GROUPS |= {  # constants that are computed
+    "DATE_TRUNC('month', day) WHERE day >= DATE_TRUNC('month', DATE '2013-12-24') - INTERVAL '2 months'": FIRSTS[9:],
+    "DATE_TRUNC('month', day) WHERE day < DATE '2013-01-15' + INTERVAL 1 MONTH": FIRSTS[:2],
+    "DATE_TRUNC('month', day) WHERE MONTH(DATE '2013-03-01') = 3 AND day < '2013-02-01'": FIRSTS[:1],
+    "hour WHERE hour < 1 + 1": (0, 1),
+    "hour WHERE hour BETWEEN 4 / 2 AND 7 - 4": (2, 3),
+    "carrier WHERE carrier = UPPER('aa')": ("AA",),
+    "FLOOR(hour / (2 + 4)) WHERE FLOOR(hour / (2 + 4)) < 10 - 8": (0, 1),
+}
 
 
-@pytest.mark.parametrize(("group", "expected"), GROUPS.items())
+@each(("group", "expected"), GROUPS.items())
 def test_the_keys_of_a_group(group, expected):
     assert keys(group) == expected
 

@@ -102,7 +102,7 @@ def test_an_answer_that_will_say_what_is_left_out_is_announced(table):
     question = table.sql("SELECT COUNT(*) AS n FROM data")
     for options in ({"max_rows": "auto"}, {"bias": True}):
         stated = str(question.explain(1, **options))
-        assert "as the answer will state" in stated
+        assert "the answer will state which share of the rows is left out" in stated
         assert LOW not in stated
         assert re.search(r"learned privately: (max_rows|bias) for ε = 0\.", stated)
     assert "times the limit that is chosen" in str(question.explain(1, max_rows="auto"))
@@ -167,3 +167,23 @@ def test_a_count_beside_a_mean_says_why_its_error_is_larger():
     assert shared.lines[0]["error"] > alone.lines[0]["error"]
     assert any("shares the ε" in note for note in shared.limitations)
     assert not any("asked alone" in note for note in alone.limitations)
+
+
+@pytest.mark.parametrize("aggregate", ["MAX(x)", "MIN(x)", "MEDIAN(x)"])
+def test_what_is_chosen_among_bins_says_how_wide_they_are(aggregate):
+    """8192 bins between the bounds: a value is the middle of one, and nothing is known of where in it the truth is."""
+    rows = pa.table({"x": [float(i % 8192) + 0.9 for i in range(100_000)], "k": list(range(100_000))})
+    bounds = {"x": (0.0, 8192.0 * 4), "k": (0, 100)}
+    with dp.open(rows, bounds=bounds, budget=dp.PureDP(10)) as opened:
+        question = opened.sql(f"SELECT {aggregate} AS m FROM data")
+        said = (
+            "by more than half of its bin, which is 4.0 wide" if "MEDIAN" not in aggregate else "a bin that is 4.0 wide"
+        )
+        assert said in str(question.explain(1))
+        answer = question.release(1, quantile_interval=aggregate != "MEDIAN(x)")
+        assert said in str(answer)
+        assert answer["m"][0] % 4 == 2  # the middle
+        whole = opened.sql(f"SELECT {aggregate.replace('x', 'k')} AS m FROM data")
+        assert " wide" not in str(whole.explain(1))
+        chosen = opened.agg(m=dp.median("x", bounds="auto"))
+        assert " wide" not in str(chosen.explain(1))

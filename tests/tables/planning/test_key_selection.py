@@ -10,6 +10,7 @@ import pytest
 
 from dither import Gaussian, Laplace
 from dither.tables.planning.key_selection import threshold
+from support import each
 
 CHANCE = Fraction(1, 10**6)
 
@@ -20,8 +21,8 @@ def passes(sigma: float, step: int, limit: int) -> mp.mpf:
     return mp.ncdf(-(mp.mpf(first) - mp.mpf(step) / 2 - 1) / mp.mpf(sigma))
 
 
-@pytest.mark.parametrize("power", range(20, 41))
-@pytest.mark.parametrize("delta", [1e-6, 1e-3])
+@each("power", range(20, 41))
+@each("delta", [1e-6, 1e-3])
 def test_a_key_of_one_person_is_shown_with_at_most_delta_whatever_the_rounding_of_wide_noise(power, delta):
     noise = Gaussian(2.0**power / 5, epsilon=1, delta=delta)
     sigma = float(noise.scale)  # type: ignore[arg-type]

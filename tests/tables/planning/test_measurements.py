@@ -11,8 +11,9 @@ import dither as dp
 from dither.errors import InvalidArgument
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Column, Query
-from support import refuses
+from support import each, refuses
 from tables.glass import card
+from tables.raw_rows import answered, truth
 
 ROWS = pa.table(
     {"x": [3, 3, 3, 4, 5] * 40, "late": [True, False, False, True, False] * 40, "code": ["a", "b", "b", "c", "d"] * 40}
@@ -48,6 +49,21 @@ def test_a_mode_among_keys_that_nobody_states_is_refused_with_a_way_out(table):
     question = table.sql("SELECT MODE(code) AS m FROM t")
     with refuses(InvalidArgument, "WHERE code IN (…)"):
         question.plan(1)
+
+
+@each("rows", [1, 7, 200])
+@each("other", ["STDDEV(x)", "VAR_SAMP(x)"])
+def test_a_mean_is_as_fine_beside_a_variance_as_alone(rows, other):
+    """Squares of a fine grid do not fit; a coarser grid had moved the mean."""
+    given = pa.table({"who": list(range(900)), "x": [(i * i % 1009) / 100 + 0.0195 for i in range(900)]})
+    ((mean, spread),) = truth("SELECT AVG(x), " + other + " FROM data", data=given)
+    with dp.open(given, unit="who", bounds={"x": (0, 5000)}, max_rows=rows, budget=dp.PureDP(1000)) as table:
+        alone = answered(table, "SELECT AVG(x) AS m FROM data").rows[0][0]
+        beside, variance = answered(table, f"SELECT AVG(x) AS m, {other} AS s FROM data").rows[0]
+    step = 5000 / (1 << 19)
+    assert abs(alone - mean) < step
+    assert abs(beside - mean) < step
+    assert abs(variance - spread) < (0.1 if rows == 1 else 20)
 
 
 def test_a_third_of_the_budget_of_a_choice_goes_to_its_interval():

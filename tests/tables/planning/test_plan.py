@@ -20,7 +20,7 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile.statements import Measure
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
-from support import refuses
+from support import SOON_S, each, refuses
 from tables.glass import card
 
 AMOUNT, AGE, TOWN = Column("amount"), Column("age"), Column("town")
@@ -79,6 +79,8 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     spent += sum((Fraction(choice.mechanism.epsilon) for choice in planned.choices), Fraction(0))
     for choice in planned.choices:
         assert choice.mechanism.sensitivity == planned.bin_limits.sensitivity()
+        # a new value is one more miss of the extreme for bins on one side of it, and one less for those on the other
+        assert choice.mechanism.monotone == (choice.aggregate.kind == "mode")
     for ranked in planned.quantiles:
         assert len({node.mechanism.epsilon for node in ranked.rank}) == 1
         spent += depth(ranked.rank) * Fraction(ranked.rank.mechanism.epsilon)
@@ -115,9 +117,9 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     )
 
 
-@pytest.mark.parametrize("groups", [1, 3, 40])
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1, 8, 1000])
-@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-100])
+@each("groups", [1, 3, 40])
+@each("epsilon", [0.01, 0.5, 1, 8, 1000])
+@each("delta", [1e-2, 1e-6, 1e-12, 1e-100])
 def test_the_threshold_is_the_smallest_that_a_key_of_one_person_passes_rarely_enough(groups, epsilon, delta):
     query = Query({"n": Aggregate("people")}, BY["private"])
     planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
@@ -152,7 +154,7 @@ def test_every_budget_is_planned_at_once(epsilon, delta, noise):
     start = time.process_time()
     query = Query({"n": Aggregate("count"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
     planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < SOON_S
     if noise == "gaussian":
         ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
         vectors = {m.measurement: (m, n) for m, n in planned.measures.items()}
@@ -226,7 +228,7 @@ def test_doubles_are_not_joined_with_whole_numbers():
         plan.check(plan.make(Query({"n": Aggregate("count")}, joins=(join,)), card(public=public), epsilon=1))
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         Query({"n": Aggregate("count")}, (Group("amount", AMOUNT),)),
@@ -248,7 +250,6 @@ def test_doubles_are_not_joined_with_whole_numbers():
         Query({"n": Aggregate("histogram", AMOUNT, edges=(1,))}),
         Query({"n": Aggregate("mode", AMOUNT)}),
     ],
-    ids=range(18),
 )
 def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
     with refuses(DitherError):
@@ -325,12 +326,13 @@ def test_a_lone_sum_is_measured_as_a_sum():
 
 
 def test_variances_keep_a_fine_grid_under_large_limits():
-    """Squares of steps take twice the places, so limits of 2^12 rows leave 2^8 steps, not 2^4."""
+    """Squares of steps take twice the places: they are divided, and the steps stay as fine as those of a mean."""
     planned = plan.make(Query({"v": Aggregate("var", AMOUNT)}), card(), epsilon=1, max_rows=1 << 12)
     moments = planned.parts["v"][0].moments
     assert moments is not None
     assert moments.grid is not None
-    assert 1 << 6 <= moments.grid.width <= 1 << 8
+    assert moments.grid.width >= 1 << 15
+    assert moments.top >= 1 << 15
     assert planned.parts["v"][0].sensitivity(planned.limits) < 1 << 30
 
 

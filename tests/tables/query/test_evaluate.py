@@ -15,7 +15,7 @@ from dither.tables.query.evaluate import apply, check, evaluate
 from dither.tables.query.operations.dates import start_of_period
 from dither.tables.query.operations.text import like
 from dither.tables.query.tree import Call, Column, Expression, Literal, Order, Shape, walk
-from support import refuses
+from support import each, refuses
 from tables.questions import conditions, numbers, op, sql, text
 
 NAMES = ["word", "n", "s"]
@@ -68,6 +68,7 @@ numeric = numbers(("n", "s"), 3, ("word",), dated=False).map(halved)
 truths = conditions(3, ("n", "s"), ("word",), dated=False).map(halved)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(
     rows=rows_,
@@ -172,7 +173,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "row", "expected"), VALUES, ids=str)
+@each(("expression", "row", "expected"), VALUES)
 def test_values(expression, row, expected):
     result = evaluate(expression, row)
     assert result == expected

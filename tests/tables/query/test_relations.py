@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
-from dither.tables.query.relations import describe_relation, relation_card, relation_schema
+from dither.tables.query.ranges import Range
+from dither.tables.query.relations import describe_relation, extent_of, relation_card, relation_schema
 from dither.tables.query.tree import (
     Call,
     Column,
@@ -22,7 +21,7 @@ from dither.tables.query.tree import (
     Windowed,
     WindowFunction,
 )
-from support import refuses
+from support import each, refuses
 
 DAYS = (date(2024, 1, 1), date(2024, 12, 31))
 COLUMNS = {
@@ -38,13 +37,18 @@ FIRST = Call("=", (Column("p"), Literal(1)))
 NUMBERED = Windowed(ROWS, {"place": WindowFunction("row_number")})
 
 
-def test_aggregates_of_a_person_have_bounds_that_follow_from_the_card():
+def test_aggregates_of_a_person_have_the_bounds_of_their_values_and_counts_and_sums_have_none():
     kinds = ("count", "count_value", "sum", "mean", "min", "max")
     values = {kind: PersonAggregate(kind, None if kind == "count" else Column("amount")) for kind in kinds}
     columns = relation_schema(CARD, PerPerson(ROWS, {**values, "first": PersonAggregate("min", Column("day"))})).columns
     assert {name: columns[name].bounds for name in kinds} == {
-        "count": (1, 12), "count_value": (0, 12), "sum": (-60, 120), "mean": (-5, 10), "min": (-5, 10), "max": (-5, 10)
+        "count": None, "count_value": None, "sum": None, "mean": (-5, 10), "min": (-5, 10), "max": (-5, 10)
     }  # fmt: skip
+    extents = {name: extent_of(columns[name]) for name in kinds}
+    assert extents["count"] == Range.whole(1, 2**31)
+    assert extents["count_value"] == Range.whole(0, 2**31)
+    assert extents["sum"] == Range.of(-10 * 2.0**31, 10 * 2.0**31, 2.0**-76)
+    assert extents["mean"] is extents["min"] is extents["max"] is None
     assert columns["first"].period == DAYS
 
 
@@ -57,7 +61,7 @@ def test_values_of_other_rows_have_the_bounds_and_keys_of_the_column_and_may_be_
     assert columns["x"].bounds == (-5, 10)
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "where", "one_row"),
     [
         (ROWS, None, False),

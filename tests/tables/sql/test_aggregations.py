@@ -61,6 +61,13 @@ def test_blocks_that_differ_in_where_are_one_aggregation():
     assert question.more == ()
 
 
+def test_blocks_with_groups_that_differ_in_where_have_a_table_each():
+    """Which groups exist follows from WHERE, so it is never that of another block."""
+    one, other = (BY_KIND.replace(" GROUP", f" WHERE x {sign} 5 GROUP") for sign in "<>")
+    question = parse(f"SELECT a.n FROM ({one}) a JOIN ({other}) b ON a.kind = b.kind", CARD)
+    assert [(part.where.op, list(part.aggregates)) for part in question.aggregations] == [("<", ["n"]), (">", ["n"])]
+
+
 def test_limits_of_one_block_are_not_those_of_another():
     inner = "SELECT COUNT(*, contribution_bounds_per_group => (0, 3)) FROM visits"
     question = parse(f"SELECT COUNT(*) AS n, ({inner}) AS m FROM visits GROUP BY kind", CARD)

@@ -156,11 +156,13 @@ def same(answer: object, expected: object) -> bool:
     return answer is not None and float(answer) == pytest.approx(float(expected), rel=5e-3, abs=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ANALYSTS)
 def test_an_analysts_question_is_answered_as_duckdb_answers_it(flights, question):
     check_answer(flights.sql(question).release(epsilon=100), question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", SEVERAL)
 def test_several_private_aggregations_are_answered_as_duckdb_answers_them(more_flights, question):
     answer = more_flights.sql(question).release(epsilon=400)

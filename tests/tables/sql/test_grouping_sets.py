@@ -7,6 +7,7 @@ import pytest
 
 from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.text import statement
+from support import each
 
 FORMS = [
     "ROLLUP (a, b, c)",
@@ -46,3 +47,18 @@ def test_with_rollup_is_a_rollup_of_all_columns():
     tree, _ = statement("SELECT a, b, COUNT(*) FROM t GROUP BY a, b WITH ROLLUP", "t")
     sets = [[column.name for column in columns] for columns in grouping_sets(tree.args["group"])]
     assert sets == [["a", "b"], ["a"], []]
+
+
+@each(
+    ("grouped", "levels"),
+    [
+        ("ROLLUP (amount > 50, region)", [["amount > 50", "region"], ["amount > 50"], []]),
+        ("CUBE (a = 1 OR b, c)", [["a = 1 OR b", "c"], ["a = 1 OR b"], ["c"], []]),
+        ("GROUPING SETS ((a > 1, b), (c IS NULL))", [["a > 1", "b"], ["c IS NULL"]]),
+    ],
+)
+def test_conditions_are_columns_of_levels(grouped, levels):
+    tree, _ = statement(f"SELECT COUNT(*) FROM t GROUP BY {grouped}", "t")
+    sets = grouping_sets(tree.args["group"])
+    assert sets is not None
+    assert [[column.sql() for column in columns] for columns in sets] == levels

@@ -84,6 +84,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_sql_is_refused_when_it_is_read():
     accepted, refusals = [], []
     for text in HOSTILE:
@@ -108,6 +109,12 @@ def test_a_tree_with_another_table_is_never_rendered():
     for table in ("visits", "information_schema.tables", "read_csv('x')", '"x.csv"'):
         with pytest.raises(InvalidArgument):
             render(parse_one(f"SELECT * FROM {table}", dialect="duckdb"), "noisy")
+
+
+def test_a_tree_with_another_function_is_never_rendered():
+    for call in ("getenv('HOME')", "current_setting('threads')", "nextval('x')", "nosuch(n)"):
+        with pytest.raises(InvalidArgument):
+            render(parse_one(f"SELECT {call} FROM noisy", dialect="duckdb"), "noisy")
 
 
 def _has_value(database, name):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dither.errors import InvalidArgument
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
-from support import refuses
+from support import each, refuses
 from tables.questions import CARD, conditions, numbers, op, sql, text
 
 N = Aggregate("count")
@@ -112,7 +112,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "expected"), CONDITIONS, ids=[item[0] for item in CONDITIONS])
+@each(("condition", "expected"), CONDITIONS)
 def test_condition(condition, expected):
     result = where(condition)
     assert result == expected
@@ -164,7 +164,7 @@ AGGREGATES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "name", "expected"), AGGREGATES, ids=[item[0] for item in AGGREGATES])
+@each(("written", "name", "expected"), AGGREGATES)
 def test_aggregate(written, name, expected):
     result = asked(f"SELECT {written} FROM visits")
     assert result == Query({name: expected}, shape=Shape({name: Column(name)}))
@@ -359,7 +359,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("written", "expected"), QUERIES, ids=[item[0][:60] for item in QUERIES])
+@each(("written", "expected"), QUERIES)
 def test_query(written, expected):
     result = asked(written)
     assert result == expected
@@ -391,12 +391,14 @@ def test_columns_named_like_keywords():
         assert asked(f"SELECT SUM({name}) s FROM visits GROUP BY {name}", card).aggregates["s"].value == Column(name)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(conditions(depth=3))
 def test_conditions_come_back(condition):
     assert repr(where(sql(condition))) == repr(condition)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.sampled_from(["sum", "mean", "var", "std", "min", "max"]), numbers(depth=3), st.booleans())
 def test_aggregates_come_back(kind, value, grouped):
@@ -408,6 +410,7 @@ def test_aggregates_come_back(kind, value, grouped):
         assert [item.value for item in result.groups if item.name != "region"] == [value]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(numbers(("n", "s"), 3, ("region",), dated=False), conditions(2, ("n", "s"), ("region",), dated=False))
 def test_shapes_come_back(shown, having):

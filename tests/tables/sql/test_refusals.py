@@ -10,7 +10,7 @@ import pytest
 from dither.errors import InvalidArgument, WrongType
 from dither.tables.sql.expressions import syntax
 from dither.tables.sql.parse import parse
-from support import refuses
+from support import SOON_S, each, refuses
 from tables.questions import CARD
 
 pytestmark = pytest.mark.slow
@@ -253,7 +253,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("written", "fragment"), REFUSED, ids=[item[0][:50] or "nothing" for item in REFUSED])
+@each(("written", "fragment"), REFUSED)
 def test_refused(written, fragment):
     with refuses(InvalidArgument) as refused:
         parse(written, CARD)
@@ -324,13 +324,13 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize("inside", DEEP, ids=[item[:20] for item in DEEP])
+@each("inside", DEEP)
 def test_hostile_texts_are_refused_soon(inside):
     start = time.process_time()
     for written in (f"SELECT COUNT(*) FROM visits WHERE {inside}", f"SELECT {inside} FROM visits", inside):
         with refuses(InvalidArgument):
             parse(written, CARD)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < SOON_S
 
 
 def test_expressions_do_not_grow_without_end():
@@ -340,7 +340,7 @@ def test_expressions_do_not_grow_without_end():
     start = time.process_time()
     with refuses(InvalidArgument):
         parse(f"SELECT SUM(age) FROM ({query}) AS s", CARD)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < SOON_S
 
 
 def test_a_long_list_is_no_deep_question():

@@ -45,6 +45,7 @@ _OPTION_WORDS = {
     "or here, as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL": (
         "or in the question, as in AVG(amount, contribution_bounds_per_row => (0, 100))"
     ),
+    " or bounds=(0, 100) in Python": "",
     "pass str(receipt)": "paste the line as it stands under “Keep a receipt”",
     "pass error=50": "give the ± as a number, as in 50",
 }

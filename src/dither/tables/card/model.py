@@ -76,6 +76,8 @@ class PublicTable:
 
     source: str
     columns: Mapping[str, ColumnCard]
+    rows: tuple[Mapping[str, Value], ...] | None = field(default=None, repr=False)
+    """Its different rows in the columns that a question groups by, read when the question is planned."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ Value = None | bool | int | float | str | date | datetime
 
 LARGEST_INTEGER = 2**63 - 1
 """The largest whole number of 64 bits."""
+EXACT_INTEGERS = 1 << 53
+"""Up to this size every whole number is a double of its own."""
 
 _PLAIN = frozenset({type(None), bool, int, float, str, date, datetime})
 _EXPECTED = "a number, text, boolean, date, datetime or None"
@@ -115,4 +117,4 @@ def _encodes(text: str) -> bool:
     return True
 
 
-__all__ = ["LARGEST_INTEGER", "Value", "literal_type", "plain_keys", "plain_value"]
+__all__ = ["EXACT_INTEGERS", "LARGEST_INTEGER", "Value", "literal_type", "plain_keys", "plain_value"]

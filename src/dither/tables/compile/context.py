@@ -107,10 +107,10 @@ class StatementContext:
         sources = {name or "": self.tables[name or ""] for name in private_tables(self.query)}
         return Statement(node, sources, self.dialect_sql.dialect)
 
-    @property
+    @cached_property
     def find(self) -> Lookup:
-        """How columns are found."""
-        return expressions.lookup(self.card, self._aliases)
+        """How columns are found; what is compiled with it is compiled once for all statements."""
+        return expressions.remembering(expressions.lookup(self.card, self._aliases))
 
     @property
     def _aliases(self) -> dict[str, str]:
@@ -145,6 +145,7 @@ class StatementContext:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
+    @cached_property
     def grouped(self) -> list[TypedSql]:
         """The groups' expressions."""
         result = [expressions.compile(group.value, self.find) for group in self.query.groups]
@@ -166,7 +167,7 @@ class StatementContext:
         need not be known to bound it, but may be asked for."""
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
-        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
             number: exp.Expr = plain_column("i", f"k{i}")
             equal = binary("=", typed.node, plain_column("k", f"k{i}"))
             if keys is not None:
@@ -189,7 +190,7 @@ class StatementContext:
             parts.append(alias(self._who, "u"))
         return select(parts or [alias(integer(1), "one")], self._rows, joins=joins, where=conditions)
 
-    @property
+    @cached_property
     def _rows(self) -> exp.Expr:
         if self.query.source is None:
             return relation(exp.to_table(placeholder("")), "t")
@@ -239,7 +240,7 @@ class StatementContext:
         tables: list[tuple[str, exp.Select]] = []
         back: list[exp.Join] = []
         shown: dict[str, exp.Expr] = {name: plain_column(name, "a") for name in [*by, *totals]}
-        for i, (typed, numbered) in enumerate(zip(self.grouped(), self.numbered, strict=True)):
+        for i, (typed, numbered) in enumerate(zip(self.grouped, self.numbered, strict=True)):
             if numbered:
                 seen = select(
                     [alias(typed.node, "k")],
@@ -294,7 +295,7 @@ class StatementContext:
         """The keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
         unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
         result = self._reduced(self._hashed_value(plain_column("u"), unit))
-        for i, (typed, keys, numbered) in enumerate(zip(self.grouped(), self.keys, self.numbered, strict=True)):
+        for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
             group = plain_column(f"g{i}")
             if keys is not None:
                 hashed = self._reduced(self._linear(cast(group, "integer"), f"c{i}", f"d{i}"))
@@ -391,6 +392,8 @@ def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers:
     if type != "text":  # as text, cast once
         k = cast(k, type)
     lines = [(nodes.literal(str(key)), *map(integer, given)) for key, given in rows]
+    if not lines:  # NULL is the only key: a table without rows cannot be written as constants, and NULL equals nothing
+        lines = [(nodes.literal(None), *(integer(0) for _ in numbers))]
     return select([alias(k, "k"), *map(plain_column, numbers)], values(lines, "v", ("k", *numbers)))
 
 

@@ -4,8 +4,11 @@ The operations themselves are in :mod:`dither.tables.query.operations`; here are
 Each expression comes with its type and, for numbers, the range of its values (:mod:`dither.tables.query.ranges`). That
 is what makes it safe:
 
-* a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds and rounded to a
-  grid of a 2^-24th of their width, by ``floor(x * 2^k + 0.5)``: IEEE 754 operations, the same on every engine;
+* a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds, and 0 where it is
+  below a 2^-25th of their width in size; within them it is what it is, so that ``x * 1 = 19.99`` is ``x = 19.99``;
+* in a condition it is what it is beyond its bounds as well, from 2^-40 to 2^40 in size, so that ``x + 0 > 5000`` is
+  ``x > 5000``: bounds are for what a row adds to an answer, and a condition decides only whether it does. Where such
+  values could overflow, as in EXP(x), those of a condition are held within the bounds, too;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
   on the data); what could, by its range, is refused before any data is read;
 * division by zero is NULL, as is a text that cannot be cast, the logarithm of 0 or a date beyond the calendar: what an
@@ -13,6 +16,10 @@ is what makes it safe:
 * constants have their type written out: an engine that guessed would take -2^63 for a double;
 * what leaves an engine is counted in whole numbers: steps of a public grid (:func:`whole_steps`), or the number of a
   bin (:func:`bin_of`).
+
+A column that a relation computes from a person's rows, as their number, has no bounds and needs none here: its values
+are within what the relation can compute, and are taken as they are. Such a range is no public fact of use, so
+:func:`public_interval` tells it from one that follows from stated bounds.
 
 Integers become doubles in arithmetic. Comparisons of a column with a constant stay what they are, so that engines can
 use them to skip what they need not read.
@@ -22,10 +29,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, WrongType, message
 from dither.inference import Grid
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import Value, literal_type
@@ -34,9 +43,12 @@ from dither.tables.query.nodes import check_length
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS, TypedSql, wrong_type
 from dither.tables.query.ranges import LEAST, MOST, Range
-from dither.tables.query.tree import Call, Column, Expression, Literal
+from dither.tables.query.relations import ComputedColumn, extent_of
+from dither.tables.query.tree import Call, Column, Expression, Literal, walk
 
 GRID_BITS = 24
+_FAR = float(1 << 40)
+"""How far from 0, and how near to it, numbers of a condition are what they are."""
 
 Lookup = Callable[[Column], tuple[exp.Expr, ColumnCard]]
 """The SQL of a column, and what is public about it."""
@@ -46,16 +58,32 @@ class _Compilation:
     """The compiler of one lookup, which remembers what it compiled: each node once as it is and once as a safe double.
 
     Without it a node inside CASE would be compiled in both ways for each of those around it: time would double with
-    every level. Nodes are kept, so that none can take another's place in memory, and its ``id``.
+    every level. Nodes are kept, so that none can take another's place in memory, and its ``id``. In ``conditions``
+    columns are taken beyond their bounds.
     """
 
     def __init__(self, find: Lookup) -> None:
         self._find = find
+        self._conditions: _Compilation | None = None
         self._results: dict[tuple[int, bool], tuple[Expression, TypedSql]] = {}
         self._lengths: dict[int, int] = {}
+        self._counted: list[exp.Expr] = []
 
     def __call__(self, column: Column) -> tuple[exp.Expr, ColumnCard]:
         return self._find(column)
+
+    @property
+    def conditions(self) -> _Compilation:
+        """The compiler of conditions, which is its own."""
+        if self._conditions is None:
+            self._conditions = _Compilation(self._find)
+            self._conditions._conditions = self._conditions
+        return self._conditions
+
+    @property
+    def beyond_bounds(self) -> bool:
+        """Whether columns are taken beyond their bounds."""
+        return self._conditions is self
 
     def value(self, expression: Expression) -> TypedSql:
         return self._once(expression, as_number=False)
@@ -67,9 +95,15 @@ class _Compilation:
         key = (id(expression), as_number)
         if key not in self._results:
             result = _number(expression, self) if as_number else _value(expression, self)
+            self._counted.append(result.node)  # lengths are known by ids: what is refused must not lose its own
             check_length(result.node, known=self._lengths)
             self._results[key] = expression, result
         return self._results[key][1]
+
+
+def remembering(find: Lookup) -> Lookup:
+    """The same lookup, by which each expression is compiled once, however often it is asked for."""
+    return _compilation(find)
 
 
 def _compilation(find: Lookup) -> _Compilation:
@@ -146,6 +180,40 @@ def number(expression: Expression, find: Lookup) -> TypedSql:
     return _compilation(find).number(expression)
 
 
+def public_interval(
+    expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
+) -> tuple[float, float] | None:
+    """The least and the largest value of a number, where they follow from bounds of its columns; None where they are
+    those of what a relation can compute. These would be others if columns without bounds were wider.
+
+    >>> find = lambda column: (nodes.column("k", "t"), ComputedColumn("integer", extent=Range.whole(1, 1 << 31)))
+    >>> public_interval(Call("+", (Column("k"), Literal(1))), find)
+    >>> public_interval(Call("least", (Column("k"), Literal(20))), find)
+    (1.0, 20.0)
+    """
+    if isinstance(expression, Column):
+        return find(expression)[1].bounds
+    known = write(expression, find).interval
+    columns = (find(node)[1] for node in walk(expression) if isinstance(node, Column))
+    if all(extent_of(card) is None for card in columns):
+        return known
+    return known if write(expression, wider(find)).interval == known else None
+
+
+def wider(find: Lookup) -> Lookup:
+    """The same columns, as if those without bounds could have values twice as far from 0."""
+
+    def widened(column: Column) -> tuple[exp.Expr, ColumnCard]:
+        node, card = find(column)
+        extent = extent_of(card)
+        if extent is None or not isinstance(card, ComputedColumn):
+            return node, card
+        low, high = min(extent.low, 2 * extent.low), max(extent.high, 2 * extent.high)
+        return node, replace(card, extent=replace(extent, low=low, high=high))
+
+    return widened
+
+
 def literal(value: Value) -> TypedSql:
     """A constant.
 
@@ -166,10 +234,14 @@ def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
         node, card = compiler(expression)
         if card.type == "number":
             node = nodes.case([(is_nan(node), nodes.literal(None))], node)
-        return TypedSql(node, card.type, period=card.period)
+        return TypedSql(node, card.type, extent_of(card), None if compiler.beyond_bounds else card.period)
     row = operation(expression.op)
     row.check_arity(expression)
-    return row.compile(expression, compiler)
+    result = row.compile(expression, compiler)
+    if result.type == "boolean" and not compiler.beyond_bounds:
+        with suppress(InvalidArgument, WrongType):
+            return compiler.conditions.value(expression)
+    return result
 
 
 def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
@@ -192,6 +264,10 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
     node, card = compiler(column)
     if card.type not in NUMBERS:
         raise wrong_type("a number", card.type)
+    extent = extent_of(card)
+    if extent is not None:
+        exact = nodes.cast(node, "number") if card.type == "integer" else node
+        return TypedSql(exact, "number", extent)
     if card.bounds is None:
         raise InvalidArgument(
             message(
@@ -202,16 +278,29 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
             )
         )
     low, high = card.bounds
+    if compiler.beyond_bounds:
+        low, high = min(low, -_FAR), max(high, _FAR)
     if card.type == "integer":
         arms = [
             (nodes.binary("<=", node, _integer_bound(low)), nodes.double(low)),
             (nodes.binary(">=", node, _integer_bound(high)), nodes.double(high)),
         ]
         return TypedSql(nodes.case(arms, nodes.cast(node, "number")), "number", Range.whole(low, high).checked())
-    scale = scale_of(low, high)
-    least, most = (math.floor(bound * scale + 0.5) / scale for bound in bounded(low, high))
-    known = Range.of(least, most, 1 / scale).checked()
-    return TypedSql(nodes.divide(hold(node, low, high, scale), nodes.double(scale)), "number", known)
+    low, high = bounded(low, high)
+    least = 0.5 / scale_of(*card.bounds)
+    if compiler.beyond_bounds:
+        least = min(least, 1 / _FAR)
+    first, last = (0.0 if abs(bound) < least else bound for bound in (low, high))
+    arms = [
+        (is_nan(node), nodes.literal(None)),
+        (nodes.binary("<=", node, nodes.double(low)), nodes.double(first)),
+        (nodes.binary(">=", node, nodes.double(high)), nodes.double(last)),
+    ]
+    if first <= 0 <= last:
+        above, below = nodes.binary(">", node, nodes.double(-least)), nodes.binary("<", node, nodes.double(least))
+        arms.append((nodes.binary("and", above, below), nodes.double(0.0)))
+    size = least if first <= 0 <= last else min(abs(first), abs(last))
+    return TypedSql(nodes.case(arms, node), "number", Range.between(first, last, size).checked())
 
 
 def _integer_bound(bound: float) -> exp.Expr:
@@ -304,5 +393,5 @@ def _even(edges: tuple[float, ...]) -> bool:
 
 __all__ = [
     "GRID_BITS", "Lookup", "TypedSql", "bin_of", "bounded", "check_length", "compile", "condition", "hold", "is_nan",
-    "literal", "lookup", "number", "scale_of", "whole_steps",
+    "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps", "wider",
 ]  # fmt: skip

@@ -10,8 +10,10 @@ every other row stays the same, bit for bit, on every engine.
 * An aggregate of a person, a window function and a join all group, partition or join by the person first.
 * Nothing depends on the order in which an engine meets rows. Sums are of whole numbers. Where these are small, sums
   below 2^53 are exact as doubles in any order, and somebody with so many values that a sum could be larger has none
-  (more than 2^27 of them). Others are added in a type in which so many numbers of 64 bits cannot overflow, and are
-  held within 2^53 before they become doubles. A mean is one quotient of exact doubles. Extremes and counts of
+  (more than 2^25 of them). Others are added in a type in which so many numbers of 64 bits cannot overflow, and are
+  held within 2^53 before they become doubles. A double that is not whole is added as three of 27 bits (:func:`_split`),
+  so that what is added is the value itself and can be compared with it: the mean of one value is that value. A mean is
+  a quotient of exact doubles. Extremes and counts of
   different values are the same in any order: NaN is NULL and -0.0 is 0.0, and texts compare byte by byte. Where a
   window function picks a row, rows that the question leaves in any order go by all columns of the relation, so that
   only rows that are the same in all of them are interchangeable; several functions with different orders go by one
@@ -21,14 +23,15 @@ every other row stays the same, bit for bit, on every engine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dither.errors import InvalidArgument, message
-from dither.inference import Grid
 from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup, TypedSql
 from dither.tables.compile.queries import (
@@ -44,13 +47,20 @@ from dither.tables.compile.queries import (
 )
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, integer
+from dither.tables.query.ranges import Range
 from dither.tables.query.relations import (
+    LARGEST_STEPS,
+    MAX_COUNT,
+    MOST_VALUES,
+    PART_BITS,
+    ComputedColumn,
     RelationSchema,
     describe_type,
     own_name,
     person_of,
     private_columns,
     relation_schema,
+    sum_scale,
 )
 from dither.tables.query.tree import (
     Column,
@@ -69,10 +79,11 @@ from dither.tables.query.tree import (
     show,
 )
 
-_EXACT = 1 << 53
-"""Doubles hold whole numbers exactly up to this size."""
 _SMALL = 1 << 26
 """The largest steps that are added as doubles."""
+_LARGEST_SPLIT = 2.0**114
+"""How many steps a value without bounds may have, of which those below a 2^80th of the largest value are cut off: sums
+of a person's values have fewer."""
 _CHOOSING = ("row_number", "lag", "lead", "first_value", "last_value")
 """Window functions that pick a row, or number rows: of rows that are alike in the order, one would be any."""
 
@@ -83,12 +94,16 @@ def _chooses(window: WindowFunction) -> bool:
 
 
 def describe(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
-    """What is public about an expression on rows: its type, and the range of its values as bounds."""
+    """What is public about an expression on rows: its type, the range of its values, and bounds that follow."""
     column = describe_type(expression, card, where, joins)
-    if column.keys is not None or column.bounds is not None or column.period is not None:
+    if isinstance(expression, Column):
         return column
-    typed = expressions.compile(expression, expressions.lookup(card, {item.table: item.table for item in joins}))
-    return replace(column, type=typed.type, bounds=typed.interval)
+    find = expressions.lookup(card, {item.table: item.table for item in joins})
+    typed = expressions.compile(expression, find)
+    if typed.range is None:
+        return replace(column, type=typed.type)
+    bounds = expressions.public_interval(expression, find, expressions.compile)
+    return ComputedColumn(typed.type, bounds, extent=typed.range)
 
 
 def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> exp.Select:
@@ -101,13 +116,15 @@ def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dia
 
 @dataclass(frozen=True)
 class _Number:
-    """How a column is added up: whole steps, each worth ``1 / scale``. ``most_values`` is how many may be added as
-    doubles without their sum exceeding 2^53; None where steps are BIGINTs, of which any number may be added."""
+    """How a column is added up: steps, each worth ``1 / scale``, which are whole or are ``split`` into whole numbers.
+    ``most_values`` is how many may be added as doubles without their sum exceeding 2^53; None where steps are BIGINTs,
+    of which any number may be added."""
 
     steps: exp.Expr
     scale: float
     whole: bool
     most_values: int | None = None
+    split: bool = False
 
 
 class _Compiler:
@@ -192,12 +209,11 @@ class _Compiler:
         """The value of a row, the aggregates of it, and the result of these."""
         kind, result = aggregate.kind, nodes.column(name)
         if aggregate.value is None:
-            return None, [_named(count_rows(), name)], result
+            return None, [_named(count_rows(), name)], _count(result)
         x = nodes.column(value_name)
         if kind in ("sum", "mean"):
             number = _steps(aggregate.value, find)
-            sums = [_named(self._sum(x, number), name), _named(call("COUNT", x), f"{name}_n")]
-            return number.steps, sums, _of_sum(kind, result, nodes.column(f"{name}_n"), number)
+            return number.steps, self._sums(x, number, name), _of_sum(kind, name, number)
         value = _value(aggregate.value, find)
         if kind in ("any", "every"):
             one = case([(value.node, integer(1)), (nodes.not_(value.node), integer(0))], nodes.literal(None))
@@ -206,12 +222,17 @@ class _Compiler:
         if kind in ("min", "max"):
             return value.node, [_named(call(kind.upper(), x), name)], result
         counted = exp.Distinct(expressions=[x]) if kind == "count_distinct" else x
-        return value.node, [_named(call("COUNT", counted), name)], result
+        return value.node, [_named(call("COUNT", counted), name)], _count(result)
 
-    def _sum(self, x: exp.Expr, number: _Number) -> exp.Expr:
-        """A sum of whole numbers: of doubles, or of BIGINTs in a type that DuckDB and PostgreSQL make wider."""
+    def _sums(
+        self, x: exp.Expr, number: _Number, name: str, over: Callable[[exp.Expr], exp.Expr] = lambda function: function
+    ) -> list[exp.Expr]:
+        """The sums of whole numbers, of doubles or of BIGINTs in a type that DuckDB and PostgreSQL make wider, and how
+        many values there are."""
         wide = number.most_values is None and self.dialect_sql.dialect == "spark"
-        return call("SUM", _decimal(x) if wide else x)
+        parts = _split(x) if number.split else [_decimal(x) if wide else x]
+        sums = [_named(over(call("SUM", part)), f"{name}_{i}") for i, part in enumerate(parts)]
+        return [*sums, _named(over(call("COUNT", x)), f"{name}_n")]
 
     # -- windows ------------------------------------------------------------------------------------------------------
 
@@ -222,6 +243,7 @@ class _Compiler:
         every = [_ordered(_value(Column(name), find).node) for name in schema.columns if name != self.person]
         inner, ties = self._inner(source.source), every
         free = free_prefix([*schema.columns, *source.windows])
+        added: list[exp.Expr] = []
         choosing = {repr((item.partition, item.order)) for item in source.windows.values() if _chooses(item)}
         if len(choosing) > 1:  # several must pick the same one of rows that are alike in all columns
             place = exp.Window(
@@ -230,22 +252,33 @@ class _Compiler:
                 order=exp.Order(expressions=every),
                 over="OVER",
             )
-            inner = relation(select([*kept, _named(place, f"{free}place")], inner), "t")
+            added.append(_named(place, f"{free}place"))
             ties = [_ordered(nodes.column(f"{free}place", "t"))]
+        numbers = {
+            name: _steps(item.value, find)
+            for name, item in source.windows.items()
+            if item.kind in ("sum", "mean") and item.value is not None
+        }
+        for i, name in enumerate(source.windows):  # what is added up stands in it several times
+            if name in numbers:
+                added.append(_named(numbers[name].steps, f"{free}v{i}"))
+                numbers[name] = replace(numbers[name], steps=nodes.column(f"{free}v{i}", "t"))
+        if added:
+            inner = relation(select([*kept, *added], inner), "t")
         windows: list[exp.Expr] = []
         shown: list[exp.Expr] = [nodes.column(name) for name in schema.columns]
         for i, (name, window) in enumerate(source.windows.items()):
-            parts, result = self._window(window, find, ties, f"{free}w{i}")
+            parts, result = self._window(window, find, ties, f"{free}w{i}", numbers.get(name))
             windows += parts
             shown.append(_named(result, name))
-        nodes.check_length(*windows)
+        nodes.check_length(*added, *windows)
         return select(shown, relation(select([*kept, *windows], inner), "r"))
 
     def _inner(self, source: Source) -> exp.Expr:
         return relation(self.query(source), "t")
 
     def _window(
-        self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str
+        self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str, number: _Number | None
     ) -> tuple[list[exp.Expr], exp.Expr]:
         """The window functions that a column is computed from, and the column."""
         kind, result = window.kind, nodes.column(name)
@@ -260,19 +293,18 @@ class _Compiler:
             return exp.Window(this=function, partition_by=partition, over="OVER", **ordered, **frames)
 
         if kind in ("row_number", "rank", "dense_rank"):
-            return [_named(over(call(kind.upper()), "none"), name)], result
+            return [_named(over(call(kind.upper()), "none"), name)], _count(result)
         if window.value is None:
-            return [_named(over(count_rows(), window.frame), name)], result
-        if kind in ("sum", "mean"):
-            number = _steps(window.value, find)
-            count = over(call("COUNT", number.steps), window.frame)
-            parts = [_named(over(self._sum(number.steps, number), window.frame), name), _named(count, f"{name}_n")]
-            return parts, _of_sum(kind, result, nodes.column(f"{name}_n"), number)
+            return [_named(over(count_rows(), window.frame), name)], _count(result)
+        if number is not None:
+            sums = self._sums(number.steps, number, name, lambda function: over(function, window.frame))
+            return sums, _of_sum(kind, name, number)
         value = _value(window.value, find).node
         if kind in ("lag", "lead"):
             return [_named(over(call(kind.upper(), value, integer(window.offset)), "none"), name)], result
-        function = {"count_value": "COUNT"}.get(kind, kind.upper())
-        return [_named(over(call(function, value), window.frame), name)], result
+        if kind == "count_value":
+            return [_named(over(call("COUNT", value), window.frame), name)], _count(result)
+        return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
     # -- several relations --------------------------------------------------------------------------------------------
 
@@ -367,24 +399,59 @@ def _steps(value: Expression, find: Lookup) -> _Number:
             raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)) from None
     known = None if number is None else number.range
     if number is None or known is None:
-        most = nodes.literal(_EXACT)
-        least = nodes.literal(-_EXACT)
+        most = nodes.literal(EXACT_INTEGERS)
+        least = nodes.literal(-EXACT_INTEGERS)
         arms = [(binary(">", typed.node, most), most), (binary("<", typed.node, least), least)]
         return _Number(case(arms, typed.node), 1.0, True)
-    if known.quantum >= 1 and known.size < _EXACT:
+    if expressions.public_interval(value, find) is None:
+        return _exact_steps(value, typed, number.node, known)
+    if known.quantum >= 1 and known.size < EXACT_INTEGERS:
         whole = typed.type == "integer"
         if known.size > _SMALL:
             return _Number(cast(number.node, "integer"), 1.0, whole)
-        return _Number(number.node, 1.0, whole, _EXACT // _SMALL)
-    low, high = known.low, known.high
-    scale = expressions.scale_of(low, high) if high > low else 1.0
-    while max(abs(low), abs(high)) * scale >= _EXACT:
-        scale /= 2
-    grid = Grid.rounded_half_up(low, high, scale)
-    steps = expressions.whole_steps(value, grid, (low, high), find)
-    if max(abs(grid.low), abs(grid.high)) > _SMALL or not isinstance(steps, exp.Cast):
-        return _Number(steps, scale, False)
-    return _Number(steps.this, scale, False, _EXACT // _SMALL)
+        return _Number(number.node, 1.0, whole, MOST_VALUES)
+    return _split_steps(number.node, known)
+
+
+def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Number:
+    """What a relation computes, as whole steps, each worth the power of two of which all values are multiples."""
+    step = min(known.quantum, 1.0)
+    if known.size <= LARGEST_STEPS * step:
+        steps = x if step == 1 else nodes.binary("*", x, nodes.double(1 / step))
+        return _Number(cast(steps, "integer"), 1 / step, step == 1 and typed.type == "integer")
+    if known.size > _LARGEST_SPLIT * step:  # as of quotients: too little of a usual one would be left
+        fix = f"hold it within bounds: LEAST(GREATEST({show(value)}, 0), 100), for example"
+        raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix))
+    return _split_steps(x, known)
+
+
+def _split_steps(x: exp.Expr, known: Range) -> _Number:
+    """A double in steps of which the largest value has less than 2^26; what is too small to count is 0, since a product
+    too small for a double is an error on PostgreSQL."""
+    scale = sum_scale(known.size)
+    near = nodes.double(math.ldexp(1.0, -2 * PART_BITS - 2) / scale)
+    steps = binary("*", x, nodes.double(scale))
+    if known.least < math.ldexp(1.0, -2 * PART_BITS - 2) / scale:
+        above, below = binary(">", x, nodes.negate(near)), binary("<", x, near)
+        steps = case([(binary("and", above, below), nodes.double(0.0))], steps)
+    return _Number(steps, scale, False, MOST_VALUES, split=True)
+
+
+def _split(x: exp.Expr) -> list[exp.Expr]:
+    """A double below 2^26 in size as whole numbers h, m and l, m and l from 0 to below 2^27: the double is
+    ``h + m 2^-27 + l 2^-54``. All of it is exact, but for what is below 2^-54, which is cut off."""
+    result, unit = [], nodes.double(float(1 << PART_BITS))
+    for _ in range(3):
+        whole = call("FLOOR", x)
+        result.append(whole)
+        x = binary("*", binary("-", x, whole), unit)
+    return result
+
+
+def _count(x: exp.Expr) -> exp.Expr:
+    """A count of rows; one so large that nobody has as many is held."""
+    most = integer(MAX_COUNT)
+    return case([(binary(">", x, most), most)], x)
 
 
 def _decimal(x: exp.Expr) -> exp.Expr:
@@ -397,28 +464,47 @@ def _decimal(x: exp.Expr) -> exp.Expr:
 
 def _held(total: exp.Expr) -> exp.Expr:
     """A sum as a BIGINT, held within what doubles hold exactly; NULL where there is no value."""
-    most = integer(_EXACT)
-    least = integer(-_EXACT)
+    most = integer(EXACT_INTEGERS)
+    least = integer(-EXACT_INTEGERS)
     return cast(case([(binary(">", total, most), most), (binary("<", total, least), least)], total), "integer")
 
 
-def _of_sum(kind: str, total: exp.Expr, count: exp.Expr, number: _Number) -> exp.Expr:
-    """A sum or mean of values from the sum of their steps: a mean is a quotient of doubles that are exact. A step is
+def _of_sum(kind: str, name: str, number: _Number) -> exp.Expr:
+    """A sum or mean of values from the sums of their steps: a mean is a quotient of doubles that are exact. A step is
     worth a power of two, by which division is exact."""
+    total: exp.Expr = nodes.column(f"{name}_0")
+    count = nodes.column(f"{name}_n")
     if number.most_values is None:
         total = _held(total)
     none = binary(">", count, integer(number.most_values)) if number.most_values is not None else None
     if kind == "sum" and number.whole:
         result: exp.Expr = cast(total, "integer")
     else:
-        result = cast(total, "number")
+        totals = [total, *(nodes.column(f"{name}_{i}") for i in (1, 2) if number.split)]
+        result = _joined([cast(item, "number") for item in totals], cast(count, "number") if kind == "mean" else None)
         if kind == "mean":
-            result = nodes.divide(result, cast(count, "number"))
             empty = binary("=", count, integer(0))
             none = empty if none is None else binary("or", empty, none)
         if number.scale != 1.0:
             result = nodes.divide(result, nodes.double(number.scale))
     return result if none is None else case([(none, nodes.literal(None))], result)
+
+
+def _joined(totals: Sequence[exp.Expr], count: exp.Expr | None) -> exp.Expr:
+    """The sum of what was split, or its quotient by a count, digit by digit as by hand: a remainder is below the count,
+    so that the next digits with it are below 2^53. Each step is exact or rounds once, so the mean of values within
+    bounds is within them, and that of values that are the same is that value."""
+    first, *rest = totals
+    unit = float(1 << PART_BITS)
+    if not rest:
+        return first if count is None else nodes.divide(first, count)
+    if count is None:
+        return binary("+", first, binary("*", _joined(rest, None), nodes.double(1 / unit)))
+    whole = call("FLOOR", nodes.divide(first, count))
+    left = binary("*", binary("-", first, binary("*", whole, count)), nodes.double(unit))
+    return binary(
+        "+", whole, binary("*", _joined([binary("+", left, rest[0]), *rest[1:]], count), nodes.double(1 / unit))
+    )
 
 
 def _ordered(x: exp.Expr, descending: bool = False) -> exp.Expr:

@@ -21,7 +21,7 @@ All of it is whole numbers below 2^62 by construction, so order, rounding and ov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -37,13 +37,12 @@ from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.expressions import Lookup, bin_of, whole_steps
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.pairs import PARTS, Pair
-from dither.tables.compile.queries import alias, count_rows, over, relation, select, total
+from dither.tables.compile.queries import DialectSql, alias, count_rows, over, relation, select, total
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
 from dither.tables.query.relations import private_columns
 from dither.tables.query.tree import Expression, private_tables
 
-SQUARE_BITS = 14
 BIN_BITS = 10
 
 
@@ -86,6 +85,10 @@ class Moments:
     counts values). With ``nulls`` a row without a value adds ``top`` to one sum more. Every row adds ``top`` to all of
     them together, so all of them are one measurement: one row moves them by ``top`` in the l1 norm, and by no more in
     the l2 norm. The number of rows, of values, their sum, mean and variance all follow from it.
+
+    Squares of many steps are too large. So the two of them are divided by ``divisor`` and rounded down, and the part in
+    the middle is what they leave of ``top``, which is not negative: their sum is at most ``width^2 / divisor``. What
+    the mean follows from is the difference of the two, whose roundings cancel: it is as fine as without squares.
     """
 
     value: Expression
@@ -93,11 +96,22 @@ class Moments:
     nulls: bool = False
     bounds: tuple[float, float] | None = None
     grid: Grid | None = None
+    divisor: int = 1
 
     @property
     def top(self) -> int:
-        """What one row adds to all parts together, in steps of the grid."""
-        return 1 if self.grid is None else int(self.grid.width) ** self.degree
+        """What one row adds to all parts together, in steps of the grid or, of degree 2, in ``divisor`` squares."""
+        return 1 if self.grid is None else int(self.grid.width) ** self.degree // self.divisor
+
+    def squares(self, x: exp.Expr, dialect_sql: DialectSql) -> tuple[exp.Expr, exp.Expr]:
+        """The squares of the steps below the upper bound and above the lower one, divided, of ``x`` steps."""
+        assert self.grid is not None
+        below = binary("-", integer(int(self.grid.width)), x)
+        first, last = binary("*", below, below), binary("*", x, x)
+        if self.divisor == 1:
+            return first, last
+        by = integer(self.divisor)
+        return dialect_sql.integer_quotient(first, by), dialect_sql.integer_quotient(last, by)
 
     @property
     def parts(self) -> tuple[Measure, ...]:
@@ -193,8 +207,8 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             columns |= measure.pair.columns(names[measure.column], context.find)
     nodes.check_length(*columns.values())
     if context.card.unit is None:
-        numbers = {measure: _of_row(measure, names.get(measure.column, "")) for measure in measures}
-        totals = {f"m{i}": total(numbers[measure]) for i, measure in enumerate(measures)}
+        numbers = [_of_row(measure, names.get(measure.column, ""), context.dialect_sql) for measure in measures]
+        totals = {f"m{i}": total(number) for i, number in enumerate(numbers)}
         return context.finish(totals, context.source(columns), context.names, [])
     limits, dialect_sql = context.limits, context.dialect_sql
     people = any(measure.kind == "people" for measure in measures)
@@ -202,7 +216,7 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     by_person = not context.names or people or limits.norm == 2 or context.chosen
     lines, before = context.counted(columns)
     if by_person:
-        squared = {names[m.column] for m in measures if m.moments is not None and m.moments.degree == 2}
+        squared = {names[m.column]: m.moments for m in measures if m.moments is not None and m.moments.degree == 2}
         single = list(dict.fromkeys(names[m.column] for m in measures if m.moments is not None))
         products = {
             f"p{m.part}_{names[m.column]}": m.pair.part(names[m.column], m.part) for m in measures if m.pair is not None
@@ -232,7 +246,7 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             totals[f"m{i}"] = total(number)
         else:
             name = names.get(measure.column, "")
-            number = _of_person(measure, name) if by_person else _of_row(measure, name)
+            number = _of_person(measure, name) if by_person else _of_row(measure, name, dialect_sql)
             totals[f"m{i}"] = total(_weighted(measure, number, context))
     return context.finish(totals, lines, context.names, before)
 
@@ -251,19 +265,20 @@ def _by_person(
     context: StatementContext,
     rows: exp.Select,
     columns: Sequence[str],
-    squared: Set[str],
+    squared: Mapping[str, Moments],
     products: Mapping[str, exp.Expr],
     counted: bool,
 ) -> exp.Select:
     """A line for each person and group: the number of rows, and of each column the number and the sum of its values,
-    and of those that are ``squared`` the sum of their squares; and the sums of ``products``."""
+    and of those that are ``squared`` the sums of their squares; and the sums of ``products``."""
     keys = [plain_column(name) for name in ["u", *context.names]]
     listed = [alias(count_rows(), "n")] if counted else []
     for name in columns:
         x = plain_column(name)
         listed += [alias(call("COUNT", x), f"c_{name}"), alias(total(x), f"s_{name}")]
-        if name in squared:  # other columns may have steps whose squares are beyond 64 bits
-            listed.append(alias(total(binary("*", x, x)), f"q_{name}"))
+        if name in squared:
+            squares = squared[name].squares(x, context.dialect_sql)
+            listed += [alias(total(square), f"{side}_{name}") for side, square in zip("bq", squares, strict=True)]
     listed += [alias(total(product), name) for name, product in products.items()]
     return select([*keys, *listed], relation(rows, "r"), group_by=keys)
 
@@ -281,7 +296,7 @@ def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
     return cast(_person(call("SUM", binary("*", n, n) if limits.norm == 2 else n), windows), "integer")
 
 
-def _of_row(measure: Measure, name: str) -> exp.Expr:
+def _of_row(measure: Measure, name: str, dialect_sql: DialectSql) -> exp.Expr:
     """What a row adds, before it is weighted."""
     if measure.kind in ("rows", "people"):
         return integer(1)
@@ -292,7 +307,9 @@ def _of_row(measure: Measure, name: str) -> exp.Expr:
     if measure.kind == "sum":
         return s
     count = case([(nodes.is_null(x), integer(0))], integer(1))
-    return _part(measure, integer(1), count, s, binary("*", s, s))
+    assert measure.moments is not None
+    squares = measure.moments.squares(x, dialect_sql) if measure.moments.degree == 2 else ()
+    return _part(measure, integer(1), count, s, *(coalesce(square, integer(0)) for square in squares))
 
 
 def _of_person(measure: Measure, name: str) -> exp.Expr:
@@ -303,11 +320,11 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
         return plain_column(f"p{measure.part}_{name}")
     if measure.kind == "sum":
         return plain_column(f"s_{name}")
-    return _part(measure, *(plain_column(item) for item in ("n", f"c_{name}", f"s_{name}", f"q_{name}")))
+    return _part(measure, *(plain_column(item) for item in ("n", *(f"{sum}_{name}" for sum in "csbq"))))
 
 
-def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, squares: exp.Expr) -> exp.Expr:
-    """One part of the moments, from the number of rows, that of values, their sum and their sum of squares."""
+def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squares: exp.Expr) -> exp.Expr:
+    """One part of the moments, from the number of rows, that of values, their sum and their two sums of squares."""
     moments = measure.moments
     assert moments is not None
     top = integer(moments.top)
@@ -315,15 +332,12 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, square
         return binary("*", top, binary("-", rows, count))
     if moments.degree == 0:
         return count
-    assert moments.grid is not None
-    width = int(moments.grid.width)
     if moments.degree == 1:
         return s if measure.part else binary("-", binary("*", top, count), s)
-    if measure.part == 2:
-        return squares
+    below, above = squares
     if measure.part == 1:
-        return binary("*", integer(2), binary("-", binary("*", integer(width), s), squares))
-    return binary("+", binary("-", binary("*", top, count), binary("*", integer(2 * width), s)), squares)
+        return binary("-", binary("-", binary("*", top, count), below), above)
+    return above if measure.part else below
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
@@ -429,7 +443,7 @@ def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp
 
 
 __all__ = [
-    "BIN_BITS", "SQUARE_BITS", "Grid", "Limits", "Measure", "Moments", "Statement", "StatementContext", "bin_limits",
+    "BIN_BITS", "Grid", "Limits", "Measure", "Moments", "Statement", "StatementContext", "bin_limits",
     "bins", "contributors", "grid", "near_zero", "of_measures", "only_people_of", "pair_products", "people_by_size",
     "sums",
 ]  # fmt: skip

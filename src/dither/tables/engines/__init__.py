@@ -26,8 +26,9 @@ from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
 from dither.tables.planning.derived_keys import MOST_VALUES
+from dither.tables.planning.public_rows import MOST_ROWS
 from dither.tables.query.relations import shown_expressions
-from dither.tables.query.tree import Query, columns, public_joins
+from dither.tables.query.tree import Column, Query, columns, conditions, public_joins
 
 __all__ = ["Engine", "connect", "malformed_lines", "same_place", "with_public_values"]
 
@@ -164,7 +165,8 @@ def same_place(one: str, other: str) -> bool:
 
 
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
-    """The card, with the values of public tables as keys of those of their columns that a question groups by.
+    """The card, with the values of public tables as keys of those of their columns that a question groups by, and with
+    the rows of a table that says which of these occur together.
 
     They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
     """
@@ -182,6 +184,20 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
         known = replace(public[column.table].columns[column.name], keys=values)
         table = public[column.table]
         public[column.table] = replace(table, columns={**table.columns, column.name: known})
+    for name, join in joins.items():
+        by_key = {Column(join.other, name)} if join.own in grouped else set()
+        by_group = {column for column in columns(*grouped) | by_key if column.table == name}
+        used = {column.name for column in by_group | columns(*conditions(query)) if column.table == name}
+        if by_group and len(used) == 1:  # its values, which are known, are the rows
+            (only,) = used
+            known_values = public[name].columns[only].keys
+            rows = None if known_values is None else tuple({only: value} for value in known_values)
+            public[name] = replace(public[name], rows=public[name].rows or rows)
+        elif by_group:
+            names = sorted(used.union(*(public[name].rows or ())[:1]))
+            lines = engine.public_rows(name, names, MOST_ROWS)
+            rows = None if lines is None else tuple(dict(zip(names, line, strict=True)) for line in lines)
+            public[name] = replace(public[name], rows=rows)
     return replace(card, public=public)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -329,9 +329,12 @@ class Engine(CanonicalColumns):
         return public_tables.is_unique(self, name, column)
 
     def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
-        """The different values of a column of a public table, in order, NULL last; None where they are more than
-        ``most``, or one of them cannot be written as a constant."""
+        """The values of a column of a public table, in order, NULL last; None: more than ``most``, or no constants."""
         return public_tables.values(self, name, column, most)
+
+    def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
+        """The different rows that a public table has in some columns; None as for its values."""
+        return public_tables.rows(self, name, columns, most)
 
     def stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from dither.tables.card.formats import WIDTHS, parts_of
 from dither.tables.card.model import Type
+from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary
 
@@ -22,8 +23,6 @@ _DAY = (
     f"|{_YEAR}-02-(0[1-9]|1[0-9]|2[0-8])|{_LEAP_YEAR}-02-29)"
 )
 _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_EXACT = 2.0**53
-"""Up to here every whole number is a double of its own."""
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
@@ -65,8 +64,8 @@ def whole_double(x: exp.Expr) -> exp.Expr:
     """
     within = binary(
         "and",
-        binary(">=", x.copy(), nodes.double(-_EXACT)),
-        binary("<=", x.copy(), nodes.double(_EXACT)),  # NaN is larger than every number
+        binary(">=", x.copy(), nodes.double(-EXACT_INTEGERS)),
+        binary("<=", x.copy(), nodes.double(EXACT_INTEGERS)),  # NaN is larger than every number
     )
     whole = binary("=", x.copy(), nodes.call("FLOOR", x.copy()))
     converted = nodes.case([(whole, nodes.cast(x, "integer"))], exp.null())

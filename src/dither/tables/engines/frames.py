@@ -25,10 +25,9 @@ import pyarrow.compute as pc
 
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.tables.card.model import TYPES, Type, arrow_type
+from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.engines.source_errors import source_error
 
-_EXACT = 1 << 53
-"""Up to here every whole number is a double of its own."""
 _SECONDS = (-62135596800, 253402300799)
 """The years 1 to 9999."""
 
@@ -261,7 +260,7 @@ def _whole(values: Any) -> Any:
     """Numbers as whole numbers; NULL where they are none, or too large for a double to be sure which."""
     if pa.types.is_decimal(values.type):
         return values if values.type.scale == 0 else _convert(values.to_pylist(), "integer")
-    exact = pc.and_(pc.less_equal(pc.abs(values), _EXACT), pc.equal(pc.floor(values), values))
+    exact = pc.and_(pc.less_equal(pc.abs(values), EXACT_INTEGERS), pc.equal(pc.floor(values), values))
     return pc.if_else(exact, values, pa.scalar(None, values.type)).cast(pa.int64())
 
 
@@ -309,7 +308,7 @@ def _integral(value: object) -> int | None:
     if number is None or isinstance(number, int):
         return number
     if isinstance(number, float):
-        return int(number) if abs(number) <= _EXACT and number == int(number) else None
+        return int(number) if abs(number) <= EXACT_INTEGERS and number == int(number) else None
     return int(number) if number.is_finite() and abs(number) < 1 << 64 and number == int(number) else None
 
 

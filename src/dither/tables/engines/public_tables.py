@@ -1,7 +1,9 @@
-"""What has to be known of a public table before it is joined: whether its key is one, and the values of a column."""
+"""What has to be known of a public table before it is joined: whether its key is one, and the values of columns."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -32,19 +34,29 @@ def is_unique(engine: Engine, name: str, column: str) -> bool:
 def values(engine: Engine, name: str, column: str, most: int) -> tuple[Value, ...] | None:
     """The different values of a column of a public table, in order, NULL last; None where they are more than
     ``most``, or one of them cannot be written as a constant."""
-    query = exp.select(exp.alias_(nodes.column(column, "p"), "k")).from_(
-        exp.alias_(engine.public(name), "p", table=True)
-    )
-    result = engine.run(query.distinct().limit(most + 1)).column("k").to_pylist()
-    if len(result) > most:
+    lines = rows(engine, name, (column,), most)
+    if lines is None:
         return None
-    try:
-        for value in result:
-            literal_type(value)
-    except DitherError:
-        return None
+    result = [value for (value,) in lines]
     known = sorted(value for value in result if value is not None)
     return (*known, *(value for value in result if value is None))
 
 
-__all__ = ["is_unique", "values"]
+def rows(engine: Engine, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
+    """The different rows that a public table has in some columns; None where they are more than ``most``, or a value
+    cannot be written as a constant."""
+    selected = [exp.alias_(nodes.column(column, "p"), f"k{i}") for i, column in enumerate(columns)]
+    query = exp.select(*selected).from_(exp.alias_(engine.public(name), "p", table=True))
+    result = engine.run(query.distinct().limit(most + 1))
+    if result.num_rows > most:
+        return None
+    lines = tuple(zip(*(result.column(f"k{i}").to_pylist() for i in range(len(columns))), strict=True))
+    try:
+        for value in itertools.chain.from_iterable(lines):
+            literal_type(value)
+    except DitherError:
+        return None
+    return lines
+
+
+__all__ = ["is_unique", "rows", "values"]

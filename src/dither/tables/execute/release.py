@@ -11,12 +11,13 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
 
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
-from dither.tables.answer import Answer
+from dither.tables.answer import Answer, is_total
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.engines import with_public_values
@@ -29,7 +30,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.error_0_1 import epsilon_0_1
-from dither.tables.planning.estimate import ADDED, limitations
+from dither.tables.planning.estimate import ADDED, bias_notes, limitations
 from dither.tables.planning.levels import with_least_squares
 from dither.tables.planning.plan import Plan, keys_of, statements_of
 from dither.tables.planning.relation_cards import with_unstated_bounds
@@ -158,10 +159,10 @@ def run_plan(
     rows: Callable[[Statement], list[tuple[Any, ...]]],
 ) -> Answer:
     """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
-    plans = plan.aggregations
+    plans, about_bias = plan.aggregations, bias_notes(plan, options.bias)
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
-        return shape_answer(list(map(Released, plans, contexts, tables)), plan.cost, options, [])
+        return shape_answer(list(map(Released, plans, contexts, tables)), plan.cost, options, [*about_bias])
     choices: list[automatic.Choices | None] = []
     for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
         # without stand-ins for bounds
@@ -177,7 +178,7 @@ def run_plan(
         for name in choice.without_bounds if choice is not None else ():
             item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
             item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
-    notes = [note for choice in choices if choice is not None for note in choice.notes]
+    notes = [*about_bias, *(note for choice in choices if choice is not None for note in choice.notes)]
     return with_left_out(shape_answer(released, plan.cost, options, notes), plans, chosen)
 
 
@@ -192,9 +193,9 @@ def _chosen_for(
         same = other.together is not None and other.together.rows == together.rows
         if choice is not None and same and _chose_limits(other):
             return (
-                choice._replace(without_bounds=())
+                choice._replace(without_bounds=(), spent_again=Fraction(0))
                 if own is None
-                else choice._replace(query=own.query, without_bounds=own.without_bounds)
+                else choice._replace(query=own.query, without_bounds=own.without_bounds, spent_again=own.spent_again)
             )
     return own
 
@@ -218,7 +219,8 @@ def _after_choices(
             context = after.frame(context.dialect_sql, context.tables, context.secret)
         else:
             after = plan
-        new_plans.append(replace(after, guarantee=plan.guarantee, automatic={}))
+        chosen_bounds = {name: Fraction(0) for name in plan.automatic if name.startswith(automatic.BOUNDS_OF)}
+        new_plans.append(replace(after, guarantee=plan.guarantee, automatic=chosen_bounds))
         new_contexts.append(context)
     if len(new_plans) > 1:
         new_plans = with_least_squares([replace(plan, reduced={}) for plan in new_plans])
@@ -226,9 +228,10 @@ def _after_choices(
 
 
 def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automatic.Choices | None]) -> Answer:
-    """The answer with what its limits leave out, as far as that was learned, of each count and sum; a count of people
-    is low by the people who are in more groups than they count in. Of a name that several aggregations have with
-    different limits nothing is said.
+    """The answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*), and of
+    all of people's groups for a count of people. It says nothing about other counts and sums, whose values may be
+    spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them
+    makes.
     """
     left_out: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
@@ -237,21 +240,22 @@ def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automa
     for plan, choices in zip(plans, chosen, strict=True):
         if choices is None:
             continue
-        shown = plan.query.shape.columns or {name: Column(name) for name in plan.query.aggregates}
-        named = 0
-        for name, column in shown.items():
-            aggregate = plan.query.aggregates.get(column.name) if isinstance(column, Column) else None
-            if aggregate is None or name not in answer.errors:
-                continue
-            estimate = choices.memberships_left_out if aggregate.kind == "people" else choices.left_out
-            if estimate is not None and aggregate.kind in (*ADDED, "people"):
+        aggregates = plan.query.aggregates
+        shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
+        for name, column in shown.items() if plan.query.post is None else ():
+            kind = aggregates[column.name].kind if isinstance(column, Column) and column.name in aggregates else ""
+            estimate = {"count": choices.left_out, "people": choices.memberships_left_out}.get(kind)
+            if estimate is not None and name in answer.errors:
                 limits = estimate.share, estimate.low, estimate.high
                 several |= {name} if left_out.get(name, limits) != limits else set()
                 left_out[name] = limits
-                named += 1
-        if named or choices.max_rows is not None:  # a note says already which limit was chosen
+        kinds = {aggregate.kind for aggregate in aggregates.values()}
+        learned = choices.memberships_left_out if kinds == {"people"} else choices.left_out
+        if learned is not None or choices.max_rows is not None:  # a note says already which limit was chosen
             unknown += limitations(plan)
-            known += limitations(plan, estimated=bool(named), limits_are_stated=choices.max_rows is None)
+            amounts = set(ADDED) & kinds == {"count"} and bool(left_out) and is_total(answer)
+            stated: Literal["", "beside them", "as a share"] = "beside them" if amounts else "as a share"
+            known += limitations(plan, stated if learned else "", limits_are_stated=choices.max_rows is None)
     left_out = {name: limits for name, limits in left_out.items() if name not in several}
     if not left_out and not unknown:
         return answer

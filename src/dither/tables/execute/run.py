@@ -1,7 +1,8 @@
 """From a plan to an answer: run the statements, add the noise, put the pieces together.
 
 Whatever depends on the data here is a whole number for a group, and leaves only with its noise. With public keys every
-group is there, with noise, whether anybody is in it or not; otherwise groups below the threshold are dropped.
+group is there, with noise, whether anybody is in it or not; otherwise groups below the threshold are dropped. What is
+computed of values is NULL where the noisy number of values does not show that there are any.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.planning import levels
+from dither.tables.planning.empty_groups import without_values
 from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
 from dither.tables.planning.plan import Choice, Counts, Plan, statements_of
@@ -44,6 +46,8 @@ class NoisyTable:
     """Of a mode in each group: how probable it is that nothing is more common."""
     measures: Mapping[Measure, NDArray[Any]] = field(default_factory=dict)
     """What the answers were estimated from: every measure of each group, with its noise."""
+    without_values: list[str] = field(default_factory=list)
+    """The answers that are NULL in some group because it may have no values."""
 
 
 def answers(plans: Sequence[Plan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
@@ -66,7 +70,7 @@ def answer(
 ) -> NoisyTable:
     """Run a plan's statements and add its noise; what is ``measured`` already is not measured again."""
     groups, noisy = _measured(plan, frame, run) if measured is None else measured
-    result = NoisyTable(every_group(plan.keys) or groups, measures=noisy)
+    result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
     for name, aggregate in plan.query.aggregates.items():
         if name in plan.parts:
             values, errors = estimate(plan, aggregate, plan.parts[name], noisy, confidence)
@@ -104,6 +108,7 @@ def answer(
         result.answers[count.name] = rows.reshape(len(shown), bins).tolist()
         error = float(count.mechanism.error(confidence, integer=True)) / one
         result.errors[count.name] = [error if one == 1 else float(rounded_error(error))] * len(shown)
+    _set_null(result, plan, noisy)
     if plan.other:  # of what is not shown, counts and sums follow from the totals; how far they are off is not known
         for name, aggregate in plan.query.aggregates.items():
             added = aggregate.kind in ("count", "count_value", "people", "sum")
@@ -112,6 +117,18 @@ def answer(
             if name in result.probabilities:
                 result.probabilities[name][len(shown) :] = [None]
     return result
+
+
+def _set_null(table: NoisyTable, plan: Plan, noisy: Mapping[Measure, NDArray[Any]]) -> None:
+    """Leave out the answers about values of groups that may have none."""
+    for name, values in table.answers.items():
+        empty = without_values(plan, name, noisy)
+        places: list[int] = [] if empty is None else np.flatnonzero(empty[: len(values)]).tolist()
+        table.without_values += [name] if places else []
+        for place in places:
+            values[place] = table.errors[name][place] = None
+            if name in table.probabilities:
+                table.probabilities[name][place] = None
 
 
 def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
@@ -128,7 +145,7 @@ def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
 
 def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """The groups that are shown, and every measure with its noise."""
-    every = group_numbers(plan.keys)
+    every = group_numbers(plan.keys, plan.ties)
     measures = list(plan.measures)
     if not measures:
         return every or [], {}

@@ -23,8 +23,10 @@ from dither.tables.compile.statements import StatementContext
 from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
 from dither.tables.execute.run import NoisyTable
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
+from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.estimate import interval_notes, limitations, unit_notes
+from dither.tables.planning.empty_groups import null_value_notes
+from dither.tables.planning.estimate import plan_notes
 from dither.tables.planning.key_selection import bin_labels
 from dither.tables.planning.plan import Plan, without_engine
 from dither.tables.query import evaluate
@@ -76,12 +78,8 @@ def output_columns(plan: Plan) -> PostProcessed | None:
 
 def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]) -> Answer:
     """The noisy tables of a question, which costs this, as it wants them shown."""
-    every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *notes]))
-    if options.bias and all(item.plan.card.unit is None for item in released):
-        every_note.append(
-            "bias=True had nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds "
-            "do to values beyond them is not part of it"
-        )
+    nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
+    every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
     post = released[0].plan.query.post
     if post is not None:
         return _post_processed(post, released, cost, options, every_note)
@@ -184,7 +182,7 @@ def _post_processed(
         return _without_sql(released, cost, options, notes)
     errors = _errors_after(post, released, options, result)
     if errors is None:
-        notes = [*notes, "the ± of computed columns could not be computed"]
+        notes = [*notes, Note("error", "the ± of computed columns could not be computed")]
     return Answer(
         result.names,
         result.types,
@@ -214,7 +212,7 @@ def _without_sql(released: Sequence[Released], cost: Guarantee, options: Release
         result.rows,
         result.errors,
         str(cost),
-        (result.note, *notes),
+        (Note("failed_sql", result.note), *notes),
         interval=options.interval,
         probabilities=result.probabilities,
     )
@@ -257,9 +255,10 @@ def _errors_after(
         for item, possible in zip(released, drawn, strict=True):
             answers = dict(item.noisy.answers)
             for name in answers:
-                if name in possible:
-                    answers[name] = answers[name] if k is None else possible[name][k].tolist()
-                elif not without_law:
+                if name in possible and k is not None:
+                    drawn_here = zip(answers[name], possible[name][k].tolist(), strict=True)
+                    answers[name] = [None if known is None else value for known, value in drawn_here]
+                elif name not in possible and not without_law:
                     answers[name] = [None] * len(answers[name])
             every.append(item.rows(answers, options))
         return every
@@ -326,7 +325,7 @@ def _passed_on(
 def _types(plan: Plan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
     """The types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
     ``integer`` counts and sums are whole numbers."""
-    types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped(), strict=True)}
+    types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped, strict=True)}
     for name, aggregate in plan.query.aggregates.items():
         if aggregate.kind == "mode" and aggregate.value is not None:
             types[name] = expressions.compile(aggregate.value, context.find).type
@@ -367,13 +366,14 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
-    result = [*limitations(plan), *unit_notes(plan.card), *interval_notes(plan)]
+    result = [*plan_notes(plan)]
     if plan.selection is not None:
-        result.append(f"groups with fewer than about {plan.selection.threshold} people are not shown")
+        hidden = f"groups with fewer than about {plan.selection.threshold} people are not shown"
+        result.append(Note("small_groups", hidden))
         if plan.other:
-            result.append("the last row, without a key, is all groups that are not shown")
+            result.append(Note("other_groups", "the last row, without a key, is all groups that are not shown"))
     if plan.reduced and plan.query.rolled_up:
-        result.append("levels add up: they are of the rows whose keys in all columns are public")
+        result.append(Note("levels", "levels add up: they are of the rows whose keys in all columns are public"))
     return tuple(result)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.mechanisms import Laplace
-from dither.tables.planning.best_limit import percent
+from dither.tables.planning.left_out import percent
 
 CONFIDENCE = 1 - 1e-6
 """How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
@@ -111,6 +111,18 @@ def choose(
     return ChosenBounds(edges[low], edges[high + 1], share, most, bounded and not beyond.size)
 
 
+def least_seen(mechanism: Laplace, bins: int) -> float:
+    """How many people must have alike values for bounds to be found that are not in the card: they fill a bin beyond
+    doubt, and not too large a share of them may be in all others.
+
+    >>> round(least_seen(Laplace(1, 0.1), 100))
+    926
+    """
+    scale = math.sqrt(float(np.asarray(mechanism.variance)) / 2)
+    threshold = float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True))
+    return max(threshold, _noise(bins - 1, scale) / _LARGEST_SHARE)
+
+
 def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, total: float, bounded: bool) -> int:
     """The last bin within the bounds, upward."""
     last, bins = filled, len(noisy)
@@ -135,4 +147,4 @@ def _noise(width: int, scale: float) -> float:
     return _QUANTILE * math.sqrt(2 * width) * scale
 
 
-__all__ = ["MAGNITUDES", "ChosenBounds", "Unseen", "choose", "edges_of"]
+__all__ = ["MAGNITUDES", "ChosenBounds", "Unseen", "choose", "edges_of", "least_seen"]

@@ -1,10 +1,10 @@
-"""The best limit on what one person counts for, and what it leaves out, from a noisy histogram of people.
+"""The best limit on what one person counts for, from a noisy histogram of people.
 
 The histogram counts people by how many rows (or groups) they have, in bins whose edges grow by the fourth root of 2.
 With a limit R the noise of an answer grows in proportion to R, and what people have beyond R is left out. R is the one
 whose error is expected to be the smallest: the root of the sum of both squares, averaged over the histograms without
-noise that may have led to the noisy one, each with its probability (:func:`_without_noise`). The same probabilities
-tell how much is left out, and between which limits that lies.
+noise that may have led to the noisy one, each with its probability (:func:`_without_noise`). How much it leaves out is
+not told by these probabilities, which rest on assumptions, but by :mod:`~dither.tables.planning.left_out`.
 
 It is a mean of errors and not of their squares because a few histograms that are hardly possible, with people who have
 very many rows, would otherwise decide alone: the limit would be so high that noise is most of the error. Where some
@@ -12,8 +12,8 @@ bins are filled beyond doubt, the mean is that of the errors to the power 3/2, w
 
 People are found by tests whose false alarms are bounded (:func:`thresholds`), in single bins and in neighboring ones.
 Some people with very many rows, fewer than :func:`people_seen` in a bin, may hide in the noise, as in everything else
-that is released. They count as far as the noisy histogram makes them probable (:func:`_with_second_humps`); where it
-does not, they can be anywhere and no limit on what they have would hold, so every answer says how many are not seen.
+that is released. They can be anywhere and no limit on what they have would hold, so every answer says how many are not
+seen.
 
 All of it is post-processing of released numbers.
 """
@@ -21,7 +21,6 @@ All of it is post-processing of released numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
@@ -32,18 +31,11 @@ from numpy.typing import NDArray
 EDGES = tuple(sorted({round(2 ** (i / 4)) for i in range(81)}))
 """Upper edges of the bins of people by their number of rows or groups; the last bin takes in all that is beyond."""
 _CANDIDATES = tuple(sorted({round(2 ** (i / 8)) for i in range(161)}))
-_QUANTILE = 2.33
 _WINDOW = 4
 _WINDOWS = (1, 2, 4, 8)
 _FALSE_ALARM = 2e-4
 """The probability with which a histogram of noise alone shows people in any window of any width."""
 _MISSED = 0.05
-_SIZES = np.array([1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 12.5, 15.0])
-_HUMP_WIDTHS = (1, 3, 8)
-_SECOND = 0.05
-"""How likely it is before anything is known that there is a second hump."""
-_FALL_OF_SECOND = math.log(2) / 4
-"""That people of a second hump have twice as many rows is half as likely before anything is known."""
 _LEVELS = np.geomspace(0.25, 3, 10)
 _SLOPES = np.array([-1.0, -0.7, -0.4, -0.2, 0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.4, 2.0, 3.0, 6.0])
 _CURVES = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 3.0])
@@ -55,27 +47,10 @@ _FALL_OF_CENTERS = 2 * math.log(2) / 4
 """That people have twice as many rows is a quarter as likely before anything is known."""
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """How much of the rows a limit leaves out, as a share of all rows: an estimate, and where it lies."""
-
-    share: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return self.of("the rows")
-
-    def of(self, what: str) -> str:
-        """A sentence about what is left out: rows, or groups of people."""
-        return f"about {percent(self.share)} of {what} are left out ({percent(self.low)} to {percent(self.high)})"
-
-
 class BestLimit(NamedTuple):
-    """A limit on what one person counts for, and what it leaves out."""
+    """A limit on what one person counts for, and the error that is expected with it."""
 
     limit: int
-    left_out: LeftOut
     error: float
 
 
@@ -83,7 +58,7 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
     """The limit with the smallest expected error of noise and of what is left out, from the noisy histogram of people.
 
     How many people are in a bin varies as in a Poisson law about what is expected there: a few people with very many
-    rows may be there, or not. That is part of the error, and of the limits of what is left out.
+    rows may be there, or not. That is part of the error.
 
     What is left out is spread over the groups, as a rule unevenly: the mean square is counted as twice what it would be
     if it were spread evenly.
@@ -105,13 +80,7 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
     power = 1.0 if possible.start is None else 1.5
     errors = (possible.weights @ squares ** (power / 2)) ** (1 / power)
     best = int(np.argmin(errors))
-    left_out = _share_beyond(_with_second_humps(people, possible), _CANDIDATES[best])
-    return BestLimit(_CANDIDATES[best], left_out, float(errors[best]))
-
-
-def estimate_left_out(people: NDArray[np.float64], epsilon: Fraction, limit: float) -> LeftOut:
-    """How much a limit leaves out, from the noisy histogram of people."""
-    return _share_beyond(_with_second_humps(people, _without_noise(people, epsilon)), limit)
+    return BestLimit(_CANDIDATES[best], float(errors[best]))
 
 
 def _beyond(
@@ -130,25 +99,6 @@ def _points() -> NDArray[np.float64]:
     lower = np.concatenate([[0.0], upper[:-1]]) + 1
     points: NDArray[np.float64] = lower[:, None] * (upper / lower)[:, None] ** np.array([[0.25, 0.75]])
     return points
-
-
-def _share_beyond(possible: _Possible, limit: float) -> LeftOut:
-    """How much a limit leaves out: the median of what the possible histograms say, and where it lies."""
-    weights = possible.weights
-    out, variances = (numbers[:, 0] for numbers in _beyond(possible.expected, np.array([limit])))
-    measured = np.maximum(_points()[: possible.start or 0].mean(axis=1) - limit, 0.0)
-    deviation = _QUANTILE * np.sqrt(variances + 2 * possible.scale**2 * (measured**2).sum())
-    low = _weighted_quantile(np.maximum(out - deviation, 0.0), weights, 0.01)
-    high = _weighted_quantile(out + deviation, weights, 0.99)
-    kept = max(float(weights @ (possible.expected @ _points().mean(axis=1) - out)), 0.0)
-    share, least, most = (part / max(part + kept, 1.0) for part in (_weighted_quantile(out, weights, 0.5), low, high))
-    return LeftOut(share, min(least, share), max(most, share))
-
-
-def _weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], level: float) -> float:
-    order = np.argsort(values)
-    place = int(np.searchsorted(np.cumsum(weights[order]), level))
-    return float(values[order[min(place, len(order) - 1)]])
 
 
 @cache
@@ -200,14 +150,11 @@ def unseen_people(epsilon: Fraction) -> str:
     """What the histogram cannot show, in words.
 
     >>> unseen_people(Fraction(1, 10))
-    'fewer than about 160 people with very many rows would not be seen, and may have much more'
+    'even 160 people with very many rows could go undetected'
     """
     number = people_seen(epsilon)
     digits = max(len(str(number)) - 2, 0)
-    return (
-        f"fewer than about {round(number, -digits):,} people with very many rows would not be seen, and may have much "
-        "more"
-    )
+    return f"even {round(number, -digits):,} people with very many rows could go undetected"
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
@@ -231,14 +178,12 @@ def _last_seen(scaled: NDArray[np.float64]) -> int | None:
 class _Possible(NamedTuple):
     """Histograms of people that may have led to a noisy one, with their probabilities.
 
-    Before the bin ``start`` they are the noisy numbers themselves, whose noise has the ``scale``; None if no bin is
-    filled beyond doubt.
+    Before the bin ``start`` they are the noisy numbers themselves; None if no bin is filled beyond doubt.
     """
 
     expected: NDArray[np.float64]
     weights: NDArray[np.float64]
     start: int | None
-    scale: float
 
 
 def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
@@ -246,43 +191,7 @@ def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
     scaled = people * float(epsilon)
     start = _last_seen(scaled)
     expected, weights = _humps(scaled) if start is None else _tails(scaled, start)
-    return _Possible(expected / float(epsilon), weights, start, 1 / float(epsilon))
-
-
-def _with_second_humps(people: NDArray[np.float64], possible: _Possible) -> _Possible:
-    """The same histograms, and those with some more people in bins beyond those that are filled: in one of them, or in
-    neighboring ones that have the same number.
-
-    Before anything is known there are such people with probability 1/20; that they have twice as many rows is half as
-    likely, and every number of them and of bins is as likely as another. The likelihood of the noise says how probable
-    each place and number is now. For each, the tails are replaced by their mean given it.
-
-    They count in what is said to be left out, not in the choice of the limit: one bin with much noise would often make
-    the limit useless.
-    """
-    if possible.start is None or possible.start + 1 == len(people):
-        return possible
-    beyond = possible.start + 1
-    likely = possible.weights > 1e-4 * possible.weights.max()
-    expected, weights = possible.expected[likely] / possible.scale, possible.weights[likely]
-    weights = weights / weights.sum()
-    rest = people[None, beyond:, None] / possible.scale - expected[:, beyond:, None]
-    histograms, probabilities = [expected], [(1 - _SECOND) * weights]
-    for width in (width for width in _HUMP_WIDTHS if width <= len(people) - beyond):
-        gains = np.abs(rest) - np.abs(rest - _SIZES / width)
-        gain = np.lib.stride_tricks.sliding_window_view(gains, width, axis=1).sum(axis=-1)
-        joint = weights[:, None] * np.exp(gain).reshape(len(weights), -1)
-        evidence = joint.sum(axis=0)
-        places = gain.shape[1]
-        before = np.exp(-_FALL_OF_SECOND * np.arange(places))
-        prior = _SECOND / len(_HUMP_WIDTHS) / len(_SIZES) * np.repeat(before / before.sum(), len(_SIZES))
-        humps = ((joint / evidence).T @ expected).reshape(places, len(_SIZES), -1)
-        for place in range(places):
-            humps[place, :, beyond + place : beyond + place + width] += (_SIZES / width)[:, None]
-        histograms.append(humps.reshape(-1, expected.shape[1]))
-        probabilities.append(prior * evidence)
-    total = np.concatenate(probabilities)
-    return possible._replace(expected=np.concatenate(histograms) * possible.scale, weights=total / total.sum())
+    return _Possible(expected / float(epsilon), weights, start)
 
 
 def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -324,25 +233,11 @@ def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     return humps[possible], weights[possible] / weights[possible].sum()
 
 
-def percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
-    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
-    """
-    if 0 < share < 0.0001:
-        return "less than 0.01 %"
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
-
-
 __all__ = [
     "EDGES",
     "BestLimit",
-    "LeftOut",
     "best_limit",
-    "estimate_left_out",
     "people_seen",
-    "percent",
     "thresholds",
     "unseen_people",
 ]

@@ -20,8 +20,9 @@ from dither.tables.card.model import Card
 from dither.tables.compile.limits import MAX_TOTAL, Together
 from dither.tables.options import NoiseChoice, ReleaseOptions, percentage
 from dither.tables.planning import automatic, plan
+from dither.tables.planning.counted_groups import refuse_counted_groups
 from dither.tables.planning.estimate import expected_error, rounded_error
-from dither.tables.planning.key_selection import PublicKeys, every_group
+from dither.tables.planning.key_selection import every_group, number_of_groups
 from dither.tables.planning.plan import Plan, first
 from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
 from dither.tables.query import evaluate
@@ -73,7 +74,8 @@ def plan_question(
         )
     result = at(epsilon) if options.error is None else _for_error(at, options.error, float(least))
     for part in result.aggregations:
-        every_group(part.keys)
+        every_group(part.keys, part.ties)
+    refuse_counted_groups(result)
     return result
 
 
@@ -110,7 +112,7 @@ class _Aggregation:
         self._unused_delta = unused_delta
         self._max_groups, self._max_rows = limits_of(query, card, options)
         self.has_delta = pays_delta(card)
-        self.keys = plan.keys_of(query, card, options.other or listed_only)
+        self.keys, self.ties = plan.keys_and_ties(query, card, options.other or listed_only)
         bias = options.bias and card.unit is not None
         self.unstated: dict[str, Fraction] = {}
         """What is chosen privately, with its share of the epsilon."""
@@ -143,7 +145,10 @@ class _Aggregation:
             self._make(result.guarantee.exact[0], delta, 1, MAX_TOTAL, noise)
         spends_delta = isinstance(result.guarantee, ApproxDP)
         if spends_delta and not has_delta:
-            raise _no_delta("Gaussian noise" if result.selection is None else "a choice of groups that are not public")
+            if result.selection is None:
+                raise _no_delta("Gaussian noise", "ask for Laplace noise")
+            fix = plan.make_keys_public(self.query, self._card, self.keys)
+            raise _no_delta("a choice of groups that are not public", f"{fix}, ask for Laplace noise")
         if not self.unstated:
             return result
         may_spend = spends_delta or (has_delta and self._may_choose_normal_noise())
@@ -157,7 +162,7 @@ class _Aggregation:
         if self._unused_delta:
             return True
         if self._options.noise == "best" and "max_rows" in self.unstated:
-            return self.together is None and _are_many(self.keys)
+            return self.together is None and number_of_groups(self.keys, self.ties) >= _MANY_GROUPS
         return self._options.noise != "laplace"
 
     def with_normal_noise(self, epsilon: Fraction, delta: Fraction, share: Fraction) -> Plan | None:
@@ -189,6 +194,7 @@ class _Aggregation:
             intervals=self._options.quantile_interval,
             population=self._options.interval == "population",
             keys=self.keys,
+            ties=self.ties,
             together=self.together,
             joint=joint,
         )
@@ -276,13 +282,8 @@ def may_use_either_noise(planned: Plan, options: ReleaseOptions) -> bool:
         and isinstance(planned.guarantee, ApproxDP)
         and planned.selection is None
         and planned.together is None
-        and _are_many(planned.keys)
+        and number_of_groups(planned.keys, planned.ties) >= _MANY_GROUPS
     )
-
-
-def _are_many(keys: PublicKeys) -> bool:
-    """Whether there are so many groups that normal noise may be better for people who are in many of them."""
-    return math.prod(len(listed) for listed in keys if listed is not None) >= _MANY_GROUPS
 
 
 def plan_after_choices(charged: Plan, choices: automatic.Choices, options: ReleaseOptions) -> Plan:
@@ -298,7 +299,7 @@ def plan_after_choices(charged: Plan, choices: automatic.Choices, options: Relea
     return plan.make(
         query,
         charged.card,
-        epsilon=epsilon - sum(charged.automatic.values(), Fraction(0)),
+        epsilon=epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again,
         delta=delta[0] if delta else None,
         max_groups=first(choices.max_groups, 1 if max_groups == "auto" else max_groups),
         max_rows=first(choices.max_rows, 1 if max_rows == "auto" else max_rows),
@@ -307,6 +308,7 @@ def plan_after_choices(charged: Plan, choices: automatic.Choices, options: Relea
         intervals=options.quantile_interval,
         population=options.interval == "population",
         keys=charged.keys,
+        ties=charged.ties,
         together=charged.together,
     )
 
@@ -320,14 +322,10 @@ def _at_least(epsilon: Fraction, least: Fraction) -> Fraction:
     return epsilon
 
 
-def _no_delta(what: str) -> InvalidArgument:
+def _no_delta(what: str, fix: str) -> InvalidArgument:
+    expected = f"a budget with a delta, which {what} costs"
     return InvalidArgument(
-        message(
-            "delta",
-            f"a budget with a delta, which {what} costs",
-            "a budget without one",
-            "list the public keys and ask for Laplace noise, or have a delta added to the budget",
-        )
+        message("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
     )
 
 
@@ -379,7 +377,7 @@ def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
     if rows is None:
         fix = "write rows = 100000 in the card, about as many as there are, or pass error=50"
         raise InvalidArgument(message("error", "a percentage of what is public before asking", "no rows", fix))
-    every = every_group(planned.keys)
+    every = every_group(planned.keys, planned.ties)
     if every is None:
         fix = "state the keys of the groups, or pass error=50"
         raise InvalidArgument(

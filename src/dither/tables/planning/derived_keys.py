@@ -6,7 +6,8 @@ The facts are the question, the card, and the public tables. They say enough abo
 * columns with listed keys, columns of public tables, truth values, and whole numbers and days within narrow bounds;
 * parts of dates: months, quarters, days of the week and hours are always the same, and years and the beginnings of
   periods are those within the bounds of the column;
-* a column that WHERE compares with constants (``carrier IN ('AA', 'UA')``, ``day >= '2024-01-01'``);
+* a column that WHERE compares with constants (``carrier IN ('AA', 'UA')``, ``day >= '2024-01-01'``), computed ones
+  too (``day >= DATE_TRUNC('month', DATE '2024-03-15') - INTERVAL 2 MONTH``);
 * whatever an operation makes of these: its values are computed for every combination of its arguments;
 * whole numbers computed from numbers with bounds (``FLOOR(amount / 10)``), where their range is narrow.
 
@@ -20,26 +21,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, cast
 
 from dither.errors import DitherError
-from dither.tables.card.model import Type
-from dither.tables.card.values import Value, literal_type
+from dither.tables.card.model import ColumnCard, Type
+from dither.tables.card.values import EXACT_INTEGERS, Value, literal_type
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.query.evaluate import evaluate
-from dither.tables.query.tree import Call, Column, Expression, Literal, walk
+from dither.tables.query.evaluate import evaluate, folded
+from dither.tables.query.relations import extent_of
+from dither.tables.query.tree import Call, Column, Expression, Literal, conjuncts, replaced, walk
 
 MOST_VALUES = 10_000
 """How many keys of one column may be derived."""
 MOST_INTEGERS = 1_000
 """How many whole numbers may lie between bounds for them to be keys: wider bounds say little about what occurs."""
 _MOST_DAYS = 40_000
-_EXACT = 1 << 53
+_MOST_DAYS_TRIED = 4_000
+"""How many days a condition is computed for."""
 _CYCLES = ("quarter", "month", "week", "day", "isodow", "doy")
 """Parts of a date that return: all of their values occur in 2020, a leap year of 53 weeks."""
 _TIMES = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1), "second": timedelta(seconds=1)}
@@ -60,10 +63,11 @@ class PublicFacts:
     @classmethod
     def of(cls, find: Lookup, where: Expression | None) -> PublicFacts:
         """The facts for rows that meet a condition."""
-        return cls(find, () if where is None else tuple(_conjuncts(where)))
+        return cls(find, () if where is None else tuple(conjuncts(folded(where))))
 
     def values(self, expression: Expression) -> Values | None:
         """Every value that the expression can have, each once; None where that is not public."""
+        expression = folded(expression)
         values = self._values(expression)
         if not values or len(values) > MOST_VALUES:
             return None
@@ -71,13 +75,9 @@ class PublicFacts:
 
     def meeting(self, expression: Expression, values: Values) -> Values:
         """Those values of an expression that the conditions on it alone let through."""
-        about = [
-            condition
-            for condition in self.conditions
-            if not any(isinstance(node, Column) for node in walk(_replaced(condition, expression, Literal(None))))
-        ]
+        about = [condition for condition in self.conditions if _is_about(condition, expression)]
         return tuple(
-            value for value in values if all(_may_hold(_replaced(item, expression, Literal(value))) for item in about)
+            value for value in values if all(may_hold(replaced(item, expression, Literal(value))) for item in about)
         )
 
     def listed(self, expression: Expression) -> Values | None:
@@ -103,14 +103,14 @@ class PublicFacts:
             return values
         if isinstance(expression, Column):
             return self._of_column(expression)
-        typed = expressions.compile(expression, self.find)
+        typed = expressions.compile(expression, self._narrowed)
         if typed.type == "boolean":
             return (False, True)
         rule = _RULES.get(expression.op, PublicFacts._of_arguments)
         values = rule(self, expression)
         if values is None and typed.range is not None:
             known = typed.range
-            if known.quantum >= 1 and known.size < _EXACT and known.high - known.low < MOST_INTEGERS:
+            if known.quantum >= 1 and known.size < EXACT_INTEGERS and known.high - known.low < MOST_INTEGERS:
                 return tuple(range(math.ceil(known.low), math.floor(known.high) + 1))
         return values
 
@@ -133,32 +133,45 @@ class PublicFacts:
         low: Value
         high: Value
         if card.type == "integer":
-            low, high = (None, None) if card.bounds is None else (math.ceil(card.bounds[0]), math.floor(card.bounds[1]))
+            known = extent_of(card)
+            ends = card.bounds if known is None else (known.low, known.high)
+            low, high = (None, None) if ends is None else (math.ceil(ends[0]), math.floor(ends[1]))
         elif card.type in ("date", "timestamp"):
             low, high = (None, None) if card.period is None else card.period
         else:
             return None, None
-        for sign, value in self._comparisons(column):
-            limit = _limit(sign, value, card.type)
-            if limit is None:
-                continue
+        as_other = Call("cast", (Literal("timestamp" if card.type == "date" else "date"), column))
+        for sign, value in (*self._comparisons(column), *self._comparisons(as_other)):
             if sign in (">", ">=", "="):
-                low = limit if low is None else _extreme(max, low, limit)
+                low = _narrower(max, low, _limit(sign, value, card.type, lower=True))
             if sign in ("<", "<=", "="):
-                high = limit if high is None else _extreme(min, high, limit)
+                high = _narrower(min, high, _limit(sign, value, card.type, lower=False))
         return low, high
 
-    def _comparisons(self, column: Column) -> Iterable[tuple[str, Value]]:
+    def _narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
+        """What is public about a column, of numbers with the bounds that conditions leave."""
+        node, card = self.find(column)
+        if card.type != "number" or card.bounds is None:
+            return node, card
+        low, high = card.bounds
+        for sign, value in self._comparisons(column):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high:
+                low = value if sign in (">", ">=", "=") else low
+                high = value if sign in ("<", "<=", "=") else high
+        return node, replace(card, bounds=(low, high)) if low < high else card
+
+    def _comparisons(self, value: Expression) -> Iterable[tuple[str, Value]]:
+        """The constants that conditions compare an expression with, each with the sign."""
         for condition in self.conditions:
             if not isinstance(condition, Call):
                 continue
             if condition.op in _FLIPPED:
                 left, right = condition.args
-                if left == column and isinstance(right, Literal):
+                if left == value and isinstance(right, Literal):
                     yield condition.op, right.value
-                elif right == column and isinstance(left, Literal):
+                elif right == value and isinstance(left, Literal):
                     yield _FLIPPED[condition.op], left.value
-            elif condition.op == "between" and condition.args[0] == column:
+            elif condition.op == "between" and condition.args[0] == value:
                 for sign, end in zip((">=", "<="), condition.args[1:], strict=True):
                     if isinstance(end, Literal):
                         yield sign, end.value
@@ -175,7 +188,7 @@ class PublicFacts:
             results = [evaluate(Call(call.op, tuple(map(Literal, line))), {}) for line in itertools.product(*known)]
         except DitherError:
             return None
-        if any(isinstance(value, (int, float)) and abs(value) > _EXACT for value in results):
+        if any(isinstance(value, (int, float)) and abs(value) > EXACT_INTEGERS for value in results):
             return None  # such whole numbers are not exact where they are computed as doubles
         return _in_order(_distinct(results))
 
@@ -217,7 +230,24 @@ class PublicFacts:
         names = tuple(item.value for item in options if isinstance(item, Literal))
         period = self._period(value)
         cyclic = call.op == "date_part" and (names[0] in _CYCLES or names[0] in _TIMES)
-        return _parts(call.op, names, kind, period) if period or cyclic else self._of_arguments(call)
+        if not period and not cyclic:
+            return self._of_arguments(call)
+        values = _parts(call.op, names, kind, period)
+        days = self._days_met(value) if kind == "date" and isinstance(value, Column) else None
+        if not values or not days:
+            return values
+        met = {evaluate(Call(call.op, (*options, Literal(day))), {}) for day in days}
+        return tuple(item for item in values if item in met) or values
+
+    def _days_met(self, column: Column) -> Values | None:
+        """The days of a column that meet the conditions on it; None where all of these compare it with constants, which
+        are its bounds already, or where there are too many days."""
+        about = (item for item in self.conditions if _is_about(item, column))
+        others = [item for item in about if not any(PublicFacts(self.find, (item,))._comparisons(column))]
+        period = self._period(column)
+        if period is None or not others or (period[1] - period[0]).days >= _MOST_DAYS_TRIED:
+            return None
+        return self.meeting(column, tuple(_days(*period)))
 
     def _of_cast(self, call: Call) -> Values | None:
         """The days of timestamps."""
@@ -283,13 +313,18 @@ def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | Non
     return _in_order(results) if len(results) <= MOST_VALUES else None
 
 
+def _is_about(condition: Expression, expression: Expression) -> bool:
+    """Whether a condition is about this expression alone."""
+    return not any(isinstance(node, Column) for node in walk(replaced(condition, expression, Literal(None))))
+
+
 def _as_moment(value: date) -> datetime:
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
 
 
-def _extreme(choose: Callable[..., Any], one: Value, other: Value) -> Value:
-    """The least or the largest of two values of one type."""
-    result: Value = choose(one, other)
+def _narrower(choose: Callable[..., Any], one: Value, other: Value) -> Value:
+    """The least or the largest of two limits of one type, of which None says nothing."""
+    result: Value = other if one is None else one if other is None else choose(one, other)
     return result
 
 
@@ -297,43 +332,39 @@ def _days(low: date, high: date) -> Iterable[date]:
     return (low + timedelta(days=i) for i in range((high - low).days + 1))
 
 
-def _limit(sign: str, value: Value, kind: Type) -> Value:
-    """The last value of a type that a comparison with a constant lets through; None where it says nothing."""
+def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
+    """The least, or the largest, value of a type that a comparison with a constant lets through; None where it says
+    nothing. A date beside a timestamp is the start of its day, and a timestamp beside a date is its day."""
     outward = {">": 1, "<": -1}.get(sign, 0)
     try:
         if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
             if value == int(value):
                 return int(value) + outward
-            return math.floor(value) if sign in ("<", "<=") else math.ceil(value)
-        if kind == "date" and type(value) is date:
+            return math.ceil(value) if lower else math.floor(value)
+        if kind == "date" and isinstance(value, datetime):
+            if value.time() != time():
+                return value.date() + timedelta(days=lower)
+            value = value.date()
+        if kind == "date" and isinstance(value, date):
             return value + timedelta(days=outward)
         if kind == "timestamp" and isinstance(value, datetime):
             return value + timedelta(microseconds=outward)
+        if kind == "timestamp" and isinstance(value, date):
+            first = datetime.combine(value, time()) + timedelta(days=outward)
+            return first if lower else first + timedelta(days=1) - timedelta(microseconds=1)
     except OverflowError:  # beyond the calendar, or infinite
         return None
     return None
 
 
-def _conjuncts(condition: Expression) -> Iterable[Expression]:
-    if isinstance(condition, Call) and condition.op == "and":
-        for item in condition.args:
-            yield from _conjuncts(item)
-    else:
-        yield condition
+def may_hold(condition: Expression, row: Mapping[str, Value] | None = None) -> bool:
+    """Whether a condition holds on a row, or cannot be computed here.
 
-
-def _replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
-    if expression == old:
-        return new
-    if isinstance(expression, Call):
-        return Call(expression.op, tuple(_replaced(item, old, new) for item in expression.args))
-    return expression
-
-
-def _may_hold(condition: Expression) -> bool:
-    """Whether a condition without columns holds, or cannot be computed here."""
+    >>> may_hold(Call("<", (Column("n"), Literal(3))), {"n": 5})
+    False
+    """
     try:
-        return evaluate(condition, {}) is True
+        return evaluate(condition, row or {}) is True
     except DitherError:
         return True
 
@@ -351,4 +382,4 @@ def _in_order(values: Values) -> Values:
     return (*known, *(value for value in values if value is None))
 
 
-__all__ = ["MOST_INTEGERS", "MOST_VALUES", "PublicFacts"]
+__all__ = ["MOST_INTEGERS", "MOST_VALUES", "PublicFacts", "may_hold"]

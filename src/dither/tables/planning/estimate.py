@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,17 @@ from dither.inference import (
 )
 from dither.inference.measured import limits
 from dither.tables.card.model import Card
+from dither.tables.compile import expressions
 from dither.tables.compile.statements import Measure
+from dither.tables.notes import Note
+from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
+from dither.tables.planning.empty_groups import empty_group_notes
+from dither.tables.planning.null_keys import null_notes
 from dither.tables.planning.plan import Choice, Plan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query.relations import RelationCard, base_of
-from dither.tables.query.tree import Aggregate
+from dither.tables.query.tree import Aggregate, show
 
 ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
@@ -252,19 +257,28 @@ def unit_notes(card: Card) -> tuple[str, ...]:
     if unit is None:
         return ()
     if card.counts_rows_without_unit and not derived:
-        return (f"each row without {unit} counts as a person of its own",)
-    return (f"rows without {unit}, which belong to nobody, are left out",)
+        return (Note("rows_without_person", f"each row without {unit} counts as a person of its own"),)
+    return (Note("rows_without_person", f"rows without {unit}, which belong to nobody, are left out"),)
 
 
-def limitations(plan: Plan, estimated: bool = False, limits_are_stated: bool = True) -> tuple[str, ...]:
+def plan_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what an explanation and an answer say about one private aggregation of a question."""
+    left_out = (*limitations(plan), *unit_notes(plan.card), *null_notes(plan))
+    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+
+
+def limitations(
+    plan: Plan, stated: Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
+) -> tuple[str, ...]:
     """The sentences for a plan; none where every row is a person, since then nothing is left out.
 
     Parameters
     ----------
     plan
         The plan of the question.
-    estimated
-        Whether the answer says beside its counts and sums how much is left out.
+    stated
+        How the answer says how much is left out: beside its counts, or in a note, as a share of all rows, which says
+        nothing about a single group, or about the values in those rows; empty where it does not.
     limits_are_stated
         Whether the sentence begins with the limits; limits that were chosen privately have a note already.
     """
@@ -276,11 +290,16 @@ def limitations(plan: Plan, estimated: bool = False, limits_are_stated: bool = T
         return ()
     effects = []
     if kinds & set(ADDED) or "people" in kinds:
-        if estimated:
-            spread = ", if what is left out is spread over the groups as the rows are" if plan.query.groups else ""
-            effects.append(f"counts and sums are low by about what is stated beside them{spread}")
+        if stated == "beside them":
+            effects.append("counts are low by what is stated beside them")
+        elif stated:
+            whole = "all of people's groups" if kinds == {"people"} else "all rows"
+            of = ["a group"] if plan.query.groups else []
+            of += ["a sum"] if kinds & {"sum", "count_value", "histogram"} or not of else []
+            effect = "what is left out makes counts and sums low: the share stated"
+            effects.append(f"{effect} is of {whole}, and that of {' or of '.join(of)} may be smaller or larger")
         elif plan.automatic.keys() & {"max_rows", "bias"}:
-            effects.append("counts and sums will be low by about as much as the answer will state")
+            effects.append("counts and sums will be low, and the answer will state which share of the rows is left out")
         else:
             effects.append(f"{UNKNOWN_AMOUNT} (bias=True, or --bias, spends a little to learn it)")
     if "count_distinct" in kinds:
@@ -288,9 +307,42 @@ def limitations(plan: Plan, estimated: bool = False, limits_are_stated: bool = T
     if kinds - {*ADDED, "people", "count_distinct"}:
         effects.append("means, quantiles and the like lean toward people with few rows")
     sentence = f"{', and '.join(effects)}; the ± does not include it"
-    return (
-        f"each person counts for at most {describe_limits(plan)}, so {sentence}" if limits_are_stated else sentence,
-    )
+    if limits_are_stated:
+        sentence = f"each person counts for at most {describe_limits(plan)}, so {sentence}"
+    unknown = any(UNKNOWN_AMOUNT in effect for effect in effects)
+    return (Note("undercount_unknown" if unknown else "limits", sentence),)
+
+
+def bias_notes(plan: Plan, bias: bool) -> tuple[str, ...]:
+    """What a plan and an answer say where ``bias=True`` learns nothing."""
+    parts = plan.aggregations
+    if not bias or any("bias" in part.automatic for part in parts):
+        return ()
+    why = "has nothing to learn: people are counted once each, and no limit leaves any out"
+    if any({"max_rows", "max_groups"} & part.automatic.keys() for part in parts):
+        why = "spends nothing beside limits that are chosen privately: what they leave out is learned with them"
+    elif all(part.card.unit is None for part in parts):
+        why = "has nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds do to "
+        why += "values beyond them is not part of it"
+    return (Note("bias", f"bias=True, or --bias, {why}"),)
+
+
+def held_notes(plan: Plan) -> tuple[str, ...]:
+    """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
+    chosen privately have a note of their own."""
+    if not isinstance(plan.card, RelationCard):
+        return ()
+    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    result = []
+    for name, aggregate in plan.query.aggregates.items():
+        value, bounds = aggregate.value, aggregate.bounds
+        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic:
+            continue
+        known = expressions.compile(value, find).range
+        if known is None or known.low < bounds[0] or known.high > bounds[1]:
+            held = f"{show(value)} is held within {bounds[0]:,.15g} to {bounds[1]:,.15g}, as the question states"
+            result.append(Note("bounds", f"{held}: values beyond count as the nearer bound"))
+    return tuple(dict.fromkeys(result))
 
 
 def interval_notes(plan: Plan) -> tuple[str, ...]:
@@ -305,25 +357,37 @@ def interval_notes(plan: Plan) -> tuple[str, ...]:
                 f"the most that it can be, {np.sqrt(cluster):.2g} times that of rows drawn one by one"
             )
     if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
-        return tuple(result)
+        return tuple(Note("error", text) for text in result)
     one = 1 << plan.bin_limits.bits()
     for choice in plan.choices:
+        width = _bin_width(plan, choice.name, choice.aggregate)
         gap = choice.mechanism.error(choice.bins) / one
         if choice.aggregate.kind == "mode":
             said = f"no key is more common than {choice.name} by more than {two_digits(gap)} rows"
         else:
             beyond = inside_rank(plan, choice) / one + gap
             said = f"at most {two_digits(beyond)} rows are beyond {choice.name}"
+            said += f" by more than half of its bin, which is {width} wide" if width else ""
         result.append(f"{said} (95 %)")
     for ranked in plan.quantiles:
         if ranked.interval is None:
             gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
             for name, share in ranked.shares.items():
-                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %)")
+                width = _bin_width(plan, name, ranked.aggregate)
+                middle = f"; {name} is the middle of a bin that is {width} wide" if width else ""
+                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %){middle}")
     chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
     if any(item.interval is None for item in chosen):
         result.append("values that are chosen have no ±: quantile_interval=True (--quantile-interval) spends on it")
-    return tuple(result)
+    return tuple(Note("error", text) for text in result)
+
+
+def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> str:
+    """How wide the bins are that a value is chosen among, of which it is the middle; nothing for whole numbers, which
+    have a bin each, and where the bounds are still to be chosen."""
+    if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
+        return ""
+    return two_digits(float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max()))
 
 
 def inside_rank(plan: Plan, choice: Choice) -> int:
@@ -359,6 +423,6 @@ def describe_limits(plan: Plan) -> str:
 
 
 __all__ = [
-    "ADDED", "UNKNOWN_AMOUNT", "describe_limits", "estimate", "expected_error", "inside_rank", "interval_notes",
-    "limitations", "most_rows_of_a_person", "rounded_error", "unit_notes",
+    "ADDED", "UNKNOWN_AMOUNT", "bias_notes", "describe_limits", "estimate", "expected_error", "inside_rank",
+    "limitations", "most_rows_of_a_person", "plan_notes", "rounded_error", "unit_notes",
 ]  # fmt: skip

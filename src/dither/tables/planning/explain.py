@@ -1,7 +1,8 @@
 """A plan in words and numbers: what would be done, what it would cost, and what the answers leave out.
 
 No data is read. The error bars are about the noise alone, so an answer, and a plan, also states what the
-limits on one person's rows do to it (:func:`limitations`), in plain sentences, where they apply to the question.
+limits on one person's rows do to it (:func:`~dither.tables.planning.estimate.plan_notes`), in plain sentences, where
+they apply to the question.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from dither.digits import two_digits
 from dither.homes import public_in
 from dither.mechanisms import Gaussian
 from dither.tables.compile.statements import Measure
+from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.estimate import (
     describe_limits,
     estimate,
     expected_error,
-    interval_notes,
-    limitations,
-    unit_notes,
+    plan_notes,
 )
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.plan import Noise, Plan, variance_of
@@ -71,6 +71,8 @@ class Explanation:
     limitations: tuple[str, ...] = ()
     refused: str = ""
     asked_of: str = ""
+    rows_are_people: bool = False
+    """Whether each row is a person of its own."""
 
     def __str__(self) -> str:
         output = [f"cost: {self.cost}; left: {self.left}"]
@@ -101,9 +103,9 @@ class Explanation:
         )
 
 
-def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = "") -> Explanation:
-    """Describe a plan; ``left`` says what may still be spent, ``people`` what their limits do to the answer, and
-    ``refused`` why it would not be answered now.
+def explain(plan: Plan, left: str, more_notes: tuple[str, ...] = (), refused: str = "") -> Explanation:
+    """Describe a plan; ``left`` says what may still be spent, ``more_notes`` what else the answer would say, such as
+    what limits of people do to it, and ``refused`` why it would not be answered now.
 
     Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
     is expected (None if it depends on the data), and that error in words; all in the units of the answer. Of a question
@@ -119,11 +121,13 @@ def explain(plan: Plan, left: str, people: tuple[str, ...] = (), refused: str = 
         bounding = "\n".join(text for i, text in enumerate(in_words) if not any(text in t for t in in_words[:i]))
     if any(part.reduced for part in parts):
         groups += "\ncounts and sums of levels add up, by least squares: of the rows whose keys are all public"
-    notes = [note for part in parts for note in (*limitations(part), *unit_notes(part.card), *interval_notes(part))]
+    notes = [note for part in parts for note in plan_notes(part)]
     notes += [note for part in parts for note in _sharing(part)]
-    every_note = tuple(dict.fromkeys([*notes, *people]))
+    every_note = tuple(dict.fromkeys([*notes, *more_notes]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
-    return Explanation(tuple(lines), str(plan.cost), groups, bounding, left, every_note, refused, asked_of)
+    rows_are_people = all(part.card.unit is None and part.query.source is None for part in parts)
+    about = (groups, bounding, left, every_note, refused, asked_of, rows_are_people)
+    return Explanation(tuple(lines), str(plan.cost), *about)
 
 
 def _asked_of(plan: Plan) -> str:
@@ -192,7 +196,7 @@ def _sharing(plan: Plan) -> list[str]:
     shares = {*plan.parts.values(), *(choice.name for choice in plan.choices), *(count.name for count in plan.counts)}
     if len(shares) + len(plan.quantiles) > 1:
         result.append("what is measured shares the ε, so each ± is larger than if it were asked alone")
-    return result
+    return [Note("error", text) for text in result]
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
@@ -206,7 +210,7 @@ def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
 
 def _groups(plan: Plan) -> str:
     """Which groups are shown."""
-    every = every_group(plan.keys)
+    every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
         return "groups: one, of all rows"
     if every is not None:

@@ -21,15 +21,25 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.derived_keys import PublicFacts
+from dither.tables.planning.public_rows import TiedValues
 from dither.tables.query.tree import Call, Column, Expression, Group, Literal
 
 MOST_COMBINATIONS = 1_000_000
 
 Noise = Laplace | Gaussian
 Key = tuple[Value, ...]
-PublicKeys = tuple[tuple[Value, ...] | None, ...]
+Values = tuple[Value, ...]
+PublicKeys = tuple[Values | None, ...]
 """The public keys of each column of GROUP BY; None where they are not public."""
 Shown = tuple[list[Key], dict[Measure, NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Columns of GROUP BY whose keys do not occur in every combination: those that do, by the numbers of the keys."""
+
+    places: tuple[int, ...]
+    numbers: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -77,14 +87,19 @@ def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, No
 
 
 def public_keys(
-    groups: Sequence[Group], where: Expression | None, find: Lookup, *, listed_only: bool = False
+    groups: Sequence[Group],
+    where: Expression | None,
+    find: Lookup,
+    *,
+    listed_only: bool = False,
+    tied: Sequence[TiedValues] = (),
 ) -> PublicKeys:
     """The public keys of each column of GROUP BY: those of the question, of the column's card, or those that follow
     from what is public (:mod:`dither.tables.planning.derived_keys`); None where they are not public.
 
-    Of keys that the question does not list, only those are left that WHERE lets through. Where derived keys have more
-    combinations than can be shown, the longest lists are not used. With ``listed_only`` keys are not derived, but for
-    booleans and bins.
+    Of keys that the question does not list, only those are left that WHERE lets through, and of columns of a public
+    table those that are in rows that it lets through: ``tied``. Where derived keys have more combinations than can be
+    shown, the longest lists are not used. With ``listed_only`` keys are not derived, but for booleans and bins.
     """
     keys: list[tuple[Value, ...] | None] = []
     derived: set[int] = set()
@@ -105,11 +120,42 @@ def public_keys(
             derived.add(i)
         values = PublicFacts.of(find, where).values(group.value)
         keys.append(None if values == (None,) else values)
-    while derived and math.prod(len(listed) for listed in keys if listed is not None) > MOST_COMBINATIONS:
+    for item in tied:
+        for place, occurring in zip(item.places, map(set, zip(*item.values, strict=True)), strict=True):
+            listed_here = keys[place]
+            if listed_here is not None and groups[place].keys is None:
+                keys[place] = tuple(key for key in listed_here if key in occurring) or listed_here
+    while derived and number_of_groups(keys, ties_of(groups, keys, tied)) > MOST_COMBINATIONS:
         longest = max(derived, key=lambda i: len(keys[i] or ()))
         derived.discard(longest)
         keys[longest] = None
     return tuple(keys)
+
+
+def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequence[TiedValues]) -> tuple[Tie, ...]:
+    """Which combinations of public keys there are, of columns of one public table; keys that the question lists are
+    shown in all of them."""
+    result = []
+    for item in tied:
+        free = [i for i, place in enumerate(item.places) if keys[place] is not None and groups[place].keys is None]
+        places = tuple(item.places[i] for i in free)
+        known = [{key: number for number, key in enumerate(keys[place] or ())} for place in places]
+        lines = [[number_of.get(line[i]) for i, number_of in zip(free, known, strict=True)] for line in item.values]
+        numbers = {tuple(n for n in line if n is not None) for line in lines if None not in line}
+        if 0 < len(numbers) < math.prod(map(len, known)):
+            result.append(Tie(places, tuple(sorted(numbers))))
+    return tuple(result)
+
+
+def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), private: int = 1) -> int:
+    """How many groups there are, with so many keys in each column whose keys are not public.
+
+    >>> number_of_groups((("a", "b"), (1, 2), None), [Tie((0, 1), ((0, 0), (1, 1)))], private=10)
+    20
+    """
+    places = {place for tie in ties for place in tie.places}
+    free = [private if listed is None else len(listed) for i, listed in enumerate(keys) if i not in places]
+    return math.prod([*free, *(len(tie.numbers) for tie in ties)])
 
 
 def _has_few_keys(value: Expression, find: Lookup) -> bool:
@@ -151,27 +197,41 @@ def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
     return result
 
 
-def every_group(keys: PublicKeys) -> list[Key] | None:
-    """Every combination of public keys; None where some keys are not public.
+def every_group(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
+    """Every combination of public keys that there is; None where some keys are not public.
 
     >>> every_group((("north", "south"), (False, True)))
     [('north', False), ('north', True), ('south', False), ('south', True)]
+    >>> every_group((("north", "south"), (1, 2), ("n", "s")), [Tie((0, 2), ((0, 0), (1, 1)))])
+    [('north', 1, 'n'), ('north', 2, 'n'), ('south', 1, 's'), ('south', 2, 's')]
     """
-    if any(listed is None for listed in keys):
+    listed = [values for values in keys if values is not None]
+    if len(listed) < len(keys):
         return None
-    size = math.prod(len(listed) for listed in keys if listed is not None)
+    size = number_of_groups(keys, ties)
     if size > MOST_COMBINATIONS:
         raise InvalidArgument(
             message("groups", f"at most {MOST_COMBINATIONS} combinations of public keys", f"{size}", "state fewer keys")
         )
-    return list(itertools.product(*(listed for listed in keys if listed is not None)))
+    if not ties:
+        return list(itertools.product(*listed))
+    return [tuple(values[i] for values, i in zip(listed, line, strict=True)) for line in _numbers(keys, ties)]
 
 
-def group_numbers(keys: PublicKeys) -> list[Key] | None:
+def group_numbers(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
     """The groups by the numbers of their keys, in the order of :func:`every_group`."""
-    if any(listed is None for listed in keys):
-        return None
-    return list(itertools.product(*(range(len(listed)) for listed in keys if listed is not None)))
+    return None if any(listed is None for listed in keys) else list(_numbers(keys, ties))
+
+
+def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
+    tied = {place for tie in ties for place in tie.places}
+    rest = [(i, len(listed)) for i, listed in enumerate(keys) if listed is not None and i not in tied]
+    parts: list[Iterable[tuple[int, ...]]] = [tie.numbers for tie in ties]
+    parts += [[(number,) for number in range(size)] for _, size in rest]
+    places = [place for tie in ties for place in tie.places] + [place for place, _ in rest]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    lines = (tuple(itertools.chain.from_iterable(line)) for line in itertools.product(*parts))
+    return sorted(tuple(line[i] for i in order) for line in lines)
 
 
 def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
@@ -192,12 +252,15 @@ __all__ = [
     "Key",
     "KeySelection",
     "Noise",
+    "Tie",
     "bin_labels",
     "every_group",
     "group_numbers",
     "mode_keys",
     "noisy_measures",
+    "number_of_groups",
     "public_keys",
     "threshold",
+    "ties_of",
     "vectors",
 ]

@@ -26,8 +26,9 @@ Averages and variances of a level are computed from its adjusted numbers and sum
 values, do not add up, and
 choices among bins (quantiles, extremes, modes, histograms) are those of their level alone.
 
-Where some keys are private, groups that are too small are missing: levels are then answered each on its own, and need
-not add up.
+Where some keys are private, groups that are too small are missing, and where keys are columns of one public table,
+combinations that do not occur are (:mod:`dither.tables.planning.public_rows`): levels are then answered each on its
+own, and need not add up.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ from numpy.typing import NDArray
 from dither.tables.card.model import Card
 from dither.tables.compile.limits import MAX_TOTAL, Level, Together
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.plan import Plan, keys_of, variance_of
+from dither.tables.planning.key_selection import number_of_groups
+from dither.tables.planning.plan import Plan, keys_and_ties, variance_of
 from dither.tables.planning.relation_cards import card_of_question
 from dither.tables.query.tree import Call, Expression, Literal, Query
 
@@ -57,8 +59,8 @@ def bounded_together(
     """The aggregations of a question, and how they are bounded together. Levels with public keys only become those of
     rows that have all the keys.
     """
-    keys = [keys_of(query, card_of_question(query, card), listed_only) for query in aggregations]
-    sizes = [math.prod(MAX_TOTAL if listed is None else len(listed) for listed in known) for known in keys]
+    keys = [keys_and_ties(query, card_of_question(query, card), listed_only) for query in aggregations]
+    sizes = [number_of_groups(known, ties, private=MAX_TOTAL) for known, ties in keys]
     levels: dict[int, tuple[Query, Level]] = {}
     members_of: dict[object, list[int]] = {}
     hierarchies: dict[object, list[int]] = {}
@@ -86,14 +88,15 @@ def _rows(query: Query) -> tuple[object, ...]:
 def _levels(
     hierarchy: int, aggregations: Sequence[Query], members: Sequence[int], card: Card, listed_only: bool
 ) -> dict[int, tuple[Query, Level]]:
-    """Aggregations of the same rows and columns as levels; none where some keys are not public."""
+    """Aggregations of the same rows and columns as levels; none where some keys are not public, or some combinations
+    of them do not occur."""
     by_value = {group.value: group for place in members for group in aggregations[place].groups}
     groups = list(by_value.values())
     first = aggregations[members[0]]
-    keys = keys_of(replace(first, groups=tuple(groups)), card_of_question(first, card), listed_only)
+    keys, ties = keys_and_ties(replace(first, groups=tuple(groups)), card_of_question(first, card), listed_only)
     listed = {group.value: known for group, known in zip(groups, keys, strict=True) if known is not None}
     result: dict[int, tuple[Query, Level]] = {}
-    if len(listed) < len(groups):
+    if len(listed) < len(groups) or ties:
         return result
     for place in members:
         query = aggregations[place]

@@ -19,7 +19,7 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.pairs import PAIR_BITS, Pair, pair_grid
-from dither.tables.compile.statements import SQUARE_BITS, Measure, Moments, grid, near_zero, pair_products
+from dither.tables.compile.statements import Measure, Moments, grid, near_zero, pair_products
 from dither.tables.planning.key_selection import Noise, mode_keys
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, show
 
@@ -68,14 +68,15 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
         card = find(aggregate.value)[1]
         kind, known = card.type, card.bounds
     else:
-        typed = expressions.number(aggregate.value, find)
-        kind, known = "number", typed.interval
+        kind, known = "number", expressions.public_interval(aggregate.value, find)
     if kind not in ("integer", "number"):
         raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
     given = aggregate.bounds if aggregate.bounds is not None else known
     if given is None:
         here = "as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL"
         fix = f"state them in the card, or here, {here}"
+        if expressions.compile(aggregate.value, find).range is not None:
+            fix = f"hold it within bounds: LEAST(GREATEST({show(aggregate.value)}, 0), 100), for example"
         raise InvalidArgument(message(name, "public bounds of its values", "none", fix))
     if given == known and known is not None and known[0] == known[1]:
         # every value is the same, as in SUM(CASE WHEN x > 0 THEN 1 END): wider bounds that hold it are as true
@@ -209,16 +210,14 @@ def _vector(
         return Moments(value, 0, nulls)
     bounds, whole = known
     total = math.ceil(limits.total)
-    if degree == 2:
-        # the square of the width, times the rows of one person, has to stay below 2^30
-        coarse = grid(bounds, False, min(SQUARE_BITS, (29 - total.bit_length()) // 2), 1)
-        exact = grid(bounds, whole, GRID_BITS, total)
-        steps = exact if exact.width <= coarse.width else coarse
-    else:
-        steps = grid(bounds, whole, GRID_BITS, total)
+    steps = grid(bounds, whole, GRID_BITS, total)
     if steps.width == 0:
         raise InvalidArgument(message(name, "bounds at least 1 apart", "closer ones", "widen them"))
-    return Moments(value, 2 if degree == 2 else 1, nulls, bounds, steps)
+    if degree < 2:
+        return Moments(value, 1, nulls, bounds, steps)
+    # what one row adds, times the rows of one person, has to stay below 2^30
+    divisor = -(-(int(steps.width) ** 2) // (1 << max(29 - total.bit_length(), 1)))
+    return Moments(value, 2, nulls, bounds, steps, divisor)
 
 
 def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggregate, int]:

@@ -37,10 +37,20 @@ from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import MAX_TOTAL, Limits, Together
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Statement, StatementContext
-from dither.tables.planning.key_selection import KeySelection, Noise, public_keys, threshold
+from dither.tables.planning.key_selection import (
+    KeySelection,
+    Noise,
+    Tie,
+    number_of_groups,
+    public_keys,
+    threshold,
+    ties_of,
+)
 from dither.tables.planning.measurements import Choice, Counts, Measurements, Part, PublicKeys, measurements
+from dither.tables.planning.public_rows import tied_values
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
-from dither.tables.query.tree import Aggregate, Query, private_tables, public_tables
+from dither.tables.planning.relation_cards import narrowed_keys
+from dither.tables.query.tree import Aggregate, Query, private_tables, public_tables, show
 
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
@@ -75,12 +85,14 @@ class Plan:
     automatic: Mapping[str, Fraction] = field(default_factory=dict)
     """What is still to be chosen privately, and the epsilon of each: ``max_rows``, ``max_groups``, and bounds of
     aggregates; see :mod:`dither.tables.planning.automatic`. It is 0 where the choice is that of another aggregation of
-    the same rows."""
+    the same rows, and for bounds that have been chosen."""
     together: Together | None = None
     """How it is bounded with other aggregations, where the question has several."""
     reduced: Mapping[Measure, float] = field(default_factory=dict)
     """What least squares over the levels does to the standard deviation of each measure: a factor of at most 1."""
     more: tuple[Plan, ...] = ()
+    ties: tuple[Tie, ...] = ()
+    """Which keys occur together; all others in every combination."""
 
     @property
     def aggregations(self) -> tuple[Plan, ...]:
@@ -129,11 +141,12 @@ def make(
     intervals: bool = False,
     population: bool = False,
     keys: PublicKeys | None = None,
+    ties: tuple[Tie, ...] = (),
     together: Together | None = None,
     joint: Fraction | None = None,
 ) -> Plan:
-    """The plan for one private aggregation, or the reason why there is none. ``keys`` are those of :func:`keys_of`,
-    ``together`` is how it is bounded with other aggregations.
+    """The plan for one private aggregation, or the reason why there is none. ``keys`` and ``ties`` are those of
+    :func:`keys_and_ties`, ``together`` is how it is bounded with other aggregations.
 
     With ``joint`` it is that share of a question whose aggregations are one vector of normal noise. Epsilon and delta
     are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
@@ -144,11 +157,11 @@ def make(
     limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
     find = _lookup(query, card)
     if keys is None:
-        keys = keys_of(query, card, other)
+        keys, ties = keys_and_ties(query, card, other)
     groups, level_groups = 1, None if together is None else 1
     if card.unit is not None and (query.groups or together is not None):
         groups = arguments.whole(first(max_groups, query.max_groups, card.max_groups), "max_groups")
-        possible = math.prod(len(listed) if listed is not None else groups for listed in keys)
+        possible = number_of_groups(keys, ties, private=groups)
         if together is not None:
             level_groups, possible = min(groups, possible), together.most_groups
         groups = min(groups, possible)
@@ -160,19 +173,15 @@ def make(
         )
     private = any(listed is None for listed in keys)
     most = groups if level_groups is None else level_groups
-    exceeded = not private and math.prod(len(listed) for listed in keys if listed is not None) > most
+    exceeded = not private and number_of_groups(keys, ties) > most
     if private and exact_delta is None:
-        raise InvalidArgument(
-            message(
-                "delta",
-                "a delta, to choose which keys may be shown",
-                "none",
-                "pass delta=1e-6, or state the public keys of the groups in the card",
-            )
-        )
+        fix = f"pass delta=1e-6, or {make_keys_public(query, card, keys)}"
+        raise InvalidArgument(message("delta", "a delta, to choose which keys may be shown", "none", fix))
     has_unit = card.unit is not None
     limits = Limits(groups, limit, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
-    draft = Plan(query, card, keys, limits, PureDP(epsilon_of_groups), {}, together=together, population=population)
+    draft = Plan(
+        query, card, keys, limits, PureDP(epsilon_of_groups), {}, together=together, population=population, ties=ties
+    )
     needed = measurements(query, keys, limits, find, population)
     result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals or population, joint)
     return _with_totals(result, whole) if other else result
@@ -184,7 +193,25 @@ def _lookup(query: Query, card: Card) -> Lookup:
 
 def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
     """The public keys of each column of GROUP BY; None where they are not public, or not listed where they must be."""
-    return public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only)
+    return keys_and_ties(query, card, listed_only)[0]
+
+
+def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[PublicKeys, tuple[Tie, ...]]:
+    """The public keys of each column of GROUP BY, and which of them occur together."""
+    tied = tied_values(query, card)
+    keys = public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only, tied=tied)
+    keys = narrowed_keys(query, card, keys)
+    return keys, ties_of(query.groups, keys, tied)
+
+
+def make_keys_public(query: Query, card: Card, keys: PublicKeys) -> str:
+    """How a question can be asked of public keys: what a relation counts can be cut off, other keys can be listed."""
+    find = _lookup(query, card)
+    for group, listed in zip(query.groups, keys, strict=True):
+        if listed is None and expressions.compile(group.value, find).range is not None:
+            value = show(group.value)
+            return f"make its keys few numbers: GROUP BY LEAST({value}, 12), or WHERE {value} <= 12"
+    return "state the public keys of the groups in the card"
 
 
 def _with_totals(plan: Plan, whole: Fraction) -> Plan:

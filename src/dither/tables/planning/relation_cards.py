@@ -1,21 +1,28 @@
 """The card that a question is planned under: of a derived relation, what is public about its columns.
 
 Types and bounds follow from the card (:mod:`dither.tables.query.relations`), and so do keys
-(:mod:`dither.tables.planning.derived_keys`): of expressions, and of columns that a condition inside compares with
-constants. Counts and sums of a person's rows whose bounds do not follow get ``bounds="auto"``.
+(:mod:`dither.tables.planning.derived_keys`): of expressions, and of columns that a condition compares with constants.
+So do bounds of whole numbers from the WHERE of the question, as of a count of a person's rows in ``WHERE k <= 20``.
+Aggregates of what has no public bounds, of other counts and sums of a person's rows above all, get ``bounds="auto"``.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import date
 
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.values import Value
 from dither.tables.compile import expressions, relations
+from dither.tables.compile.expressions import Lookup
 from dither.tables.planning.derived_keys import PublicFacts
-from dither.tables.query.relations import relation_card
+from dither.tables.planning.origins import Rows
+from dither.tables.query.relations import base_of, extent_of, relation_card
 from dither.tables.query.tree import Aggregate, Column, Expression, Join, Query
 
+PublicKeys = tuple[tuple[Value, ...] | None, ...]
 _BOUNDED = ("sum", "mean", "var", "std", "min", "max", "quantile")
 
 
@@ -25,7 +32,33 @@ def card_of_question(query: Query, card: Card) -> Card:
     >>> card_of_question(Query({}), Card("visits", "visits.csv", {})).name
     'visits'
     """
-    return relation_card(card, query.source, _described, query.where)
+    result = relation_card(card, query.source, _described, query.where)
+    if query.source is None or query.where is None:
+        return result
+    find = expressions.lookup(result, {join.table: join.table for join in query.joins})
+    columns = {name: _compared(Column(name), column, find, query.where) for name, column in result.columns.items()}
+    return replace(result, columns=columns)
+
+
+def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
+    """Keys that the question does not list, without those that conditions inside of the relation rule out: of WHERE in
+    a SELECT after FROM, of QUALIFY there, or of ON. NULL stays where it is a key."""
+    if query.source is None:
+        return keys
+    result, lookups = list(keys), dict[tuple[int, ...], Lookup]()
+    for place, group in enumerate(query.groups):
+        if result[place] is None or group.keys is not None:
+            continue
+        for rows, item in itertools.islice(Rows.asked(query).levels(group.value), 1, None):
+            if rows.path not in lookups:
+                inner = card_of_question(Query({}, source=rows.source), base_of(card))
+                lookups[rows.path] = expressions.lookup(inner, {join.table: join.table for join in rows.joins})
+            facts = PublicFacts(lookups[rows.path], rows.conditions)
+            possible = facts.values(item)
+            listed = result[place] or ()
+            kept = listed if possible is None else tuple(key for key in listed if key is None or key in possible)
+            result[place] = facts.meeting(item, kept) or kept or listed
+    return tuple(result)
 
 
 def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
@@ -43,26 +76,42 @@ def _described(expression: Expression, card: Card, where: Expression | None, joi
     return column
 
 
+def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expression) -> ColumnCard:
+    """A column of whole numbers without bounds, with those between which a condition leaves its values."""
+    if extent_of(column) is None or column.type != "integer":
+        return column
+    low, high = PublicFacts.of(find, where).bounds(expression)
+    if (low, high) != PublicFacts.of(expressions.wider(find), where).bounds(expression):
+        return column
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return replace(column, bounds=(low, max(high, low + 1)))
+
+
 def with_unstated_bounds(query: Query, card: Card) -> Query:
-    """The question with bounds="auto" for aggregates of a relation's column that has no public bounds.
+    """The question with bounds="auto" for aggregates of what a relation has without public bounds.
 
     >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
     {}
     """
     if query.source is None:
         return query
+    find = expressions.lookup(card, {join.table: join.table for join in query.joins})
     aggregates = {
-        name: replace(item, bounds="auto") if _is_unbounded(item, card) else item
+        name: replace(item, bounds="auto") if _is_unbounded(item, find) else item
         for name, item in query.aggregates.items()
     }
     return replace(query, aggregates=aggregates)
 
 
-def _is_unbounded(aggregate: Aggregate, card: Card) -> bool:
+def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
     value = aggregate.value
-    if aggregate.kind not in _BOUNDED or aggregate.bounds is not None or not isinstance(value, Column):
+    if aggregate.kind not in _BOUNDED or aggregate.bounds is not None or value is None:
         return False
-    return value.table is None and card.columns[value.name].bounds is None
+    try:
+        return expressions.public_interval(value, find) is None
+    except InvalidArgument:  # arithmetic with a column of a private table that has no bounds
+        return False
 
 
-__all__ = ["card_of_question", "with_unstated_bounds"]
+__all__ = ["card_of_question", "narrowed_keys", "with_unstated_bounds"]

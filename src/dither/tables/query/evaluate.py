@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dither.errors import InvalidArgument, message
-from dither.tables.card.values import LARGEST_INTEGER
+from dither.tables.card.values import EXACT_INTEGERS, LARGEST_INTEGER
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations import OPERATIONS, operation
 from dither.tables.query.tree import Call, Column, Expression, Literal, Shape, check_size, columns, walk
@@ -104,6 +104,26 @@ def evaluate(expression: Expression, row: Row) -> Any:
         return None
 
 
+def folded(expression: Expression) -> Expression:
+    """The expression with every part that has no column computed; a part that is NULL, which would have no type, and a
+    whole number that a double may not hold stay as they are written.
+
+    >>> folded(Call("<", (Column("n"), Call("+", (Literal(2), Literal(3))))))
+    Call(op='<', args=(Column(name='n', table=None), Literal(value=5)))
+    """
+    if not isinstance(expression, Call):
+        return expression
+    result = Call(expression.op, tuple(map(folded, expression.args)))
+    if not all(isinstance(item, Literal) for item in result.args):
+        return result
+    try:
+        value = evaluate(result, {})
+    except InvalidArgument:
+        return result
+    exact = value is not None and not (isinstance(value, (int, float)) and abs(value) > EXACT_INTEGERS)
+    return Literal(value) if exact else result
+
+
 def representable(value: Any) -> Any:
     """A value that can be recorded, shown and exported: a whole number beyond 64 bits is a float, and a number that
     is not finite is None. Every step of :func:`evaluate` ends here, so numbers do not grow with the expression.
@@ -123,4 +143,4 @@ def _mixed(what: str) -> InvalidArgument:
     return InvalidArgument(message(what, "values of one kind", "values of different kinds", "use one kind in a column"))
 
 
-__all__ = ["apply", "check", "check_arity", "evaluate", "representable"]
+__all__ = ["apply", "check", "check_arity", "evaluate", "folded", "representable"]

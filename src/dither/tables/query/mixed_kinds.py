@@ -23,6 +23,8 @@ def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: 
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"
+    if "boolean" in kinds and call.op == "coalesce":
+        return _three_values(args)
     if "boolean" in kinds:
         return "write TRUE or FALSE"
     if dates and set(kinds) & set(_NUMBERS):
@@ -30,6 +32,21 @@ def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: 
     if "text" in kinds and set(kinds) & set(_NUMBERS):
         return _texts_and_numbers(call, args)
     return "use values of one kind"
+
+
+def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
+    """What makes values of one kind of truth values and of what stands for NULL beside them.
+
+    >>> from dither.tables.query.tree import Column
+    >>> _three_values([(Column("vip"), "boolean"), (Literal("none"), "text")])
+    "write CASE WHEN vip THEN 'yes' WHEN NOT vip THEN 'no' ELSE 'none' END"
+    """
+    truth = next(show(item) for item, kind in args if kind == "boolean")
+    other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
+    yes, no = ("1", "0") if kind in _NUMBERS else ("'yes'", "'no'")
+    if kind not in (*_NUMBERS, "text"):
+        return "write TRUE or FALSE"
+    return f"write CASE WHEN {truth} THEN {yes} WHEN NOT {truth} THEN {no} ELSE {other} END"
 
 
 def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -95,15 +96,57 @@ def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.E
 
 
 def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> str:
-    tree = expression.copy()
-    for table in list(tree.find_all(exp.Table)) if replacing else []:
-        if table.name in replacing and not table.this.quoted:
-            table.replace(exp.alias_(replacing[table.name], table.alias, table=True))
-    for node in [node for node in tree.find_all(exp.Anonymous) if node.this in DIALECT_FUNCTIONS]:
-        replacement = DIALECT_FUNCTIONS[node.this][dialect](*node.expressions)
-        tree = replacement if node is tree else tree
-        node.replace(replacement)
+    tree = _as_tree(expression, dialect, replacing)
     return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
+
+
+@lru_cache(maxsize=16)
+def parsed(sql: str) -> exp.Expr:
+    """The tree of SQL on a noisy table, parsed once for all who read it. Nobody may change it.
+
+    >>> parsed("SELECT MAX(n) FROM noisy") is parsed("SELECT MAX(n) FROM noisy")
+    True
+    """
+    return sqlglot.parse_one(sql, dialect="duckdb")
+
+
+def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A copy in which every node has one user, tables are replaced, and functions are those of the engine.
+
+    All in one pass: copying, searching and replacing one after another took most of the time of rendering.
+    """
+    top = exp.Paren()
+    waiting: list[tuple[exp.Expr, str, int | None, exp.Expr, Mapping[str, exp.Expr]]] = []
+    waiting.append((top, "this", None, expression, replacing))
+    while waiting:
+        parent, key, index, node, still_replacing = waiting.pop()
+        if isinstance(node, exp.Table) and still_replacing and node.name in still_replacing and not node.this.quoted:
+            node = exp.alias_(still_replacing[node.name], node.alias, table=True, copy=False)
+            still_replacing = {}  # what is put there has tables of its own
+        while isinstance(node, exp.Anonymous) and node.this in DIALECT_FUNCTIONS:
+            node = DIALECT_FUNCTIONS[node.this][dialect](*node.expressions)
+        copied = type(node)()
+        copied.parent, copied.arg_key, copied.index = parent, key, index
+        copied.comments, copied._type, copied._meta = node.comments, node._type, node._meta
+        if index is None:
+            parent.args[key] = copied
+        else:
+            parent.args[key][index] = copied
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                waiting.append((copied, name, None, value, still_replacing))
+                value = None  # which keeps its place among the arguments
+            elif type(value) is list:
+                value = list(value)
+                waiting.extend(
+                    (copied, name, place, item, still_replacing)
+                    for place, item in enumerate(value)
+                    if isinstance(item, exp.Expr)
+                )
+            copied.args[name] = value
+    tree: exp.Expr = top.args["this"]
+    tree.parent = tree.arg_key = None
+    return tree
 
 
 def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int:
@@ -116,18 +159,22 @@ def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int
     True
     """
     counts = {} if known is None else known
-    pending: list[tuple[exp.Expr, bool]] = [(node, False)]
+    pending = [node]
     while pending:
-        item, children_counted = pending.pop()
+        item = pending.pop()
         if id(item) in counts:
             continue
-        children = list(item.iter_expressions())
-        if children_counted:
-            here = len(item.name) + 2 if isinstance(item, (exp.Identifier, exp.Literal)) else 8
-            counts[id(item)] = here + sum(counts[id(child)] for child in children)
+        count = len(item.name) + 2 if isinstance(item, (exp.Identifier, exp.Literal)) else 8
+        unknown = []
+        for child in item.iter_expressions():
+            if id(child) in counts:
+                count += counts[id(child)]
+            else:
+                unknown.append(child)
+        if unknown:
+            pending += [item, *unknown]
         else:
-            pending.append((item, True))
-            pending.extend((child, False) for child in children)
+            counts[id(item)] = count
     return counts[id(node)]
 
 

@@ -21,9 +21,10 @@ import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -203,19 +204,26 @@ def run_on_any_numbers(
 def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessed:
     """Run the statement on made-up tables: without rows, with a row, and with zeros, negative and large numbers and
     NULL; ``one_row`` names the tables that have one row always. What fails on any of them is refused; nothing here
-    depends on the data.
+    depends on the data. Returns the columns that it makes, without rows.
 
     >>> rehearse(PostProcessing("SELECT m FROM noisy"), {"n": "integer"})
     Traceback (most recent call last):
     dither.InvalidArgument: SQL: expected SQL that DuckDB runs on the noisy answer, got Referenced column "m" not found
     in FROM clause!. Fix: use the names of the inner SELECT, and the functions of DuckDB.
     """
+    return _rehearsed_once(post, tuple(tuple(item.items()) for item in columns), frozenset(one_row))
+
+
+@lru_cache(maxsize=64)
+def _rehearsed_once(
+    post: PostProcessing, columns: tuple[tuple[tuple[str, Type], ...], ...], one_row: frozenset[str]
+) -> PostProcessed:
+    """Rehearse a statement once: it is asked for when it is read, explained and released, and opening a database takes
+    longer than everything else. Refusals are not remembered, nor are rows, of which there may be many."""
     try:
-        return _rehearsed(post, columns, one_row)
+        return _rehearsed(post, [dict(item) for item in columns], one_row)
     except duckdb.OutOfRangeException:  # it is computed with as doubles then, see run_on_any_numbers
-        as_doubles = [
-            {name: "number" if kind == "integer" else kind for name, kind in item.items()} for item in columns
-        ]
+        as_doubles = [{name: "number" if kind == "integer" else kind for name, kind in item} for item in columns]
     with _refusing():
         return _rehearsed(post, as_doubles, one_row)
 
@@ -233,7 +241,7 @@ def _rehearsed(post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_
             with _refusing(duckdb.OutOfRangeException):
                 result = database.run(*tables)
     assert result is not None
-    return result
+    return replace(result, rows=[])
 
 
 @contextmanager

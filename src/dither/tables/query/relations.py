@@ -10,20 +10,27 @@ What is asked of a relation is asked as of a table whose card says what follows 
 (:func:`relation_card`): the types of the columns, and their bounds and keys. A relation with at most one row for each
 person is a table in which every row is a person of its own.
 
-*Bounds* of aggregates of a person's rows. An extreme, a mean, and a value of another row lie within the bounds of the
-column. A count is at most the number of rows that a person counts for by the card (``max_groups`` times ``max_rows``),
-a sum at most so many times the bounds; a value beyond is held within them. Where the card leaves its limits to be
-chosen, or says that a person has one row, counts and sums have no bounds, and an aggregate of them has its bounds
-chosen privately.
+*Bounds* of aggregates of a person's rows. An extreme, a mean, and a value of another row have the bounds of the column.
+Counts, ranks and sums have none: the limits of a card (``max_groups``, ``max_rows``) say how much of a person counts in
+a release, and nothing of how many rows a person has. An aggregate of such a column has its bounds stated by the
+question, or chosen privately.
+
+*Arithmetic* needs no bounds of them. What an engine computes lies within a range that no data exceed
+(:class:`ComputedColumn`): a count of more than 2^31 rows is 2^31, and a sum is held within what doubles hold exactly.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.values import EXACT_INTEGERS
+from dither.tables.query.ranges import Range
 from dither.tables.query.resolve import Rows, type_of
 from dither.tables.query.tree import (
     Call,
@@ -54,6 +61,25 @@ MAX_DEGREE = 3
 """Rows of so many tables may be combined by person: with r rows in each, somebody has up to r^3."""
 MAX_COPIES = 256
 """So many times may one row of a person be read by UNION ALL, and by joins of what it makes."""
+MAX_COUNT = 1 << 31
+"""The largest count of a person's rows: one that is larger counts as this."""
+LARGEST_STEPS = float(1 << 62)
+"""How many steps of a value without bounds may be added as a BIGINT."""
+PART_BITS = 27
+"""Doubles are added up as three whole numbers of so many bits."""
+MOST_VALUES = 1 << 25
+"""How many of them, or of other whole numbers of 26 bits, are added up: of more there is no sum."""
+
+
+@dataclass(frozen=True)
+class ComputedColumn(ColumnCard):
+    """A column that a relation computes. Every value is NULL or lies within ``extent``, whatever the data are.
+
+    A column with an extent and without bounds is *open*: arithmetic with it is exact, and bounds of its aggregates are
+    for the question to state, or to be chosen privately.
+    """
+
+    extent: Range | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -181,7 +207,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     person = {person_of(card): inner.columns[person_of(card)]}
     if isinstance(source, Windowed):
         added = {
-            name: _of_window(item, _described(item.value, inside, None, (), describe), most_rows(card))
+            name: _of_window(item, _described(item.value, inside, None, (), describe))
             for name, item in source.windows.items()
         }
         numbers = {name for name, item in source.windows.items() if item.kind == "row_number" and not item.partition}
@@ -201,7 +227,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
     people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
     counted = {
-        name: _of_person(item, _described(item.value, inside, where, joins, describe), most_rows(card))
+        name: _of_person(item, _described(item.value, inside, where, joins, describe))
         for name, item in source.aggregates.items()
     }
     one_row = not source.groups or inner.keeps_one_row(where)
@@ -209,12 +235,9 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     return RelationSchema({**person, **grouped, **counted}, one_row, frozenset(people), frozenset(), *size)
 
 
-def most_rows(card: Card) -> int | None:
-    """How many rows one person counts for by the card; None where it is to be chosen, or says nothing of use."""
-    groups, rows = card.max_groups, card.max_rows
-    if not isinstance(groups, int) or not isinstance(rows, int) or groups * rows == 1:
-        return None
-    return groups * rows
+def extent_of(column: ColumnCard) -> Range | None:
+    """The range that every value of an open column lies in; None for a column with bounds, or of a private table."""
+    return column.extent if isinstance(column, ComputedColumn) and column.bounds is None else None
 
 
 def with_null(column: ColumnCard) -> ColumnCard:
@@ -271,6 +294,8 @@ def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
 def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
     if source.kind in ("semi", "anti"):
+        if source.on is not None:  # an engine compares each row of a person with each other one
+            _checked(left.degree + right.degree, left.copies * right.copies)
         return left
     person = person_of(card)
     columns = dict(left.columns)
@@ -315,50 +340,86 @@ def _union_card(columns: list[ColumnCard]) -> ColumnCard:
     bounds = [column.bounds for column in columns if column.bounds is not None]
     keys = [column.keys for column in columns if column.keys is not None]
     periods = [column.period for column in columns if column.period is not None]
+    extents = [item.extent for item in columns if isinstance(item, ComputedColumn) and item.extent is not None]
     count = len(columns)
-    return ColumnCard(
+    return ComputedColumn(
         columns[0].type,
         (min(low for low, _ in bounds), max(high for _, high in bounds)) if len(bounds) == count else None,
         tuple(dict.fromkeys(key for item in keys for key in item)) if len(keys) == count else None,
         (min(low for low, _ in periods), max(high for _, high in periods)) if len(periods) == count else None,
+        extent=functools.reduce(operator.or_, extents) if len(extents) == count else None,
     )
 
 
-def _of_person(aggregate: PersonAggregate, value: ColumnCard, most: int | None) -> ColumnCard:
-    """What is public about an aggregate of one person's rows, of which ``most`` count at most."""
+def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
+    """What is public about an aggregate of one person's rows."""
     kind = aggregate.kind
     if kind in ("count", "count_value", "count_distinct"):
-        return ColumnCard("integer", None if most is None else (1 if kind == "count" else 0, most))
+        return _count_card(1 if kind == "count" else 0)
     if kind in ("any", "every"):
         return ColumnCard("boolean")
     if kind in ("min", "max"):
         return value
-    if kind == "mean":
-        return ColumnCard("number", value.bounds)
-    return _sum_card(value, most)
+    return _mean_card(value) if kind == "mean" else _sum_card(value)
 
 
-def _sum_card(value: ColumnCard, most: int | None) -> ColumnCard:
-    if most is None or value.bounds is None:
-        return ColumnCard(value.type)
-    low, high = value.bounds
-    return ColumnCard(value.type, (min(low, most * low), max(high, most * high)))
-
-
-def _of_window(window: WindowFunction, value: ColumnCard, most: int | None) -> ColumnCard:
+def _of_window(window: WindowFunction, value: ColumnCard) -> ColumnCard:
     """What is public about a window function over one person's rows."""
     kind = window.kind
     if kind in ("row_number", "rank", "dense_rank", "count", "count_value"):
-        return ColumnCard("integer", None if most is None else (0 if kind == "count_value" else 1, most))
+        return _count_card(0 if kind == "count_value" else 1)
     if kind in ("lag", "lead"):
         return with_null(value)
     if kind == "mean":
+        return _mean_card(value)
+    return _sum_card(value) if kind == "sum" else value
+
+
+def _count_card(least: int) -> ColumnCard:
+    return ComputedColumn("integer", extent=Range.whole(least, MAX_COUNT))
+
+
+def _mean_card(value: ColumnCard) -> ColumnCard:
+    """Means lie between the values; of multiples of q, one that is not 0 is at least q / 2^63."""
+    known = extent_of(value)
+    if known is None:
         return ColumnCard("number", value.bounds)
-    return _sum_card(value, most) if kind == "sum" else value
+    cut = known.size * 2.0**-52  # more than what is cut off from values that are added
+    return ComputedColumn("number", extent=Range.between(known.low - cut, known.high + cut, known.quantum * 2.0**-63))
+
+
+def _sum_card(value: ColumnCard) -> ColumnCard:
+    """Sums of a person's values. Of whole numbers they are held within 2^53; others have at most :data:`MOST_VALUES`
+    values, and are multiples of the least digit of what these are split into.
+    """
+    known = extent_of(value)
+    if known is not None:
+        low, high, size = known.low, known.high, known.size
+        step, most = known.quantum, max(EXACT_INTEGERS * known.quantum, size)
+    elif value.bounds is not None:
+        (low, high), step = value.bounds, 1.0 if value.type == "integer" else 0.0
+        size = max(abs(low), abs(high))
+        most = min(MAX_COUNT * size, float(EXACT_INTEGERS)) if step >= 1 and size < EXACT_INTEGERS else MAX_COUNT * size
+    elif value.type == "integer":
+        low, high, size, step, most = -1.0, 1.0, 1.0, 1.0, float(EXACT_INTEGERS)
+    else:
+        return ColumnCard(value.type)
+    if step == 0 or size > LARGEST_STEPS * step:
+        step, most = min(math.ldexp(1.0, -2 * PART_BITS) / sum_scale(size), 1.0), MAX_COUNT * size
+    return ComputedColumn(value.type, extent=Range.of(-most if low < 0 else 0.0, most if high > 0 else 0.0, step))
+
+
+def sum_scale(size: float) -> float:
+    """The power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26.
+
+    >>> sum_scale(100) == 2.0**19, sum_scale(0)
+    (True, 1.0)
+    """
+    return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
 
 
 __all__ = [
-    "Describe", "RelationCard", "RelationSchema", "base_of", "describe_relation", "describe_type", "most_rows",
-    "own_name", "person_of", "private_columns", "relation_card", "relation_schema", "shown_expressions", "types_of",
-    "with_null",
+    "LARGEST_STEPS", "MAX_COUNT", "MOST_VALUES", "PART_BITS", "ComputedColumn", "Describe", "RelationCard",
+    "RelationSchema", "base_of", "describe_relation", "describe_type", "extent_of", "own_name", "person_of",
+    "private_columns", "relation_card", "relation_schema", "shown_expressions", "sum_scale", "types_of", "with_null",
 ]  # fmt: skip

@@ -38,36 +38,51 @@ class Rows:
     source: Source | None = None
 
     def find(self, column: Column) -> Expression:
-        """What a column, as written, stands for. An exact name goes before one that differs in case."""
-        relation, name = self._lookup(column)
+        """What a column, as written, stands for. In one table an exact name goes before one that differs in case."""
+        relation, name = self._located(column)
         return relation.columns[name]
 
     def spelling_of(self, column: Column) -> str:
         """The column's name, in the spelling of the card or of whoever named it."""
-        return self._lookup(column)[1]
+        return self._located(column)[1]
 
-    def _lookup(self, column: Column) -> tuple[Relation, str]:
-        relations = self.relations
-        if column.table is not None:
-            relations = tuple(item for item in relations if item.name.casefold() == column.table.casefold())
-            if not relations:
-                fix = closest(column.table, [item.name for item in self.relations])
-                raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
-        for normalize in (str, str.casefold):
-            target = normalize(column.name)
-            matches = [(item, name) for item in relations for name in item.columns if normalize(name) == target]
-            if column.table is None:
-                matches = [(item, name) for item, name in matches if name not in item.merged]
-            if len(_values(matches)) > 1:
-                relation, name = matches[0]
-                fix = f"write {relation.name}.{name}, in the spelling of the card"
-                raise InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
-            if matches:
-                return matches[0]
-        names = [name for item in relations for name in item.columns]
+    def has_table(self, name: str) -> bool:
+        """Whether some of the rows are called so."""
+        return any(item.name.casefold() == name.casefold() for item in self.relations)
+
+    def lookup(self, column: Column) -> tuple[Relation, str] | None:
+        """Where a column, as written, is found, and its spelling; None where there is none of the name, and refused
+        where the name stands for several."""
+        matches: list[tuple[Relation, str]] = []
+        for item in self.relations:
+            if column.table is not None and item.name.casefold() != column.table.casefold():
+                continue
+            names = [name for name in item.columns if column.table is not None or name not in item.merged]
+            alike = [name for name in names if name.casefold() == column.name.casefold()]
+            matches += [(item, name) for name in ([column.name] if column.name in alike else alike)]
+        if len(_values(matches)) > 1:
+            raise ambiguous(column, matches[0])
+        return matches[0] if matches else None
+
+    def _located(self, column: Column) -> tuple[Relation, str]:
+        match = self.lookup(column)
+        if match is not None:
+            return match
+        if column.table is not None and not self.has_table(column.table):
+            fix = closest(column.table, [item.name for item in self.relations])
+            raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
+        table = None if column.table is None else column.table.casefold()
+        names = [name for item in self.relations if table in (None, item.name.casefold()) for name in item.columns]
         raise InvalidArgument(
             message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
         )
+
+
+def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
+    """The refusal of a name that several columns have; one of them is the match."""
+    relation, name = match
+    fix = f"write {relation.name}.{name}, in the spelling of the card"
+    return InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
 
 
 def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:

@@ -350,6 +350,13 @@ def public_joins(query: Query) -> list[Join]:
     ]
 
 
+def conditions(query: Query) -> list[Expression]:
+    """All conditions on rows, also those inside the relation that is asked of."""
+    inside = [] if query.source is None else list(sources(query.source))
+    every = [query.where, *(item.where for item in inside if isinstance(item, (Projection, PerPerson)))]
+    return [item for item in every if item is not None]
+
+
 def public_tables(query: Query) -> list[str]:
     """The public tables that a question reads, each once."""
     inside = [] if query.source is None else list(sources(query.source))
@@ -370,6 +377,32 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield node
         if isinstance(node, Call):
             waiting.extend(reversed(node.args))
+
+
+def conjuncts(condition: Expression | None) -> Iterator[Expression]:
+    """The conditions that must all hold for a condition to hold; none for None.
+
+    >>> list(conjuncts(Call("and", (Column("a"), Column("b")))))
+    [Column(name='a', table=None), Column(name='b', table=None)]
+    """
+    if isinstance(condition, Call) and condition.op == "and":
+        for item in condition.args:
+            yield from conjuncts(item)
+    elif condition is not None:
+        yield condition
+
+
+def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+    """The expression with another in the place of a part of it.
+
+    >>> replaced(Call("not", (Column("a"),)), Column("a"), Literal(True))
+    Call(op='not', args=(Literal(value=True),))
+    """
+    if expression == old:
+        return new
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(replaced(item, old, new) for item in expression.args))
+    return expression
 
 
 def columns(*expressions: Expression | None) -> set[Column]:

@@ -1,7 +1,8 @@
 """The private aggregations of one question: what its blocks ask, each aggregation once.
 
-Blocks with the same GROUP BY, joins and limits are one aggregation: where their WHERE differ, each aggregate is of the
-rows of its own block. Other blocks, and the levels of ROLLUP, CUBE and GROUPING SETS, are aggregations beside it.
+Blocks with the same rows, GROUP BY, joins and limits are one aggregation. So are blocks without GROUP BY whose WHERE
+differ, as each aggregate can be of the rows of its own block; with GROUP BY they are not, as which groups there are
+follows from WHERE. Other blocks, and the levels of ROLLUP, CUBE and GROUPING SETS, are aggregations beside it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Aggregation:
             known = [item for item in self.items if item.is_level]
             extra = [item for item in asked.aggregates.values() if known and item not in known[0].aggregates.values()]
             return not extra
+        if asked.groups:  # of the rows of both, each block would have the groups of the other as well
+            return False
         items = (*self.items, asked)
         conditional = all(item.kind not in ("people", "mode") for part in items for item in part.aggregates.values())
         return conditional and not any(item.is_level for item in items)

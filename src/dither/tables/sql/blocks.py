@@ -3,8 +3,9 @@
 A *private block* is a SELECT that reads the card's table, with public tables joined to it, and aggregates. Its FROM,
 WHERE and GROUP BY and its aggregates are the private question. What it does with them (expressions, windows, HAVING,
 DISTINCT, ORDER BY, LIMIT), and everything around it (WITH, FROM, UNION, joins of answers) is post-processing: SQL on
-the noisy table that the question makes. Blocks that differ in GROUP BY or joins, and the levels of ROLLUP, CUBE and
-GROUPING SETS, have a noisy table each (:mod:`dither.tables.sql.aggregations`).
+the noisy table that the question makes. Blocks that differ in GROUP BY or joins, blocks with GROUP BY that differ in
+WHERE, and the levels of ROLLUP, CUBE and GROUPING SETS, have a noisy table each
+(:mod:`dither.tables.sql.aggregations`).
 """
 
 from __future__ import annotations
@@ -24,17 +25,21 @@ from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling, unique
 from dither.tables.query.tree import PostProcessing, Query
 from dither.tables.sql.aggregations import Asked, aggregations
-from dither.tables.sql.expressions import find_column, is_aggregate, read, row_leaf, ungrouped
+from dither.tables.sql.expressions import find_column, is_aggregate, name_of, read, row_leaf, ungrouped
 from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.outer import render
 from dither.tables.sql.person_select import groups_by_person
 from dither.tables.sql.relations import is_private, refuse_unanswerable
+from dither.tables.sql.scopes import Clause, bind_tables, means_alias, read_item, unwrapped
 from dither.tables.sql.select_reader import SelectReader, is_bucket
 
 _BLOCK = (
     "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",
     "offset", "distinct",
 )  # fmt: skip
+_SHAPE: dict[str, Clause] = {
+    "qualify": "QUALIFY", "order": "ORDER BY", "limit": "LIMIT", "offset": "LIMIT", "distinct": "DISTINCT ON",
+}  # fmt: skip
 _GROUPING = "grouping of "
 """What the columns of GROUPING are called among the levels, before the name of the group."""
 _PLACE = "place among the private blocks"
@@ -128,30 +133,29 @@ def types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type
 def _with_rows_in_place(tree: exp.Query, card: Card) -> exp.Query:
     """The tree with each WITH of rows of the table written where it is read, in FROM."""
     written = 0
-    for clause in list(tree.find_all(exp.With)):
-        owner = clause.parent
-        assert owner is not None
-        for item in list(clause.expressions):
-            name = item.alias
-            if is_private(name, card) or spelling(name, card.public):
-                raise refuse_sql("a new name after WITH", f"{clip(name)!r}, a table of the card", "choose another name")
-            if not _is_relation(item.this, card):
-                continue
-            refuse_other_parts(item, "this", "alias")
-            if item.args["alias"].args.get("columns"):
-                raise refuse_sql("WITH name AS (…)", "names of columns in brackets", "name them by AS inside")
-            size = sum(1 for _ in item.this.walk())
-            for table in list(owner.find_all(exp.Table)):
-                if table.name.casefold() == name.casefold() and not table.args.get("db"):
-                    written += size
-                    if written > _MAX_WRITTEN:
-                        fix = "read what WITH names fewer times"
-                        raise refuse_sql("WITH that is read a few times", "what grows too large", fix)
-                    alias = exp.TableAlias(this=exp.to_identifier(table.alias or name, quoted=True))
-                    table.replace(exp.Subquery(this=item.this.copy(), alias=alias))
-            item.pop()
-        if not clause.expressions:
-            owner.set("with_", None)
+    for place, item in enumerate(bind_tables(tree)):
+        name = item.alias
+        if is_private(name, card) or spelling(name, card.public):
+            raise refuse_sql("a new name after WITH", f"{clip(name)!r}, a table of the card", "choose another name")
+        if not _is_relation(item.this, card):
+            continue
+        refuse_other_parts(item, "this", "alias")
+        if item.args["alias"].args.get("columns"):
+            raise refuse_sql("WITH name AS (…)", "names of columns in brackets", "name them by AS inside")
+        size = sum(1 for _ in item.this.walk())
+        for table in [table for table in tree.find_all(exp.Table) if read_item(table) == place]:
+            written += size
+            if written > _MAX_WRITTEN:
+                fix = "read what WITH names fewer times"
+                raise refuse_sql("WITH that is read a few times", "what grows too large", fix)
+            refuse_other_parts(table, "this", "alias")
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+            table.replace(exp.Subquery(this=item.this.copy(), alias=alias.copy()))
+        clause = item.parent
+        assert clause is not None
+        item.pop()
+        if not clause.expressions and clause.parent is not None:
+            clause.parent.set("with_", None)
     return tree
 
 
@@ -268,8 +272,8 @@ class _Block:
         """The columns of the noisy table in the outer SQL, each with its name in this block."""
         self._aliases: dict[str, exp.Expr] = {}
         self._items = self._output_columns()
-        self._having = self._part("having")
-        self._rest = {name: self._part(name) for name in ("qualify", "order", "limit", "offset", "distinct")}
+        self._having = self._part("having", "HAVING")
+        self._rest = {name: self._part(name, clause) for name, clause in _SHAPE.items()}
         self._windows = [self._rewritten(item.copy()) for item in select.args.get("windows") or ()]
         stated = self.reader.release_options(options)
         self.asked = [self._asked(names, stated) for names in self.levels]
@@ -282,13 +286,15 @@ class _Block:
 
     def outer(self, tables: list[NoisyNames]) -> exp.Select:
         """The block as SQL on its noisy table, or on those of its levels."""
+        noisy, names = tables[0]
+        source: exp.Expr = exp.Table(this=exp.to_identifier(noisy, quoted=True))
         if self.asked_by_level:
-            source: exp.Expr = self._all_levels(tables)
-        else:
-            noisy, names = tables[0]
-            for column in self.columns:
-                column.rename(names)
-            source = exp.Table(this=exp.to_identifier(noisy, quoted=True))
+            source = self._all_levels(tables)
+            names = {column.name: column.name for column in self.columns}
+        if self._queries():
+            source, names = self._hidden(source, noisy, names)
+        for column in self.columns:
+            column.rename(names)
         result = exp.Select(expressions=self._items, from_=exp.From(this=source))
         if self.select.args.get("with_"):
             result.set("with_", self.select.args["with_"])
@@ -300,6 +306,29 @@ class _Block:
         if self._windows:
             result.set("windows", self._windows)
         return result
+
+    def _queries(self) -> list[exp.Expr]:
+        """The queries inside of what is done with the noisy table."""
+        parts = [*self._items, self._having, *self._rest.values(), *self._windows]
+        return [query for part in parts if part is not None for query in part.find_all(exp.Query)]
+
+    def _hidden(self, source: exp.Expr, noisy: str, names: dict[str, str]) -> tuple[exp.Expr, dict[str, str]]:
+        """The noisy table under names that a query inside cannot mean: what is called so there is a column of rows, of
+        another block, or what AS says, which it finds by itself."""
+        for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
+            alias, column_of_rows = self._alias(column), None
+            if alias is not None:
+                column_of_rows = self.reader.rows.lookup(name_of(column))
+            if column_of_rows is not None and self._group(column) != alias:
+                fix = "give the expression another name after AS"
+                raise refuse_sql("one meaning", f"a column and an expression named {clip(column.name)!r}", fix)
+        used = {column.name for column in self.columns}
+        hidden = {name: f"{noisy}.{name}" for name in used}
+        shown: list[exp.Expr] = [_named(_quoted_column(names[name]), hidden[name]) for name in sorted(used)]
+        if self.asked_by_level:
+            shown += [_quoted_column(_GROUPING + group.name) for group in self.reader.groups]
+        inside = exp.Select(expressions=shown or [exp.Star()], from_=exp.From(this=source))
+        return exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(noisy, quoted=True))), hidden
 
     def _all_levels(self, tables: list[NoisyNames]) -> exp.Subquery:
         """The rows of all levels: NULL in the columns that a level does not group by, and what GROUPING is of each."""
@@ -331,9 +360,18 @@ class _Block:
             result = exp.Add(this=twice, expression=bit)
         return exp.Paren(this=result)
 
-    def _part(self, name: str) -> exp.Expr | None:
+    def _part(self, name: str, clause: Clause) -> exp.Expr | None:
         part = self.select.args.get(name)
-        return None if part is None else self._rewritten(part.copy(), name)
+        if part is None:
+            return None
+        part = part.copy()
+        for item in part.expressions if isinstance(part, exp.Order) else ():
+            alias = self._alias(unwrapped(item.this))
+            if alias is not None:
+                item.set("this", self._copied(alias))
+            elif not isinstance(item.this, exp.Literal):
+                item.set("this", self._rewritten(item.this, clause))
+        return part if isinstance(part, exp.Order) else self._rewritten(part, clause)
 
     def _output_columns(self) -> list[exp.Expr]:
         for alias, node in self.reader.items:
@@ -350,7 +388,7 @@ class _Block:
             result.append(exp.Alias(this=value, alias=exp.to_identifier(alias or default, quoted=True)))
         return result
 
-    def _rewritten(self, node: exp.Expr, clause: str = "") -> exp.Expr:
+    def _rewritten(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr:
         """The node on the noisy table: aggregates and groups have become its columns."""
         if isinstance(node, exp.Query):
             return node
@@ -358,21 +396,14 @@ class _Block:
             return self._column(self.reader.aggregate(node).name)
         if isinstance(node, exp.Anonymous) and node.name.casefold() in ("grouping", "grouping_id"):
             return self._grouping(node)
-        if clause == "order" and isinstance(node, exp.Column) and not node.table and self._alias(node) is not None:
-            return self._named(node)
+        if isinstance(node, exp.Column):
+            return self._named(node, clause)
         group = self._group(node)
         if group is not None:
-            if clause and isinstance(node, exp.Column) and self._alias(node) not in (None, group):
-                fix = "give the expression another name after AS"
-                raise refuse_sql("one meaning", f"a group and an expression named {clip(node.name)!r}", fix)
             return group
-        if isinstance(node, exp.Column):
-            return self._named(node)
-        if clause == "order" and isinstance(node, exp.Ordered) and isinstance(node.this, exp.Literal):
-            return node
-        children = _of_window(node) if isinstance(node, exp.Window) else list(node.iter_expressions())
-        for child in children:
-            rewritten = self._rewritten(child, clause)
+        window = isinstance(node, exp.Window)
+        for child in _of_window(node) if isinstance(node, exp.Window) else list(node.iter_expressions()):
+            rewritten = self._rewritten(child, "SELECT" if window else clause)
             if rewritten is not child:
                 child.replace(rewritten)
         return node
@@ -392,20 +423,30 @@ class _Block:
                 return exp.Paren(this=exp.Add(this=column, expression=exp.Literal.number(1)))
         return None
 
-    def _named(self, node: exp.Column) -> exp.Expr:
-        """A name that is no group: one that AS gives in this SELECT, or a column that is not aggregated."""
-        meant = self._alias(node)
-        if meant is not None:
-            copy = meant.copy()
-            for old, new in zip(meant.find_all(exp.Column), copy.find_all(exp.Column), strict=True):
-                self.columns += [_NoisyColumn(new, item.name) for item in self.columns if item.node is old]
-            return exp.Paren(this=copy)
+    def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
+        """What a name stands for: a group, what AS calls so in this SELECT, or a column that is not aggregated."""
+        alias, group = self._alias(node), self._group(node)
+        known = group is not None or self.reader.rows.lookup(name_of(node)) is not None
+        column = (node if group is None else group) if known else None
+        if alias is not None and means_alias(node.name, clause, column, alias, usable=group is not None):
+            return self._copied(alias)
+        if group is not None:
+            return group
         value = find_column(node, self.reader.rows)
         raise ungrouped(self.select, value, self.reader.is_numeric(value))
 
-    def _alias(self, node: exp.Column) -> exp.Expr | None:
+    def _alias(self, node: exp.Expr) -> exp.Expr | None:
         """What a name stands for by AS in this SELECT."""
-        return None if node.table else self._aliases.get(node.name.casefold())
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        return self._aliases.get(node.name.casefold())
+
+    def _copied(self, meant: exp.Expr) -> exp.Expr:
+        """An expression on the noisy table at another place."""
+        copy = meant.copy()
+        for old, new in zip(meant.find_all(exp.Column), copy.find_all(exp.Column), strict=True):
+            self.columns += [_NoisyColumn(new, item.name) for item in self.columns if item.node is old]
+        return exp.Paren(this=copy)
 
     def _column(self, name: str) -> exp.Column:
         node = exp.column(exp.to_identifier(name, quoted=True))

@@ -10,16 +10,18 @@ may be NULL is refused there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from dither.errors import InvalidArgument
 from dither.tables.card.model import Card
+from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import person_of, types_of
 from dither.tables.query.resolve import Rows, public_relation, spelling
 from dither.tables.query.tree import Call, Column, Expression, JoinKind, PublicMembership
 from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.sql.expressions import Leaf, is_aggregate, name_of, read, row_leaf
+from dither.tables.sql.expressions import name_of, read, row_leaf
 from dither.tables.sql.person_select import query_rows
 from dither.tables.sql.relations import (
     PersonJoinReader,
@@ -61,53 +63,64 @@ def _exists(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> Rows:
     refuse_other_parts(query, "expressions", "from_", "joins", "where", "order")
     where = query.args.get("where")
     waiting = [] if where is None else conjuncts(where.this)
+    _refuse_public(query, waiting, negated, card)
     inner = from_and_joins(query, card, waiting)
     kind: JoinKind = "anti" if negated else "semi"
-    equality = PersonJoinReader(rows, inner, "semi", card)
-    people = [item for item in waiting if equality.is_person_equality(item)]
-    correlated: list[exp.Expr] = []
-    for item in waiting:
-        if is_subquery_condition(item):
-            inner = with_condition(inner, item, card)
-        elif not any(item is other for other in people):
-            condition = _of_inner(item, inner, card)
-            if condition is None:
-                correlated.append(item)
-            else:
-                inner = Rows(inner.relations, conjunction(inner.where, condition), inner.joins, inner.source)
-    reader = PersonJoinReader(rows, inner, kind, card)
+    scope = PersonJoinReader(rows, inner, kind, card, nested=True)
+    people = [item for item in waiting if scope.is_person_equality(item)]
     if not people:
         raise refuse_sql(
             "EXISTS about rows of the same person",
             "rows of other people",
-            f"compare the person of both inside: WHERE inner_table.{person} = outer_table.{person}",
+            f"compare the person of both inside: add {scope.person_in(inner)} = {scope.person_in(rows)} to WHERE",
         )
-    inside, both = reader.scope_of_right(), reader.left
-
-    def leaf(item: exp.Expr) -> Expression | None:
-        if is_aggregate(item):
-            raise refuse_sql("rows in EXISTS", "an aggregate", fix)
-        if not isinstance(item, exp.Column):
-            return None
-        try:
-            return inside.find(name_of(item))
-        except InvalidArgument:
-            return both.find(name_of(item))
-
+    correlated: list[exp.Expr] = []
+    for item in waiting:
+        if any(item is other for other in people):
+            if not scope.is_plain(item):  # a person that an outer join makes NULL is equal to nobody
+                correlated.append(item)
+        elif is_subquery_condition(item):
+            inner = with_condition(inner, item, card)
+        elif "left" in scope.sides_of(item, "EXISTS"):
+            correlated.append(item)
+        else:
+            condition = require_boolean(read(item, row_leaf(inner, "EXISTS")), types_of(inner, card), "EXISTS")
+            inner = replace(inner, where=conjunction(inner.where, condition))
+    reader = PersonJoinReader(rows, inner, kind, card, nested=True)
     on: Expression | None = None
-    joined = PersonJoinReader(rows, inner, "inner", card).rows(None)
     for item in correlated:
-        on = conjunction(on, require_boolean(read(item, leaf), types_of(joined, card), "EXISTS"))
+        on = conjunction(on, reader.condition(item, "EXISTS"))
     return reader.rows(on)
 
 
-def _of_inner(node: exp.Expr, inner: Rows, card: Card) -> Expression | None:
-    """A condition on the inner rows alone; None where it is about the outer ones too."""
-    leaf: Leaf = row_leaf(inner, "EXISTS")
-    try:
-        return require_boolean(read(node, leaf), types_of(inner, card), "EXISTS")
-    except InvalidArgument:
-        return None
+def _refuse_public(query: exp.Select, conditions: list[exp.Expr], negated: bool, card: Card) -> None:
+    """Refuse EXISTS about a public table, and say how the table is joined instead, so that the same rows are kept."""
+    table = query.args["from_"].this if query.args.get("from_") else None
+    if not isinstance(table, exp.Table) or spelling(table.name, card.public) is None:
+        return
+    name, relation = public_relation(card, table.name, table.alias or None)
+    inner = Rows((relation,))
+
+    def is_inner(node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and inner.lookup(name_of(node)) is not None
+
+    def written(node: exp.Expr) -> str:
+        """As SQL, with the table before its columns."""
+        result = node.transform(lambda item: exp.column(item.name, relation.name) if is_inner(item) else item)
+        return result.sql("duckdb")
+
+    join = f"{'LEFT ' if negated else ''}JOIN {exp.to_table(name, alias=table.alias or None).sql('duckdb')}"
+    fix = f"join it: {join} ON own_column = key, and compare its columns in WHERE"
+    equal = [(item, item.this, item.expression) for item in conditions if isinstance(item, exp.EQ)]
+    pairs = [(item, *sides) for item, *sides in equal if all(isinstance(side, exp.Column) for side in sides)]
+    keys = [item for item, left, right in pairs if is_inner(left) != is_inner(right)]
+    if len(keys) == 1:
+        rest = " AND ".join(written(item) for item in conditions if item is not keys[0])
+        if negated:
+            key = next(item for item in (keys[0].this, keys[0].expression) if is_inner(item))
+            rest = f"NOT COALESCE({rest}, FALSE)" if rest else f"{written(key)} IS NULL"
+        fix = f"join it: write {join} ON {written(keys[0])}" + (f" WHERE {rest}" if rest else "")
+    raise refuse_sql("EXISTS about a private table", f"the public table {clip(name)!r}", fix)
 
 
 def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
@@ -128,7 +141,7 @@ def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
     fix = f"write {person} IN (SELECT {person} FROM …), or ask a public table of the card"
     if value != Column(person) or len(shown) != 1 or shown[0] != Column(person):
         raise refuse_sql(f"{person} IN (SELECT {person} FROM …)", "IN of something else of other rows", fix)
-    return PersonJoinReader(rows, inner, "anti" if negated else "semi", card).rows(None)
+    return PersonJoinReader(rows, inner, "anti" if negated else "semi", card, nested=True).rows(None)
 
 
 def _public_column(query: exp.Expr, card: Card) -> tuple[str, str] | None:

@@ -44,7 +44,10 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
             ["TO_TIMESTAMP", "STRPTIME", "PARSE_TIMESTAMP"],
             "write CAST({x} AS TIMESTAMP), or a time as '2024-01-31 12:00:00'",
         ),
-        **dict.fromkeys(["AGE", "MONTHS_BETWEEN", "TIMESTAMPDIFF"], "write DATE_DIFF('year', {x}, '2024-01-31')"),
+        **dict.fromkeys(
+            ["AGE", "TIMESTAMPDIFF"], "write EXTRACT(YEAR FROM AGE(DATE '2024-01-31', {x})) for complete years"
+        ),
+        "MONTHS_BETWEEN": "write DATE_DIFF('day', {x}, DATE '2024-01-31') for days",
         **dict.fromkeys(["NOW", "GETDATE", "TODAY", "SYSDATE", "CURDATE", "GET_CURRENT_TIMESTAMP"], _TODAY),
         **dict.fromkeys(["RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID"], _RANDOM),
         **dict.fromkeys(

@@ -18,6 +18,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.sql.scopes import with_item
 
 _NODES: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -92,9 +93,9 @@ _MOST_PADDING = 1000
 def render(tree: exp.Query, *noisy: str) -> str:
     """The statement for the isolated database, with these noisy tables, after everything in it was found to be
     allowed."""
-    named = {*(name.casefold() for name in noisy), *(item.alias.casefold() for item in tree.find_all(exp.CTE))}
+    tables = {name.casefold() for name in noisy}
     for node in list(tree.walk()):
-        _check(node, named)
+        _check(node, tables)
     try:
         return total(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError:
@@ -129,7 +130,7 @@ def _check_table(node: exp.Table, tables: Collection[str]) -> None:
     if node.args.get("db") or node.args.get("catalog"):
         raise refuse_sql("tables of this question", "a path to a table", fix)
     refuse_other_parts(node, "this", "alias", "joins")
-    if node.name.casefold() not in tables:
+    if node.name.casefold() not in tables and with_item(node) is None:
         raise refuse_sql("tables of this question", f"a table {clip(node.name)!r}", fix)
 
 

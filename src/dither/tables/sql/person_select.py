@@ -7,7 +7,8 @@ partitioned by the person: every row of the result is then of one person.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -30,12 +31,14 @@ from dither.tables.query.tree import (
     UnionAll,
     Windowed,
     WindowFunction,
+    columns,
     show,
 )
 from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.sql.expressions import name_of, read, row_leaf
+from dither.tables.sql.expressions import find_column, name_of, read, row_leaf
 from dither.tables.sql.person_functions import is_person_aggregate, person_aggregate, window_function
 from dither.tables.sql.relations import materialized, rows_of, unique_name
+from dither.tables.sql.scopes import Clause, group_node, means_alias, select_items
 
 _PARTS = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct")
 _REFUSED = {
@@ -53,8 +56,11 @@ class _Computed(Column):
     """A column that is not one of the rows: an aggregate of a person, or a window function."""
 
 
-class _Alias(Column):
-    """A name that AS gives to an item of the SELECT."""
+@dataclass(frozen=True)
+class _Known(Column):
+    """A name whose value on the relation is known."""
+
+    value: Expression = field(kw_only=True)
 
 
 def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
@@ -74,38 +80,31 @@ def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
     return _SelectRows(query, card).rows(alias)
 
 
-def group_nodes(select: exp.Select) -> list[exp.Expr]:
-    """What is written in GROUP BY, where positions and names by AS stand for items of SELECT."""
+def _group_nodes(select: exp.Select, rows: Rows) -> list[exp.Expr]:
+    """What is grouped by, where positions and names by AS stand for items of SELECT."""
     group = select.args.get("group")
     if group is None:
         return []
     refuse_other_parts(group, "expressions")
-    items = [item.this if isinstance(item, exp.Alias) else item for item in select.expressions]
-    named = {item.alias.casefold(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
-    result: list[exp.Expr] = []
-    for node in group.expressions:
-        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-            if not 1 <= int(node.name) <= len(items):
-                raise refuse_sql(f"a position from 1 to {len(items)} in GROUP BY", clip(node.name), "count the columns")
-            node = items[int(node.name) - 1]
-        elif isinstance(node, exp.Column) and not node.table and node.name.casefold() in named:
-            other = named[node.name.casefold()]
-            if not (isinstance(other, exp.Column) and other.name.casefold() == node.name.casefold()):
-                node = other
-        result.append(node)
-    return result
+    items = select_items(select)
+    return [group_node(node, items, rows) for node in group.expressions]
 
 
 def groups_by_person(select: exp.Select, card: Card) -> bool:
     """Whether a SELECT has GROUP BY or DISTINCT with the person, so that each row of its result is of one person."""
     if card.unit is None or not (select.args.get("group") or select.args.get("distinct")):
         return False
+    group = select.args.get("group")
     try:
-        nodes = group_nodes(select) if select.args.get("group") else list(select.expressions)
         rows = rows_of(select, card)
+        items = select_items(select)
     except InvalidArgument:
         return False
-    for node in nodes:
+    nodes = list(select.expressions) if group is None else list(group.expressions)
+    for written in nodes:
+        node = written
+        with suppress(InvalidArgument):  # a name of two meanings is refused where the groups are read
+            node = written if group is None else group_node(written, items, rows)
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Star):
             return any(Column(card.unit) in item.columns.values() for item in rows.relations)
@@ -131,7 +130,7 @@ class _SelectRows:
         self.groups: dict[str, Expression] = {}
         self.aggregates: dict[str, PersonAggregate] = {}
         self.windows: dict[str, WindowFunction] = {}
-        self.aliases: dict[str, Expression] = {}
+        self.aliases = {alias.casefold(): node for alias, node in select_items(select) if alias}
         self.taken: set[str] = set()
         parts = [*select.expressions, select.args.get("having"), select.args.get("qualify")]
         written = [part for part in parts if part is not None]
@@ -189,7 +188,7 @@ class _SelectRows:
     def _read_groups(self) -> None:
         person = Column(person_of(self.card))
         has_person = False
-        for node in group_nodes(self.select):
+        for node in _group_nodes(self.select, self.source_rows):
             value = read(node, row_leaf(self.source_rows, "GROUP BY"))
             value, _ = typed(value, types_of(self.source_rows, self.card))
             if value == person:
@@ -215,7 +214,11 @@ class _SelectRows:
         part = self.select.args.get(name)
         if part is None:
             return None
-        return require_boolean(self._value(part.this, aliases=True), self._types, name.upper())
+        clause: Clause = "HAVING" if name == "having" else "QUALIFY"
+        condition = require_boolean(self._value(part.this, clause), self._types, clause)
+        if clause == "HAVING" and any(column.name in self.windows for column in columns(condition)):
+            raise refuse_sql("groups and aggregates in HAVING", "a window function", "put the condition into QUALIFY")
+        return condition
 
     def _shown(self) -> dict[str, Expression]:
         result: dict[str, Expression] = {}
@@ -225,8 +228,6 @@ class _SelectRows:
                     expected = "columns of different names in FROM (SELECT …)"
                     raise refuse_sql(expected, f"{clip(name)!r} twice", "rename one")
                 result[name] = value
-                if isinstance(item, exp.Alias):
-                    self.aliases[name.casefold()] = value
         return result
 
     def _columns(self, item: exp.Expr) -> list[tuple[str, Expression]]:
@@ -236,15 +237,7 @@ class _SelectRows:
             refuse_other_parts(star)
             if self.grouped:
                 raise refuse_sql("groups and aggregates", "*", "name the columns")
-            table = item.table if isinstance(item, exp.Column) else ""
-            relations = self.source_rows.relations
-            several = [relation for relation in relations if not table or relation.name.casefold() == table.casefold()]
-            return [
-                (name, value)
-                for relation in several
-                for name, value in relation.columns.items()
-                if table or name not in relation.merged
-            ]
+            return self._every_column(item.table if isinstance(item, exp.Column) else "")
         node = item.this if isinstance(item, exp.Alias) else item
         value = self._value(node)
         if isinstance(item, exp.Alias):
@@ -253,7 +246,22 @@ class _SelectRows:
             return [(self.source_rows.spelling_of(name_of(item)), value)]
         raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
 
-    def _value(self, node: exp.Expr, aliases: bool = False) -> Expression:
+    def _every_column(self, table: str) -> list[tuple[str, Expression]]:
+        """The columns that * stands for; one that USING has merged stands where it is first."""
+        rows, merged = self.source_rows, set[str]()
+        result: list[tuple[str, Expression]] = []
+        for relation in rows.relations:
+            for name, value in relation.columns.items():
+                if table:
+                    result += [(name, value)] if relation.name.casefold() == table.casefold() else []
+                elif name in relation.merged:
+                    result += [] if name.casefold() in merged else [(name, rows.find(Column(name)))]
+                    merged.add(name.casefold())
+                elif name.casefold() not in merged:
+                    result.append((name, value))
+        return result
+
+    def _value(self, node: exp.Expr, clause: Clause = "SELECT") -> Expression:
         """An expression on the relation: of groups and aggregates where the rows are grouped."""
 
         def leaf(item: exp.Expr) -> Expression | None:
@@ -262,18 +270,31 @@ class _SelectRows:
             if is_person_aggregate(item):
                 return self._aggregate(item)
             if isinstance(item, exp.Column):
-                if aliases and not item.table and item.name.casefold() in self.aliases:
-                    return _Alias(item.name.casefold())
-                return self.source_rows.find(name_of(item))
+                return self._named(item, clause)
             return None
 
         value = read(node, leaf)
         return self._resolved(value)
 
+    def _named(self, node: exp.Column, clause: Clause) -> Expression:
+        """What a name stands for: a column of the rows, or an item of SELECT by AS."""
+        alias = self.aliases.get(node.name.casefold()) if clause != "SELECT" and not node.table else None
+        if alias is None:
+            return find_column(node, self.source_rows)
+        column, usable = None, False
+        if self.source_rows.lookup(name_of(node)) is not None:
+            column = self.source_rows.find(name_of(node))
+            usable = not self.grouped or column in (Column(person_of(self.card)), *self.groups.values())
+            column = self._resolved(column) if usable else column
+        meant = self._value(alias)
+        if means_alias(node.name, clause, column, meant, usable) or column is None:
+            return _Known(node.name, value=meant)
+        return _Known(node.name, value=column)
+
     def _resolved(self, value: Expression) -> Expression:
         """The expression on columns of the relation alone."""
-        if isinstance(value, _Alias):
-            return self.aliases[value.name]
+        if isinstance(value, _Known):
+            return value.value
         if isinstance(value, _Computed):
             return Column(value.name)
         if not self.grouped:
@@ -386,4 +407,4 @@ def _union(query: exp.Union, card: Card, alias: str) -> Rows:
     return _distinct(rows, alias, card) if query.args.get("distinct") else rows
 
 
-__all__ = ["group_nodes", "groups_by_person", "query_rows"]
+__all__ = ["groups_by_person", "query_rows"]

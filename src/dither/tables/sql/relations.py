@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
@@ -29,13 +28,14 @@ from dither.tables.query.tree import (
     Source,
     columns,
 )
-from dither.tables.query.typecheck import require_boolean, typed
-from dither.tables.sql.expressions import name_of, read, row_leaf
+from dither.tables.query.typecheck import Types, require_boolean, typed
+from dither.tables.sql.expressions import Leaf, name_of, read, row_leaf
+from dither.tables.sql.scopes import Scope
 
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
 _KINDS: dict[str, JoinKind] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SEMI": "semi", "ANTI": "anti",
-    "CROSS": "inner",
+    "CROSS": "inner", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
 }  # fmt: skip
 
 
@@ -77,8 +77,12 @@ def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Row
         raise refuse_sql(f"FROM {card.name}", "no FROM", f"end with FROM {card.name}")
     refuse_other_parts(start, "this")
     rows = relation_rows(start.this, card)
+    written = list(where)
     for join in select.args.get("joins") or ():
         rows = _with_join(rows, join, card, where)
+    taken = [node for node in written if not any(node is item for item in where)]
+    for column in (column for node in taken for column in node.find_all(exp.Column)):
+        rows.lookup(name_of(column))  # a table that comes later in FROM may have the name, too
     return rows
 
 
@@ -162,34 +166,39 @@ def _with_join(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) ->
 
 def _with_private(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
     refuse_other_parts(join, "this", "side", "kind", "using", "on")
-    written = join.side.upper() or join.kind.upper().replace("OUTER", "")
-    if join.method or written not in _KINDS:
+    kind = _KINDS.get(" ".join(filter(None, (join.side.upper(), join.kind.upper().replace("OUTER", "")))))
+    if join.method or kind is None:
         got = f"{join.method} {join.side} {join.kind} JOIN".replace("  ", " ").strip()
         raise refuse_sql("JOIN, LEFT, RIGHT or FULL JOIN", got, "write JOIN … ON a.person = b.person")
-    right = relation_rows(join.this, card)
+    reader = PersonJoinReader(rows, relation_rows(join.this, card), kind, card)
     condition, using = join.args.get("on"), join.args.get("using") or []
     if condition is not None:
-        return PersonJoinReader(rows, right, _KINDS[written], card).joined(conjuncts(condition))
-    reader = PersonJoinReader(rows, right, _KINDS[written], card)
+        return reader.joined(conjuncts(condition))
     if using:
         return reader.joined_using([item.name for item in using])
-    equalities = [node for node in where if reader.is_person_equality(node)]
+    equalities = [node for node in where if kind == "inner" and reader.is_person_equality(node)]
     where[:] = [node for node in where if not any(node is item for item in equalities)]
     return reader.joined(equalities)
 
 
 class PersonJoinReader:
-    """Reads the condition of a join of two private relations, of which one part is that the person is the same."""
+    """Reads the condition of a join of two private relations, of which one part is that the person is the same.
 
-    def __init__(self, left: Rows, right: Rows, kind: JoinKind, card: Card) -> None:
+    ``nested`` is whether the right relation is of a query inside the other's: names in the condition are then its own
+    first. Otherwise both are beside each other.
+    """
+
+    def __init__(self, left: Rows, right: Rows, kind: JoinKind, card: Card, nested: bool = False) -> None:
         self.card, self.kind, self.person = card, kind, person_of(card)
         self.left, self.right = materialized(left, card), materialized(right, card)
         assert self.left.source is not None
         assert self.right.source is not None
         self._left_schema = relation_schema(card, self.left.source)
         self._right_schema = relation_schema(card, self.right.source)
-        for item in self.right.relations:
-            if item.name and any(item.name.casefold() == other.name.casefold() for other in self.left.relations):
+        sides = {"left": self.left}, {"right": self.right}
+        self.scope = Scope((sides[1], sides[0]) if nested else (sides[0] | sides[1],))
+        for item in () if nested else self.right.relations:
+            if item.name and self.left.has_table(item.name):
                 raise refuse_sql("different names for tables", f"{clip(item.name)!r} twice", "give one an alias")
         taken = {name.casefold() for name in self._left_schema.columns}
         prefix = next((item.name for item in self.right.relations if item.name), "right")
@@ -204,66 +213,84 @@ class PersonJoinReader:
         """Whether a condition says that the person of both sides is the same."""
         if not isinstance(node, exp.EQ):
             return False
-        sides = node.this, node.expression
-        left = [self._is_person(item, self.left, self._left_schema.people) for item in sides]
-        right = [self._is_person(item, self.right, self._right_schema.people) for item in sides]
-        return (left[0] and right[1]) or (right[0] and left[1])
+        people = [self._person_side(item) for item in (node.this, node.expression)]
+        return sorted(side for side in people if side) == ["left", "right"]
 
-    def _is_person(self, node: exp.Expr, rows: Rows, people: frozenset[str]) -> bool:
-        if not isinstance(node, exp.Column):
-            return False
-        try:
-            value = rows.find(name_of(node))
-        except InvalidArgument:
-            return False
-        return isinstance(value, Column) and (value.name == self.person or value.name in people)
+    def _person_side(self, node: exp.Expr) -> str | None:
+        """The side whose person a name stands for; None where it is no person."""
+        match = self.scope.find(name_of(node)) if isinstance(node, exp.Column) else None
+        if match is None:
+            return None
+        side, value = match
+        people = (self._left_schema if side == "left" else self._right_schema).people
+        return side if isinstance(value, Column) and (value.name == self.person or value.name in people) else None
+
+    def sides_of(self, node: exp.Expr, clause: str) -> set[str]:
+        """The sides whose columns are named in a condition."""
+        sides: set[str] = set()
+        read(node, self._leaf(clause, sides))
+        return sides
+
+    def condition(self, node: exp.Expr, clause: str) -> Expression:
+        """A condition on columns of both sides, by the names that the join gives them."""
+        return require_boolean(read(node, self._leaf(clause, set())), self._types, clause)
+
+    @property
+    def _types(self) -> Types:
+        """The types of the columns of both sides, of which a semi join shows those of the left one alone."""
+        kind: JoinKind = "inner" if self.kind in ("semi", "anti") else self.kind
+        return types_of(Rows((), source=self._join(kind, None)), self.card)
+
+    def _leaf(self, clause: str, sides: set[str]) -> Leaf:
+        other = row_leaf(self.scope.rows, clause)
+
+        def leaf(node: exp.Expr) -> Expression | None:
+            match = self.scope.find(name_of(node)) if isinstance(node, exp.Column) else None
+            if match is None:
+                return other(node)
+            side, value = match
+            sides.add(side)
+            return self._of_left(value) if side == "left" else self._renamed(value)
+
+        return leaf
 
     def joined(self, conditions: list[exp.Expr]) -> Rows:
         """The rows of both, under these conditions."""
         equalities = [node for node in conditions if self.is_person_equality(node)]
         if not equalities:
-            fix = f"add {self._person_in(self.left)} = {self._person_in(self.right)} to ON: only public tables are "
+            fix = f"add {self.person_in(self.left)} = {self.person_in(self.right)} to ON: only public tables are "
             fix += "joined on something else"
             got = "a join of private tables on something else"
             raise refuse_sql(f"a join on the person, {self.person}", got, fix)
-        plain = [node for node in equalities if self._is_plain(node)]
+        plain = [node for node in equalities if self.is_plain(node)]
         rest = [node for node in conditions if not any(node is item for item in plain)]
-        rows = self.rows(None)
-        both = self._both()
-        read_conditions = [
-            require_boolean(read(node, row_leaf(both, "ON")), types_of(rows, self.card), "ON") for node in rest
-        ]
         on: Expression | None = None
-        for item in read_conditions:
-            on = conjunction(on, item)
+        for node in rest:
+            on = conjunction(on, self.condition(node, "ON"))
         return self.rows(on)
 
-    def _person_in(self, rows: Rows) -> str:
+    def person_in(self, rows: Rows) -> str:
         """How the person is written for one side of the join."""
         named = [(item.name, name) for item in rows.relations for name, value in item.columns.items()
                  if value == Column(self.person)]  # fmt: skip
         table, name = named[0] if named else ("…", self.person)
         return f"{table}.{name}" if table else name
 
-    def _is_plain(self, node: exp.Expr) -> bool:
+    def is_plain(self, node: exp.Expr) -> bool:
         """Whether an equality is of the persons themselves: one that may be NULL is a condition of its own."""
-        people = Column(self.person)
-        for item in (node.this, node.expression):
-            rows = self.left if self._is_person(item, self.left, self._left_schema.people) else self.right
-            if rows.find(name_of(item)) != people:
-                return False
-        return True
+        people = [self.scope.find(name_of(item)) for item in (node.this, node.expression)]
+        return all(item is not None and item[1] == Column(self.person) for item in people)
 
     def joined_using(self, names: list[str]) -> Rows:
         """The rows of both, where the columns of these names are equal; one of them is the person."""
         pairs = [(self.left.find(Column(name)), self._renamed(self.right.find(Column(name)))) for name in names]
-        people = [right for _, right in pairs if right == self._right_value]
-        if not people:
-            raise refuse_sql(f"USING ({self.person}, …)", "other columns", f"add {self.person} to USING")
+        if not any(self._are_people(left, right) for left, right in pairs):
+            fix = f"name a column that is the person of both, or write ON {self.person_in(self.left)} = "
+            raise refuse_sql("USING with the person", "other columns", fix + self.person_in(self.right))
         on: Expression | None = None
         for left, right in pairs:
-            if right != self._right_value:
-                on = conjunction(on, typed(Call("=", (left, right)), types_of(self.rows(None), self.card))[0])
+            if (left, right) != (Column(self.person), self._right_value):
+                on = conjunction(on, typed(Call("=", (left, right)), self._types)[0])
         if self.kind in ("right", "full") and on is not None:
             raise refuse_sql("JOIN or LEFT JOIN USING several columns", f"{self.kind.upper()} JOIN", "write ON")
         rows = self.rows(on)
@@ -278,6 +305,15 @@ class PersonJoinReader:
         if self.kind in ("right", "full"):
             merged = (*merged, Relation("", {names[0]: Column(self.person)}))
         return replace(rows, relations=merged)
+
+    def _are_people(self, left: Expression, right: Expression) -> bool:
+        """Whether a column of each side, by their names in the join, is its person."""
+        people = {self.person, *self._left_schema.people}
+        others = {
+            self._right_value.name,
+            *(name for name, old in self.names.items() if old in self._right_schema.people),
+        }
+        return isinstance(left, Column) and left.name in people and isinstance(right, Column) and right.name in others
 
     @property
     def _right_value(self) -> Column:
@@ -302,19 +338,17 @@ class PersonJoinReader:
     def _of_left(self, value: Expression) -> Expression:
         return Column(self.left_person) if self.left_person and value == Column(self.person) else value
 
-    def scope_of_right(self) -> Rows:
-        """The columns of the right side by the names that the join gives them."""
-        return Rows(self._both().relations[len(self.left.relations) :])
-
     def rows(self, on: Expression | None) -> Rows:
         """The rows of both, on the same person and a condition."""
+        relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
+        return Rows(relations, source=self._join(self.kind, on))
+
+    def _join(self, kind: JoinKind, on: Expression | None) -> PersonJoin:
         assert self.left.source is not None
         assert self.right.source is not None
-        source = PersonJoin(
-            self.left.source, self.right.source, self.kind, self.names, on, self.left_person, self.right_person
+        return PersonJoin(
+            self.left.source, self.right.source, kind, self.names, on, self.left_person, self.right_person
         )
-        relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
-        return Rows(relations, source=source)
 
 
 def materialized(rows: Rows, card: Card) -> Rows:

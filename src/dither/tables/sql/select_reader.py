@@ -31,6 +31,7 @@ from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import find_column, is_aggregate, name_of, number, read, row_leaf, ungrouped
 from dither.tables.sql.relations import rows_of
+from dither.tables.sql.scopes import Clause, Item, group_node, means_alias, position, select_items, unwrapped
 
 _OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
 
@@ -55,9 +56,9 @@ class SelectReader:
         self.types: dict[str, Type] = {}
         self.max_rows: set[int] = set()
         self.one_row = False
-        self.items: list[tuple[str | None, exp.Expr]] = []
+        self.items: list[Item] = []
         self.meanings: dict[str, Expression] = {}
-        """What names given by AS stand for."""
+        """What the names of the columns of the answer stand for, by AS or by default."""
         self.taken: set[str] = set()
 
     def query(self, options: dict[str, exp.Expr]) -> Query:
@@ -66,7 +67,7 @@ class SelectReader:
         self.read_groups()
         shown = self._output_columns()
         having, order, limit = args.get("having"), args.get("order"), args.get("limit")
-        kept = require_boolean(self._answer(having.this, names_first=False), self._type, "HAVING") if having else None
+        kept = require_boolean(self._answer(having.this, "HAVING"), self._type, "HAVING") if having else None
         keys = tuple(self._order(item, list(shown)) for item in order.expressions) if order else ()
         if not self.aggregates:
             raise refuse_sql("an aggregate", "none", "add COUNT(*), for example: single rows are never released")
@@ -81,21 +82,15 @@ class SelectReader:
         self._read_groups(self.tree.args.get("group"))
 
     def _read_items(self) -> None:
-        for item in self.tree.expressions:
-            alias = item.alias if isinstance(item, exp.Alias) else None
-            node = item.this if isinstance(item, exp.Alias) else item
-            if alias is not None and (not alias or alias.casefold() in self.taken):
-                raise refuse_sql("different names by AS", f"{clip(alias)!r} twice", "rename one")
-            if alias:
-                self.taken.add(alias.casefold())
-            self.items.append((alias, node))
+        self.items = select_items(self.tree)
+        self.taken |= {alias.casefold() for alias, _ in self.items if alias}
 
     def _read_groups(self, group: exp.Group | None) -> None:
         if group is None:
             return
         refuse_other_parts(group, "expressions")
         for node in group.expressions:
-            meant = self._group_node(node)
+            meant = group_node(node, self.items, self.rows)
             written = read(meant, row_leaf(self.rows, "GROUP BY"))
             if not columns(written):
                 name = spelling(str(written.value), self.card.columns) if isinstance(written, Literal) else None
@@ -107,31 +102,8 @@ class SelectReader:
 
     def group_name(self, node: exp.Expr) -> str:
         """The name of the group that a part of GROUP BY stands for."""
-        written = read(self._group_node(node), row_leaf(self.rows, "GROUP BY"))
+        written = read(group_node(node, self.items, self.rows), row_leaf(self.rows, "GROUP BY"))
         return next(name for name, value in self.written.items() if value == written)
-
-    def _group_node(self, node: exp.Expr) -> exp.Expr:
-        """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or name."""
-        if isinstance(node, exp.Literal) and not node.is_string:
-            return self.items[_position(node, len(self.items), "GROUP BY")][1]
-        named = self._item_named(node)
-        if named is None:
-            return node
-        leaf = row_leaf(self.rows, "GROUP BY")
-        try:
-            other = read(node, leaf)
-        except InvalidArgument:
-            return named
-        if read(named, leaf) != other:
-            fix = "write GROUP BY 1, or another name after AS"
-            raise refuse_sql("one meaning in GROUP BY", f"a column and an expression named {clip(node.name)!r}", fix)
-        return named
-
-    def _item_named(self, node: exp.Expr) -> exp.Expr | None:
-        """The item of SELECT that has this name by AS."""
-        if not isinstance(node, exp.Column) or node.table:
-            return None
-        return next((item for alias, item in self.items if alias and alias.casefold() == node.name.casefold()), None)
 
     def _add_group(self, written: Expression, default: str) -> None:
         unit, known = self.base_card.unit, self.base_card.columns
@@ -161,7 +133,7 @@ class SelectReader:
                 self.aggregate(node, alias)
         shown: dict[str, Expression] = {}
         for alias, node in self.items:
-            written = self._read_mixed(node, aliases=False)
+            written = self._read_mixed(node, "SELECT")
             value, _ = typed(self._on_answer(written), self._type)
             name = alias or (value.name if isinstance(value, Column) else "value")
             if alias is None and (name in shown or not isinstance(value, Column)):
@@ -184,10 +156,10 @@ class SelectReader:
         self.types[name] = answer_type(result.aggregate, self.card)
         return _Result(name)
 
-    def _answer(self, node: exp.Expr, names_first: bool) -> Expression:
-        return self._on_answer(self._read_mixed(node, aliases=True, names_first=names_first))
+    def _answer(self, node: exp.Expr, clause: Clause) -> Expression:
+        return self._on_answer(self._read_mixed(node, clause))
 
-    def _read_mixed(self, node: exp.Expr, aliases: bool, names_first: bool = False) -> Expression:
+    def _read_mixed(self, node: exp.Expr, clause: Clause) -> Expression:
         """The node as an expression on rows and on the answer: aggregates are of the answer, the rest not yet."""
 
         def leaf(item: exp.Expr) -> Expression | None:
@@ -195,20 +167,23 @@ class SelectReader:
                 return self.aggregate(item)
             if not isinstance(item, exp.Column):
                 return None
-            column = name_of(item)
-            meant = self.meanings.get(column.name.casefold()) if aliases and column.table is None else None
-            if meant is None:
+            alias = None if clause == "SELECT" else self._meaning(item)
+            if alias is None:
                 return find_column(item, self.rows)
-            try:
-                other = self.rows.find(column)
-            except InvalidArgument:
-                return meant
-            if names_first or other == meant or other not in self.written.values():
-                return meant
-            fix = "give the expression another name after AS"
-            raise refuse_sql("one meaning in HAVING", f"a group and an expression named {clip(column.name)!r}", fix)
+            match = self.rows.lookup(name_of(item))
+            column = None if match is None else self.rows.find(name_of(item))
+            usable = column in self.written.values()
+            return alias if means_alias(item.name, clause, column, alias, usable) else column
 
         return read(node, leaf)
+
+    def _meaning(self, node: exp.Expr) -> Expression | None:
+        """What a name alone stands for by AS; a name that AS does not give is one where no column has it."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        name = node.name.casefold()
+        by_as = any(alias and alias.casefold() == name for alias, _ in self.items)
+        return self.meanings.get(name) if by_as or self.rows.lookup(name_of(node)) is None else None
 
     def _on_answer(self, expression: Expression) -> Expression:
         """The expression on the answer: what is grouped has become the group's column."""
@@ -236,12 +211,11 @@ class SelectReader:
         if node.args.get("nulls_first"):
             raise refuse_sql("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
         refuse_other_parts(node, "this", "desc", "nulls_first")
-        key = node.this
+        key = unwrapped(node.this)
+        named = self._meaning(key)
         if isinstance(key, exp.Literal) and not key.is_string:
-            name = shown[_position(key, len(shown), "ORDER BY")]
-            value = self._on_answer(self.meanings[name.casefold()])
-        else:
-            value = self._answer(key, names_first=True)
+            named = self.meanings[shown[position(key, len(shown), "ORDER BY")].casefold()]
+        value = self._answer(key, "ORDER BY") if named is None else self._on_answer(named)
         return Order(typed(value, self._type)[0], bool(node.args.get("desc")))
 
     def _unique(self, name: str) -> str:
@@ -304,15 +278,6 @@ def _group_name(expression: Expression) -> str:
     names = sorted(item.name for item in columns(expression))
     op = inside.op if isinstance(inside, Call) and inside.op.isidentifier() else "group"
     return f"{op}_{names[0]}"
-
-
-def _position(node: exp.Expr, count: int, clause: str) -> int:
-    place = number(node, clause)
-    if not isinstance(place, int) or not 1 <= place <= count:
-        raise refuse_sql(
-            f"a position from 1 to {count} in {clause}", str(place), f"write {clause} 1, or the column's name"
-        )
-    return place - 1
 
 
 def _whole(node: exp.Expr, name: str) -> int:

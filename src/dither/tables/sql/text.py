@@ -58,6 +58,8 @@ class _BigQuery(_Standard):
 
 class _Parser(Parser):
     FUNCTIONS: ClassVar = {}
+    # a = b IS NULL is (a = b) IS NULL, as in DuckDB and PostgreSQL
+    IS_PREDICATE_PRECEDENCE: ClassVar = DuckDB.Parser.IS_PREDICATE_PRECEDENCE
     FUNCTION_PARSERS: ClassVar = {
         **{name: Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT")},
         "SUBSTRING": lambda self: self.substring_call(),
@@ -81,6 +83,17 @@ class _Parser(Parser):
         if node.args.get("collation") is not None:
             self.raise_error("a collation")
         return result
+
+    # ROLLUP (a > 5, b): conditions are grouped by there as elsewhere; sqlglot reads arithmetic alone
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        kind = exp.Cube if self._match(TokenType.CUBE) else exp.Rollup if self._match(TokenType.ROLLUP) else None
+        if kind is None:
+            return None
+        return kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
 
     def _warn_unsupported(self) -> None:
         # it would be logged and read as a command

@@ -18,9 +18,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument, message
-from dither.tables.card.values import literal_type
+from dither.tables.card.values import EXACT_INTEGERS, literal_type
 from dither.tables.query.operations.base import (
-    EXACT_INTEGERS,
     NUMBERS,
     Checked,
     Compiler,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import InvalidArgument, WrongType, message
 from dither.tables.card.model import Type
-from dither.tables.card.values import Value, literal_type
+from dither.tables.card.values import EXACT_INTEGERS, Value, literal_type
 from dither.tables.card.wording import clip
 from dither.tables.query.mixed_kinds import one_kind
 from dither.tables.query.ranges import Range
@@ -46,8 +46,6 @@ else:  # sqlglot is loaded when something is compiled
     engine_nodes = LazyModule("dither.tables.query.engine_nodes")
 
 NUMBERS = ("integer", "number")
-EXACT_INTEGERS = float(1 << 53)
-"""Whole numbers up to this size are doubles."""
 
 TypedExpression = tuple[Expression, Type | None]
 """An expression and its type; None is the type of a bare NULL."""
@@ -415,7 +413,7 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
 
 
 __all__ = [
-    "EXACT_INTEGERS", "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax",
+    "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax",
     "TypedExpression", "TypedSql", "as_date", "as_timestamp", "check_alike", "check_boolean", "compile_alike",
     "compile_condition", "constant", "describe", "engine_nodes", "nodes", "refuse_other_parts", "refuse_sql",
     "require_alike", "require_conditions", "require_numbers", "require_range", "whole_number", "wrong_type",

@@ -10,8 +10,10 @@ where a regular expression says that every engine reads it, and reads the same:
 * as a date: ``YYYY-MM-DD``, a day of the calendar from year 1 on;
 * as a timestamp: a date, or a date, a space or ``T``, and ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.ffffff``.
 
-There may be no spaces around it: write CAST(TRIM(s) AS INTEGER). A number becomes the nearest integer, halves away from
-0 as ROUND does, and NULL beyond 64 bits. No two engines write doubles as text alike, so that is refused.
+There may be no spaces around it: write CAST(TRIM(s) AS INTEGER). A number becomes the nearest integer, of two the even
+one, as DuckDB and PostgreSQL cast doubles, and NULL beyond 64 bits. What they compute as decimals, whole numbers with
+constants that have a point, they cast with halves away from 0: there ROUND says what is meant, and CAST is refused. No
+two engines write doubles as text alike, so that is refused.
 """
 
 from __future__ import annotations
@@ -45,9 +47,8 @@ from dither.tables.query.operations.base import (
     refuse_sql,
     whole_number,
 )
-from dither.tables.query.operations.rounding import round_half_away
 from dither.tables.query.ranges import Range
-from dither.tables.query.tree import Call, Expression, Literal
+from dither.tables.query.tree import Call, Column, Expression, Literal, show
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -150,19 +151,46 @@ def _compile_number(
         bounded = value
     if source == "integer" or kind == "number":
         return bounded
+    if _arithmetic(argument, compiler) == "decimal":
+        fix = f"write ROUND({show(argument)}) for halves away from 0, or CAST it AS DOUBLE first for halves to even"
+        raise InvalidArgument(message("CAST AS INTEGER", "a double", "decimals, of which engines round halves", fix))
     return _rounded(bounded)
 
 
+_DECIMAL = ("+", "-", "*", "neg", "abs", "round", "trunc", "case", "if", "coalesce", "greatest", "least", "nullif")
+"""Operations of which engines compute decimals from decimals."""
+
+
+def _arithmetic(expression: Expression, compiler: Compiler) -> str:
+    """Whether engines compute a number as an ``integer``, a ``decimal``, as constants with a point are, or a double."""
+    if isinstance(expression, Literal):
+        return "decimal" if isinstance(expression.value, float) else "integer"
+    if isinstance(expression, Column) or expression.op not in _DECIMAL:
+        return compiler.value(expression).type
+    values = expression.args
+    if expression.op in ("case", "if"):
+        values = (*values[1:-1:2], values[-1]) if expression.op == "case" else values[1:]
+    kinds = {_arithmetic(item, compiler) for item in values}
+    return next((kind for kind in ("number", "decimal") if kind in kinds), "integer")
+
+
 def _rounded(value: TypedSql) -> TypedSql:
-    """The nearest integer, halves away from 0; NULL beyond 64 bits."""
-    x, half, limit = value.node, nodes.double(0.5), float(1 << 63)
-    down, up = nodes.call("FLOOR", nodes.binary("+", x, half)), nodes.call("CEIL", nodes.binary("-", x, half))
-    arms = [(nodes.between(x, nodes.double(0.0), nodes.double(math.nextafter(limit, 0))), nodes.cast(down, "integer"))]
-    arms.append((nodes.between(x, nodes.double(-limit), nodes.double(0.0)), nodes.cast(up, "integer")))
+    """The nearest integer, of two the even one; NULL beyond 64 bits. Doubles from 2^52 on are whole, and a sum that is
+    so large is rounded to them."""
+    x, limit, whole = value.node, float(1 << 63), float(1 << 52)
+    least, zero, most = (nodes.double(end) for end in (-whole, 0.0, whole))
+    up = nodes.binary("-", nodes.binary("+", x, most), most)
+    down = nodes.binary("+", nodes.binary("-", x, most), most)
+    ends = nodes.double(-limit), nodes.double(math.nextafter(limit, 0))
+    arms = [
+        (nodes.between(x, zero, most), nodes.cast(up, "integer")),
+        (nodes.between(x, least, zero), nodes.cast(down, "integer")),
+        (nodes.between(x, *ends), nodes.cast(x, "integer")),
+    ]
     known = None
     if value.range is not None:
         low, high = (max(-limit, min(end, limit)) for end in (value.range.low, value.range.high))
-        known = Range.whole(round_half_away(low), round_half_away(high))
+        known = Range.whole(round(low), round(high))
     return TypedSql(nodes.case(arms, nodes.literal(None)), "integer", known)
 
 
@@ -192,7 +220,7 @@ def cast_value(target: str, value: Any) -> Any:
     """A value of another type, or None where it cannot be cast.
 
     >>> [cast_value("integer", value) for value in (2.5, "-07", "7.5", " 7", True, 1e30)]
-    [3, -7, None, None, 1, None]
+    [2, -7, None, None, 1, None]
     """
     source = _type_of(value)
     kind = _require_cast(source, target)
@@ -205,7 +233,7 @@ def cast_value(target: str, value: Any) -> Any:
     if kind == "number":
         return float(value)
     if kind == "integer":
-        whole = int(round_half_away(value)) if source == "number" else int(value)
+        whole = round(value) if source == "number" else int(value)
         return whole if -(1 << 63) <= whole < 1 << 63 else None
     if kind == "timestamp":
         return value if isinstance(value, datetime) else datetime.combine(value, time())

@@ -2,7 +2,8 @@
 
 A date with an interval stays a date. Which dates stay within the years 1 to 9999 is computed here and written as a
 comparison with two constants: PostgreSQL would fail on others, and they are NULL. Differences count the borders between
-two moments, as DATE_DIFF of DuckDB and DATEDIFF of other engines do: from 31 January to 1 February is one month.
+two moments, as DATE_DIFF of DuckDB and DATEDIFF of other engines do: from 31 January to 1 February is one month. Weeks
+are refused there: one version of DuckDB counts Mondays, another one periods of 7 days.
 """
 
 from __future__ import annotations
@@ -163,14 +164,23 @@ def _read_dateadd(args: Sequence[exp.Expr], read: Read) -> Expression:
 def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
     (unit, _), *ends = args
     values, kind = check_alike(call, ends)
-    return [Literal(_unit(unit, kind, call.op)), *values], "integer"
+    return [Literal(_difference_unit(unit, kind, call)), *values], "integer"
+
+
+def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> str:
+    unit = _unit(expression, kind, call.op)
+    if unit != "week":
+        return unit
+    fix = "write DATE_DIFF('day', start, end) // 7 for periods of 7 days, or for Mondays "
+    fix += "DATE_DIFF('day', date_trunc('week', start), date_trunc('week', end)) // 7"
+    raise InvalidArgument(message(call.op, "a unit that all engines count alike", "week", fix))
 
 
 def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
     start, end = require_alike([compiler.value(argument) for argument in call.args[1:]])
     if start.is_null or end.is_null or start.type != end.type:
         raise wrong_type("two dates or two timestamps", f"{start.type} and {end.type}")
-    unit = _unit(call.args[0], start.type, call.op)
+    unit = _difference_unit(call.args[0], start.type, call)
     steps = nodes.binary("-", _position(unit, end), _position(unit, start))
     if unit == "day":
         steps = engine_nodes.days_between(_day(end), _day(start))
@@ -196,9 +206,6 @@ def _position(unit: str, value: TypedSql) -> exp.Expr:
         parts = nodes.integer(12 // _MONTHS[unit])
         return nodes.binary("+", nodes.binary("*", year, parts), engine_nodes.date_part(unit, value.node))
     days: exp.Expr = engine_nodes.days_between(_day(value), nodes.literal(date.min))
-    if unit == "week":  # the calendar begins on a Monday; the remainder makes the quotient whole
-        monday = nodes.binary("-", days, nodes.binary("%", days, nodes.integer(7)))
-        return nodes.cast(nodes.divide(nodes.cast(monday, "number"), nodes.double(7.0)), "integer")
     result = days
     for part, count in (("hour", 24), ("minute", 60), ("second", 60))[: UNITS.index(unit) - 4]:
         steps = nodes.binary("*", result, nodes.integer(count))
@@ -228,8 +235,8 @@ def _within_periods(
 def difference(unit: str, start: date, end: date) -> int:
     """How many borders of units lie between two moments, negative where the end is before the start.
 
-    >>> difference("month", date(2024, 1, 31), date(2024, 2, 1)), difference("week", date(2024, 1, 7), date(2024, 1, 8))
-    (1, 1)
+    >>> difference("month", date(2024, 1, 31), date(2024, 2, 1)), difference("day", date(2024, 1, 8), date(2024, 1, 7))
+    (1, -1)
     """
     if not isinstance(start, date) or not isinstance(end, date):
         raise TypeError
@@ -240,8 +247,8 @@ def _place(unit: str, value: date) -> int:
     if unit in _MONTHS:
         return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
     days = value.toordinal() - 1
-    if unit in ("day", "week"):
-        return days // (_SECONDS[unit] // 86_400)
+    if unit == "day":
+        return days
     clock = value.time() if isinstance(value, datetime) else time()
     return (days * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second) // _SECONDS[unit]
 
@@ -289,15 +296,16 @@ DATE_ARITHMETIC = (
     ),
     Operation(
         "date_diff",
-        "(unit, start, end): how many borders of units lie between two dates or two timestamps; a - b of dates is days",
+        "(unit, start, end): how many borders of units, other than weeks, lie between two dates or two timestamps; "
+        "a - b of dates is days",
         3, 3, _check_difference, _compile_difference, difference, "DATE_DIFF('day', d, DATE '2024-05-01')",
         special_functions=tuple(
             Function(name, (2, 3), "DATE_DIFF('day', start, end)", _read_difference)
             for name in ("DATE_DIFF", "DATEDIFF")
         ),
         examples=(
-            *(f"DATE_DIFF('{unit}', t, TIMESTAMP '2024-02-26 03:30:00')" for unit in UNITS),
-            "DATEDIFF(d, DATE '2023-12-31')", "DATE_DIFF(d, DATE '2020-02-29', WEEK)", "DATEDIFF(month, d, d)",
+            *(f"DATE_DIFF('{unit}', t, TIMESTAMP '2024-02-26 03:30:00')" for unit in UNITS if unit != "week"),
+            "DATEDIFF(d, DATE '2023-12-31')", "DATE_DIFF(d, DATE '2020-02-29', QUARTER)", "DATEDIFF(month, d, d)",
         ),
         range_rule="that of the calendar; constants, and columns with bounds, narrow it",
     ),

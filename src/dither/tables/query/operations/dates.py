@@ -160,19 +160,48 @@ def part_of_date(name: str, value: date) -> int:
 
 
 def _read_part(name: str) -> Function:
-    part = _PART_NAMES[name.lower()]
-    return Function(name, 1, f"{name}(x)", lambda args, read: Call("date_part", (Literal(part), read(args[0]))))
+    part = Literal(_PART_NAMES[name.lower()])
+    return Function(name, 1, f"{name}(x)", lambda args, read: _part_call(part, args[0], read))
 
 
 def _read_date_part(args: Sequence[exp.Expr], read: Read) -> Expression:
     word = args[0].key in ("column", "var") and not args[0].args.get("table")
     name: Expression = Literal(args[0].name.lower()) if word else read(args[0])
-    return Call("date_part", (name, read(args[1])))
+    return _part_call(name, args[1], read)
 
 
 def _read_extract(node: exp.Expr, read: Read) -> Expression:
     refuse_other_parts(node, "this", "expression")
-    return Call("date_part", (Literal(node.this.name.lower()), read(node.args["expression"])))
+    return _part_call(Literal(node.this.name.lower()), node.args["expression"], read)
+
+
+def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
+    """A part of a date, or the years of AGE(later, earlier)."""
+    while node.key == "paren":
+        node = node.this
+    if node.key != "anonymous" or node.name.upper() != "AGE":
+        return Call("date_part", (part, read(node)))
+    name = constant(part)
+    if not isinstance(name, str) or _PART_NAMES.get(name.lower()) != "year" or len(node.expressions) != 2:
+        fix = "write EXTRACT(YEAR FROM AGE(DATE '2024-01-31', x)), or DATE_DIFF('day', x, DATE '2024-01-31')"
+        raise refuse_sql("complete years between two dates", "another part of AGE, or one date", fix)
+    return _complete_years(*(read(item) for item in node.expressions))
+
+
+def _complete_years(end: Expression, start: Expression) -> Expression:
+    """How many whole years lie between two dates: one border of years less where the day of the year is not reached.
+    The difference of dates is refused of timestamps, where the time of the day would count as well."""
+
+    def day_of_year(value: Expression) -> Expression:
+        month, day = (Call("date_part", (Literal(part), value)) for part in ("month", "day"))
+        return Call("+", (Call("*", (month, Literal(100))), day))
+
+    def one_where(op: str) -> Expression:
+        return Call("case", (Call(op, (day_of_year(end), day_of_year(start))), Literal(1), Literal(0)))
+
+    borders = Call("date_diff", (Literal("year"), start, end))
+    forward, backward = Call("-", (borders, one_where("<"))), Call("+", (borders, one_where(">")))
+    return Call("case", (Call(">=", (Call("-", (end, start)), Literal(0))), forward, backward))
 
 
 DATES = (
@@ -193,7 +222,8 @@ DATES = (
     ),
     Operation(
         "date_part",
-        f"(part, x), part a constant of {', '.join(PARTS)}: that part of a date; Monday is 1",
+        f"(part, x), part a constant of {', '.join(PARTS)}: that part of a date; Monday is 1; "
+        "YEAR of AGE(later, earlier) is complete years",
         2,
         2,
         _check_part,
@@ -215,6 +245,8 @@ DATES = (
         examples=(
             *(f"DATE_PART('{part}', t)" for part in PARTS),
             *(f"EXTRACT({part} FROM d)" for part in PARTS if part not in _TIME_PARTS),
+            "EXTRACT(YEAR FROM AGE(DATE '2024-02-29', d))",
+            "YEAR(AGE(d, DATE '2023-03-01'))",
         ),
         range_rule="that of the part: months are 1 to 12",
     ),

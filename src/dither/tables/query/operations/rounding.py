@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.query.operations.base import (
-    EXACT_INTEGERS,
     NUMBERS,
     Checked,
     Compiler,
@@ -25,7 +25,6 @@ from dither.tables.query.operations.base import (
     constant,
     describe,
     nodes,
-    refuse_other_parts,
     require_numbers,
     require_range,
     whole_number,
@@ -200,10 +199,35 @@ def remainder(left: int, right: int) -> int | None:
     return size if left >= 0 else -size
 
 
-def _read_quotient(node: exp.Expr, read: Read) -> Expression:
-    """``a // b`` and ``a DIV b``: the quotient, cut off."""
-    refuse_other_parts(node, "this", "expression")
-    return Call("trunc", (Call("/", (read(node.this), read(node.args["expression"]))), Literal(0)))
+# -- the whole quotient ---------------------------------------------------------------------------------------------
+
+
+def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
+    for item, kind in args:
+        if kind != "integer":
+            left, right = map(show, call.args)
+            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
+            fix = f"write TRUNC({left} / {right}), or FLOOR" if kind == "number" else "use columns of whole numbers"
+            raise InvalidArgument(message(show(call), "whole numbers, of which engines divide alike", got, fix))
+    return [item for item, _ in args], "integer"
+
+
+def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
+    return _compile_round(Call("trunc", (Call("/", call.args), Literal(0))), compiler)
+
+
+def quotient(left: int, right: int) -> int | None:
+    """The quotient of whole numbers, cut off toward 0; None where the second is 0.
+
+    >>> quotient(7, 2), quotient(-7, 2), quotient(7, 0)
+    (3, -3, None)
+    """
+    if not isinstance(left, int) or not isinstance(right, int):
+        raise TypeError
+    if right == 0:
+        return None
+    size = abs(left) // abs(right)
+    return size if (left < 0) == (right < 0) else -size
 
 
 ROUNDING = (
@@ -219,8 +243,13 @@ ROUNDING = (
         special_functions=tuple(
             Function(name, (1, 2), "TRUNC(x, 2)", _read_round("trunc")) for name in ("TRUNC", "TRUNCATE")
         ),
-        syntax=Syntax("IntDiv", read=_read_quotient), examples=("TRUNC(x, 1)", "TRUNC(x * 7, -1)", "n // 2", "x DIV 3"),
-        range_rule="its ends, cut off",
+        examples=("TRUNC(x, 1)", "TRUNC(x * 7, -1)"), range_rule="its ends, cut off",
+    ),
+    Operation(
+        "//", "the quotient of whole numbers, cut off toward 0",
+        2, 2, _check_quotient, _compile_quotient, quotient, "n // 2",
+        syntax=Syntax("IntDiv", ("this", "expression")), examples=("n DIV 3", "DATE_DIFF('day', d, d) // 7"),
+        null_where="the divisor is 0", range_rule="that of the quotients of its ends, cut off",
     ),
     Operation(
         "sign", "-1, 0 or 1", 1, 1, _check_sign, _compile_sign, _sign, "SIGN(x)", functions=("SIGN",),

@@ -1,0 +1,206 @@
+"""What a name in SQL stands for: one place for the rules of tables, of columns and of names that AS gives.
+
+*Tables.* A name in FROM is that of the nearest WITH around it: a redefinition ends the scope of the outer name. An item
+of WITH sees the items before it, and itself only after RECURSIVE. Two items of one WITH have different names.
+
+*Columns.* A name is looked up in the innermost query first, and in the query around it only where the inner one has no
+such column; a table's name before it is looked up in the same order, and ends there. Of several tables of one FROM,
+exactly one has the column: otherwise it is ambiguous, which is an error also where an outer query has it.
+
+*Names by AS.* In SELECT, a column of the rows goes before an earlier AS. A name alone in ORDER BY is that of AS. In
+GROUP BY, HAVING and QUALIFY, and inside an expression of ORDER BY, a name that is a column and, by AS, something else
+is refused: engines differ. A column that is neither grouped nor aggregated cannot stand in HAVING and QUALIFY, so that
+AS is meant there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from dither.errors import InvalidArgument
+from dither.tables.card.wording import clip
+from dither.tables.query.operations.base import refuse_sql
+from dither.tables.query.resolve import Rows, ambiguous
+from dither.tables.query.tree import Column, Expression
+from dither.tables.sql.expressions import name_of, number, read, row_leaf
+
+Clause = Literal["SELECT", "HAVING", "QUALIFY", "ORDER BY", "DISTINCT ON", "LIMIT"]
+Item = tuple[str | None, exp.Expr]
+"""A column after SELECT, with its name by AS."""
+_READS = "the item of WITH that is read"
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def with_item(table: exp.Table) -> exp.CTE | None:
+    """The item of WITH that a name in FROM stands for; None where it is a table, or the path to one.
+
+    >>> from dither.tables.sql.text import statement
+    >>> text = "WITH a AS (SELECT * FROM t) SELECT * FROM (WITH a AS (SELECT x FROM a) SELECT * FROM a)"
+    >>> found = [with_item(table) for table in statement(text, "t")[0].find_all(exp.Table)]
+    >>> [item and item.this.sql() for item in found]
+    ['SELECT x FROM a', None, 'SELECT * FROM t']
+    """
+    if table.args.get("db") or not isinstance(table.this, exp.Identifier):
+        return None
+    below: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        visible: list[exp.Expr] = []
+        if isinstance(node, exp.With):
+            place = next(i for i, item in enumerate(node.expressions) if item is below)
+            visible = node.expressions[: place + 1 if node.args.get("recursive") else place]
+        elif node.args.get("with_") is not None and below is not node.args["with_"]:
+            visible = node.args["with_"].expressions
+        for item in visible:
+            if isinstance(item, exp.CTE) and item.alias.casefold() == table.name.casefold():
+                return item
+        below, node = node, node.parent
+    return None
+
+
+def bind_tables(tree: exp.Query) -> list[exp.CTE]:
+    """The items of every WITH, each after those that it may read, where each table knows what it reads.
+
+    Copies of a table know it too (:func:`read_item`): what is written elsewhere in the tree means what it meant before.
+    """
+    items = list(_in_order(tree))
+    for clause in tree.find_all(exp.With):
+        names = [item.alias.casefold() for item in clause.expressions]
+        twice = next((item.alias for item in clause.expressions if names.count(item.alias.casefold()) > 1), None)
+        if twice is not None:
+            raise refuse_sql("different names after WITH", f"{clip(twice)!r} twice", "rename one")
+    for table in tree.find_all(exp.Table):
+        item_read = with_item(table)
+        table.meta[_READS] = next((i for i, item in enumerate(items) if item is item_read), None)
+    return items
+
+
+def read_item(table: exp.Table) -> int | None:
+    """Which of the items of :func:`bind_tables` a table reads."""
+    place: int | None = table.meta.get(_READS)
+    return place
+
+
+def _in_order(node: exp.Expr) -> Iterator[exp.CTE]:
+    clause = node.args.get("with_")
+    if clause is not None:
+        yield from _in_order(clause)
+    for part in node.iter_expressions():
+        if part is not clause:
+            yield from _in_order(part)
+    if isinstance(node, exp.CTE):
+        yield node
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Rows by what they are called, innermost query first: those of one query are beside each other."""
+
+    levels: tuple[Mapping[str, Rows], ...]
+
+    def find(self, column: Column) -> tuple[str, Expression] | None:
+        """In which rows a column, as written, is found, and what it stands for there; None where it is in none."""
+        for level in self.levels:
+            matches = [(name, match) for name, rows in level.items() if (match := rows.lookup(column)) is not None]
+            if len(matches) > 1:
+                raise ambiguous(column, matches[0][1])
+            if matches:
+                name, (relation, spelled) = matches[0]
+                return name, relation.columns[spelled]
+            if column.table is not None and any(rows.has_table(column.table) for rows in level.values()):
+                return None
+        return None
+
+    @property
+    def rows(self) -> Rows:
+        """All rows in the scope, for the words of a refusal."""
+        return Rows(tuple(item for level in self.levels for rows in level.values() for item in rows.relations))
+
+
+# -- names by AS ------------------------------------------------------------------------------------------------------
+
+
+def select_items(select: exp.Select) -> list[Item]:
+    """The columns after SELECT with their names by AS, which are different."""
+    items: list[Item] = [
+        (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item) for item in select.expressions
+    ]
+    seen: set[str] = set()
+    for alias, _ in items:
+        if alias is not None and (not alias or alias.casefold() in seen):
+            raise refuse_sql("different names by AS", f"{clip(alias)!r} twice", "rename one")
+        seen |= {alias.casefold()} if alias else set()
+    return items
+
+
+def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
+    """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or its name."""
+    written = unwrapped(node)
+    if isinstance(written, exp.Literal) and not written.is_string:
+        return items[position(written, len(items), "GROUP BY")][1]
+    if not isinstance(written, exp.Column) or written.table:
+        return node
+    alias = next((item for name, item in items if name and name.casefold() == written.name.casefold()), None)
+    if alias is None or rows.lookup(name_of(written)) is None:
+        return node if alias is None else alias
+    leaf = row_leaf(rows, "GROUP BY")
+    try:
+        same = read(alias, leaf) == read(written, leaf)
+    except InvalidArgument:  # an aggregate, or a window function
+        same = False
+    if same:
+        return alias
+    fix = "write GROUP BY 1, or another name after AS"
+    raise refuse_sql("one meaning in GROUP BY", f"a column and an expression named {clip(written.name)!r}", fix)
+
+
+def means_alias(name: str, clause: Clause, column: object, alias: object, usable: bool) -> bool:
+    """Whether a name stands in a clause for what AS calls so, rather than for a column of the rows.
+
+    ``column`` and ``alias`` are what it would be, None where there is none; ``usable`` is whether the column could be
+    in the clause: it is grouped, or rows are not. (A name alone in ORDER BY is that of AS.)
+
+    >>> means_alias("n", "SELECT", "a column", "an alias", usable=True)
+    False
+    >>> means_alias("n", "HAVING", "a column", "an alias", usable=False)
+    True
+    """
+    if column is None or alias is None or column == alias:
+        return column is None
+    if clause == "SELECT":
+        return False
+    if not usable:
+        return clause in ("HAVING", "QUALIFY")
+    fix = "give the expression another name after AS"
+    raise refuse_sql(f"one meaning in {clause}", f"a column and an expression named {clip(name)!r}", fix)
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """A node without brackets around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def position(node: exp.Expr, count: int, clause: str) -> int:
+    """Which of so many columns a number stands for, from 0 on."""
+    place = number(node, clause)
+    if not isinstance(place, int) or not 1 <= place <= count:
+        expected = f"a position from 1 to {count} in {clause}"
+        raise refuse_sql(expected, str(place), f"write {clause} 1, or the column's name")
+    return place - 1
+
+
+__all__ = [
+    "Clause", "Item", "Scope", "bind_tables", "group_node", "means_alias", "position", "read_item", "select_items",
+    "unwrapped", "with_item",
+]  # fmt: skip

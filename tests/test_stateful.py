@@ -96,6 +96,7 @@ ELSEWHERE = {
     "Outputs": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",
     "SelectReader": "a parser at work",
+    "_Compilation": "a compiler at work",
     "_Block": "a parser at work",
     "_SelectRows": "a parser at work",
     "Progress": "what is shown while a question is answered",

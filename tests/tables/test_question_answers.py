@@ -97,7 +97,9 @@ def test_tables_with_hardly_any_rows(size):
             "MAX(amount) AS b FROM data"
         ).release(10)
         assert len(answer) == 1
-        assert all(isinstance(value, (int, float)) and math.isfinite(value) for value in answer.rows[0])
+        numbers = answer.rows[0] if size else answer.rows[0][:2]  # of no values there are a count and a sum alone
+        assert all(isinstance(value, (int, float)) and math.isfinite(value) for value in numbers)
+        assert size or answer.rows[0][2:] == (None,) * 5
         private = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(1, delta=1e-9)
         assert len(private) == 0
         assert private.to_pandas().shape == (0, 3)
@@ -108,7 +110,7 @@ def test_columns_of_nothing_but_null_and_nan(tmp_path):
     with dp.open(data, unit="who", budget=dp.PureDP(2000), bounds={"x": (0, 10), "y": (0, 10)}) as table:
         answer = table.agg(x=dp.mean("x"), n=dp.count("x"), y=dp.count("y"), m=dp.mean("y")).release(1000)
     assert (answer["n"], answer["y"]) == ([0], [1])
-    assert answer["x"] == [5.0]
+    assert answer["x"] == [None]
     assert answer["m"][0] == pytest.approx(10, abs=0.2)
 
 

@@ -315,7 +315,7 @@ class Case:
             keys = [block.keys[i] for i in places]
             wanted = [
                 item.template.format(c=item.column.values)
-                for item in block.known
+                for item in block.facts
                 if item.narrows(keys[0]) and item.column is not None
             ]
             text = f"SELECT DISTINCT {', '.join(key.values for key in keys)} FROM {keys[0].source}"
@@ -326,7 +326,7 @@ class Case:
                 text = f"SELECT DISTINCT {keys[0].template.format(c='v')} FROM values_{keys[0].type}"
                 rows += [*self.tables.run(text), *((word,) for word in re.findall("'(.*?)'", " ".join(block.where)))]
             # values that a condition lists are keys, whatever the card says
-            listed = [item.sql for item in block.known if item.template.startswith(("{c} IN", "{c} ="))]
+            listed = [item.sql for item in block.facts if item.template.startswith(("{c} IN", "{c} ="))]
             words = [f"({word})" for text in listed for word in re.findall("'.*?'", text)]
             if words and len(keys) == 1 and keys[0].type == "text":
                 shown = keys[0].template.format(c="v")

@@ -47,11 +47,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition; where it is about one column alone, which one, and with what in its place."""
+    """A condition; where it is about one column alone, which one, and with what in its place; where it is two, both."""
 
     sql: str
     column: Column | None = None
     template: str = ""
+    both: tuple[Condition, ...] = ()
 
     def narrows(self, key: Column) -> bool:
         """Whether it says which values a key can have: of numbers, only comparisons with a constant do, and of numbers
@@ -105,6 +106,11 @@ class Block:
     def sql(self) -> str:
         """The SELECT."""
         return self.with_keys(())
+
+    @property
+    def facts(self) -> list[Condition]:
+        """The conditions that every row meets, each alone."""
+        return [part for item in self.known for part in (item.both or (item,))]
 
     def with_keys(self, places: Sequence[int]) -> str:
         """The SELECT of rows that have these keys."""
@@ -163,7 +169,7 @@ CONDITIONS: dict[str, list[str]] = {
     "integer": [
         "{c} > 1", "{c} <= 5", "{c} BETWEEN 1 AND 6", "{c} IN (1, 2, 3)", "{c} % 2 = 1", "{c} + 0 > 2", "{c} <> 1",
         "{c} IS NOT NULL", "COALESCE({c}, 0) < 4", "{c} / 2 > 0.6", "NOT {c} = 2",
-        "{c} // 2 = 1", "CAST({c} / 2 AS INTEGER) = 2",
+        "CAST({c} AS BIGINT) // 2 = 1", "CAST({c} / 2 AS INTEGER) = 2",
     ],
     "id": ["{c} > 4", "{c} <= 5", "{c} IN (1, 2, 3)", "{c} <> 1", "{c} BETWEEN 2 AND 7"],
     "number": [
@@ -239,11 +245,12 @@ class Generator:
         first = Condition(template.format(c=column.name), column, template)
         if self.pick.random() < 0.8:
             return first
-        second = self.pick.choice(CONDITIONS[other.type]).format(c=other.name)
+        template = self.pick.choice(CONDITIONS[other.type])
+        second = Condition(template.format(c=other.name), other, template)
         form = self.pick.choice(
             ["({} OR {})", "NOT ({} AND {})", "(CASE WHEN {} THEN {} ELSE TRUE END)", "({} AND {})", "({} OR NOT {})"]
         )
-        return Condition(form.format(first.sql, second))
+        return Condition(form.format(first.sql, second.sql), both=(first, second) if form == "({} AND {})" else ())
 
     def conditions(self, scope: Scope, most: int = 2) -> list[Condition]:
         """Some conditions for WHERE."""

@@ -142,10 +142,7 @@ def answered(kind, made, parts, sums):
     total = (how.low * count + how.width * above) / Fraction(how.scale)
     if kind == "sum":
         return float(total)
-    middle = (how.low + how.high) / 2 / how.scale
-    if count > Fraction(1, 2):  # half a value, by the weight of its person, is taken for none
-        return float(total / count)
-    return None if made.query.groups else middle
+    return float(total / count) if count > Fraction(1, 2) else None  # half a value, by its weight, is taken for none
 
 
 values = questions.numbers(depth=1, textual=("region", "town"))

@@ -99,7 +99,7 @@ CONDITIONS = [
     ("SUBSTRING(region FROM 1 FOR 2) = 'no'", op("=", op("substr", "region", 1, 2), text("no"))),
     ("TRIM(BOTH ' ' FROM region) = 'a'", op("=", op("trim", "region"), text("a"))),
     ("TRIM(TRAILING FROM region) = 'a'", op("=", op("rtrim", "region"), text("a"))),
-    ("age // 2 = 1", op("=", op("trunc", op("/", "age", 2), 0), 1)),
+    ("age // 2 = 1", op("=", op("//", "age", 2), 1)),
     ("DATEADD(day, 2, day) = '2024-01-31'", op("=", op("date_add", text("day"), 2, "day"), date(2024, 1, 31))),
     ("DATE(at) = '2024-01-31'", op("=", op("cast", text("date"), "at"), date(2024, 1, 31))),
     ("ISNULL(age)", op("is_null", "age")),

@@ -127,7 +127,8 @@ def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp
             node = DIALECT_FUNCTIONS[node.this][dialect](*node.expressions)
         copied = type(node)()
         copied.parent, copied.arg_key, copied.index = parent, key, index
-        copied.comments, copied._type, copied._meta = node.comments, node._type, node._meta
+        copied.comments, copied.type = node.comments, node.type
+        copied.meta.update(node.meta)
         if index is None:
             parent.args[key] = copied
         else:

@@ -204,8 +204,7 @@ def _uniform(outputs: list[Any]) -> Array | None:
     if kind is np.ndarray:
         shapes = {(output.shape, output.dtype) for output in outputs}
         first = outputs[0]
-        whole = all(output.base is None for output in outputs)
-        if whole and len(shapes) == 1 and first.dtype.kind in "if" and first.dtype.itemsize <= 8 and first.ndim and first.size:
+        if len(shapes) == 1 and first.dtype.kind in "if" and first.dtype.itemsize <= 8 and first.ndim and first.size:
             return _numeric(np.stack(outputs).reshape(len(outputs), -1))
     return None
 

@@ -687,7 +687,7 @@ def _array(instance: Any) -> list[Child]:
 def _array_base(instance: Any) -> list[Child]:
     """What a view was taken from, where that is more than the view."""
     base = instance.base
-    while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes and base.dtype != object:
+    while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes:
         base = base.base
     return [] if base is None else [(" base", Shared(base))]
 

@@ -224,7 +224,7 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str]]] = {
     ("pandas", "Index"): (_pandas_index, _INDEX),
     ("pandas", "Series"): (_pandas_series, _FRAME),
     ("pandas", "DataFrame"): (_pandas_frame, _FRAME),
-    ("pandas", "ExtensionArray"): (_pandas_array, frozenset({"_cache", "_dtype", "_ndarray"})),
+    ("pandas", "ExtensionArray"): (_pandas_array, frozenset({"_cache", "_dtype", "_ndarray", "_readonly"})),
     ("polars", "DataFrame"): (_polars_frame, frozenset({"_df"})),
     ("polars", "Series"): (_polars_series, frozenset({"_s"})),
     ("polars", "LazyFrame"): (_polars_lazy, frozenset({"_ldf"})),

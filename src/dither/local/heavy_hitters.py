@@ -186,6 +186,8 @@ class HeavyHitters:
                 raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
             search.add(search.privatize(members, source=resolved))
             search.advance()
+            if search.ended:  # no prefix is frequent, so no word is
+                break
         return search.result()
 
 
@@ -212,6 +214,11 @@ class HeavyHitterSearch:
     def length(self) -> int:
         """The length of the prefixes of this round."""
         return self.plan.rounds[self.round]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the words are known: after the last round, or where no prefix is frequent."""
+        return self._hits is not None
 
     @property
     def final(self) -> bool:
@@ -301,7 +308,7 @@ class HeavyHitterSearch:
         return head.to_bytes(self.length - 1, "big") + bytes([last])
 
     def _refuse_end(self) -> None:
-        if self._hits is not None:
+        if self.ended:
             raise InvalidArgument(message("search", "a round", "a search that has ended", "start another one"))
 
 

@@ -47,7 +47,7 @@ from dither.audit.dataflow.distance import (
 from dither.audit.dataflow.series import series_cost, series_ratio
 from dither.audit.outputs.canonical import Frozen, difference, first_difference
 from dither.audit.outputs.effects import remembered
-from dither.audit.outputs.observe import Raised, Warned, fixed, observe
+from dither.audit.outputs.observe import Raised, Warned, observe
 from dither.budget_hooks import Request, observed_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -246,7 +246,7 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
     """The result or error of one run, and what it left behind; None if its releases do not correspond."""
     with observed_by(witness), drawn_from(witness.coins):
         try:
-            observed = observe(lambda: Frozen.of(value) if (value := pipeline(_copied(x))) is not None else None)
+            observed = observe(pipeline, _copied(x), keep=Frozen.of)
         except _Diverged:
             return None
     warned = observed if isinstance(observed, Warned) else Warned(observed)

@@ -328,8 +328,8 @@ class _How(NamedTuple):
     decompose: Callable[[Any], list[Child]]
     shared: bool = False
     """Whether a second reference to the same object is a part of the form; containers are written out again."""
-    internals: frozenset[str] = frozenset()
-    """Attributes that hold what ``decompose`` returns, or caches of it."""
+    internals: frozenset[str] | None = frozenset()
+    """Attributes that hold what ``decompose`` returns, or caches of it; None if all do."""
     library: bool = False
 
 
@@ -351,7 +351,8 @@ def _parts(value: Any, how: _How) -> list[Child]:
     parts = how.decompose(value)
     if kind is how.base and not how.library:
         return parts
-    return [*parts, *_class_parts(kind), *_attribute_parts(value, how.internals), *_keyed(value)]
+    stored = [] if how.internals is None else _attribute_parts(value, how.internals)
+    return [*parts, *_class_parts(kind), *stored, *_keyed(value)]
 
 
 def is_library(name: str) -> bool:

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,13 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _EVENTS = ("tempfile.", "os.", "shutil.", "socket.", "subprocess.", "sqlite3.connect", "syslog.", "urllib.", "ftplib.", "http.",
            "smtplib.", "imaplib.", "poplib.", "webbrowser.", "pty.", "mmap.", "signal.")  # fmt: skip
 _READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.listxattr", "os.getxattr", "os.add_dll_directory",
-            "os.chdir", "os.fchdir", "os.putenv", "os.unsetenv", "os.register_at_fork", "os.fork", "socket.__new__",
+            "os.chdir", "os.fchdir", "os.register_at_fork", "os.fork", "socket.__new__",
             "socket.gethostname", "socket.getaddrinfo", "mmap.__new__"}  # fmt: skip
 _MAX_FILE = 1 << 26
 _MAX_PLACES = 1 << 10
 _MAX_SIZE = 1 << 14
 _MISSING = object()
+_DATA = frozenset({int, float, str, bytes, bool, list, dict, set, tuple, complex})
 _MODES = ("numpy", "decimal")
 
 _listener: Callable[[str, tuple[Any, ...]], None] | None = None
@@ -107,7 +108,7 @@ class Watch:
         self._events.clear()
         self._written.clear()
         self._temporary.clear()
-        surroundings = dict(_environment()), _directory()
+        surroundings = dict(_environment()), _directory(), _modes()
         before = self._memory.now()
         inherited, context = contextvars.copy_context(), contextvars.copy_context()
         self._quiet = False
@@ -125,7 +126,7 @@ class Watch:
                 yield name, text
         if self._logged:
             yield "log", Frozen.of(list(self._logged))
-        environment, directory = surroundings
+        environment, directory, modes = surroundings
         if _environment() != environment:
             now = _environment()
             changed = {name for name in {*now, *environment} if now.get(name) != environment.get(name)}
@@ -149,10 +150,10 @@ class Watch:
             for variable, value in context.items()
             if inherited.get(variable, _MISSING) is not value and not variable.name.startswith("dither")
         }
-        if any(name.startswith(_MODES) for name in set_variables):
-            modes = context.run(_modes)
-            if modes != inherited.run(_modes):
-                yield "modes", modes
+        now_modes = context.run(_modes)
+        if now_modes != modes:
+            yield "modes", now_modes
+            decimal.getcontext().prec, decimal.getcontext().rounding = modes[1:]  # the others belong to the context
         others = {name: value for name, value in set_variables.items() if not name.startswith(_MODES)}
         if others:
             yield "context", Frozen.of(others)
@@ -244,10 +245,12 @@ def _directory() -> str:
 
 
 def _by_dither() -> bool:
-    """Whether an event comes from dither, or from an import, which stores compiled code."""
+    """Whether an event comes from dither, from an import, which stores compiled code, or from ``os.environ``."""
     frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
+        if name == "os" and "environ" in frame.f_code.co_qualname.lower():  # the environment is compared as a whole
+            return True
         if name.startswith(("dither.", "importlib")):
             return not name.startswith("dither.audit.")
         if not is_library(name):
@@ -369,7 +372,7 @@ def remembered(function: Callable[..., Any]) -> Callable[[], None]:
 
     def put_back() -> None:
         for name, (holder, held) in before.items():
-            if not _is_same(held, _held(name, holder)):
+            if not isinstance(holder, ModuleType) and not _is_same(held, _held(name, holder)):
                 _put(name, holder, held)
 
     return put_back
@@ -380,6 +383,10 @@ Place = tuple[str, Any, Any, list[tuple[str, Any]]]
 
 def _places(value: Any) -> Iterator[Place]:
     """The places of one object: a name, the holder, a copy of what it holds, and what can be reached from it."""
+    if isinstance(value, ModuleType):
+        if not value.__name__.startswith("dither"):
+            yield " module", value, _module_data(value), []
+        return
     if isinstance(value, MethodType):
         value_below = [(".__self__", value.__self__), (".__func__", value.__func__)]
         yield ".method", None, None, value_below
@@ -445,6 +452,12 @@ def _class_data(kind: type) -> dict[str, Any]:
     }
 
 
+def _module_data(module: ModuleType) -> dict[str, Any]:
+    """What is stored in a module and is plain data; the rest is code."""
+    stored = vars(module).items()
+    return {name: item for name, item in stored if type(item) in _DATA and not name.startswith("_")}
+
+
 def _copy(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else type(value)(value) if type(value) in (set, bytearray) else list(value)  # noqa: E501
 
@@ -462,6 +475,8 @@ def _held(name: str, holder: Any) -> Any:
         return dict(vars(holder))
     if isinstance(holder, type):
         return _class_data(holder)
+    if isinstance(holder, ModuleType):
+        return _module_data(holder)
     if isinstance(holder, np.ndarray):
         return holder.copy()
     if isinstance(holder, (dict, list, deque, set, bytearray)):

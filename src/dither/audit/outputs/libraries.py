@@ -41,8 +41,9 @@ class Shared:
     value: Any
 
 
-def library_parts(kind: type) -> tuple[Decompose, frozenset[str]] | None:
-    """How objects of a class of a known library are decomposed, with the attributes that hold the same once more."""
+def library_parts(kind: type) -> tuple[Decompose, frozenset[str] | None] | None:
+    """How objects of a class of a known library are decomposed, with the attributes that hold the same once more; None
+    if all of them do."""
     return _KNOWN.get((module_of(kind).partition(".")[0], kind.__name__))
 
 
@@ -220,7 +221,7 @@ _INDEX = frozenset(
     {"_data", "_range", "_name", "_names", "_levels", "_codes", "_cache", "_id", "_references", "_freq"}
 )
 _NONE = frozenset[str]()
-_KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str]]] = {
+_KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
     ("pandas", "Index"): (_pandas_index, _INDEX),
     ("pandas", "Series"): (_pandas_series, _FRAME),
     ("pandas", "DataFrame"): (_pandas_frame, _FRAME),
@@ -236,8 +237,8 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str]]] = {
     ("pyarrow", "Buffer"): (_arrow_buffer, _NONE),
     ("pyarrow", "Scalar"): (_arrow_scalar, _NONE),
     ("pyarrow", "DataType"): (_arrow_type, _NONE),
-    ("matplotlib", "Figure"): (_figure, _NONE),
-    ("matplotlib", "Artist"): (_drawn, _NONE),
+    ("matplotlib", "Figure"): (_figure, None),
+    ("matplotlib", "Artist"): (_drawn, None),
     ("torch", "Tensor"): (_tensor, _NONE),
 }
 

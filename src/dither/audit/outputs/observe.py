@@ -29,12 +29,16 @@ _LAZY = (GeneratorType, map, filter, zip)
 _FIXED = frozenset({float, int, bool, str, bytes, type(None), np.float64, np.int64, Raised})
 
 
-def observe(function: Callable[..., Any], *arguments: Any) -> Any:
+def _as_it_is(output: Any) -> Any:
+    return output
+
+
+def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any], Any] = _as_it_is) -> Any:
     """What a caller of ``function(*arguments)`` observes: its result or :class:`Raised`, within :class:`Warned` if it
-    issued warnings or left anything behind.
+    issued warnings or left anything behind. ``keep`` is applied to the result while everything is still observed.
     """
     with Watch(function) as watch:
-        return _observation(function, arguments, watch, _as_it_is)
+        return _observation(function, arguments, watch, keep)
 
 
 def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]:
@@ -58,10 +62,6 @@ def observe_each(
         if features is not None:
             return [feature(features, _observation(function, (x,), watch, _as_it_is)) for x in data]
         return [_observation(function, (x,), watch, fixed) for x in data]
-
-
-def _as_it_is(output: Any) -> Any:
-    return output
 
 
 def fixed(observed: Any) -> Any:

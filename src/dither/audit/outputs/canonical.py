@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import threading
 import weakref
@@ -79,10 +80,12 @@ _WORD = (1 << 62) - 1
 _MAX_ITEMS = 1 << 16
 _MAX_LEAVES = 1 << 22
 _MAX_FILE = 1 << 26
+_PLACE = re.compile(r"(?:\.[^ .\[{]+|\[[^\]]*\]|\{\d+\})*")
 _POINTER = 8
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not a static type of C
 _KEYS = (str, int, bool, float, bytes, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_CACHED = type(lru_cache(abs))
 _LAZY = (map, filter, zip, enumerate)
 _ENDLESS = ("count", "cycle", "repeat")
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
@@ -298,9 +301,10 @@ def location(shown: str, in_type: bool = False) -> str:
     >>> location("[key 2].total length"), location("")
     (' at [key 2].total (in its length)', '')
     """
-    head, _, detail = shown.partition(" ")
-    place = f" at {head.removeprefix('.')}" if head else ""
-    detail = detail or ("type" if in_type else "")
+    head = _PLACE.match(shown)
+    assert head is not None
+    place = f" at {head[0].removeprefix('.')}" if head[0] else ""
+    detail = shown[head.end() :].strip() or ("type" if in_type else "")
     return f"{place} (in its {detail})" if detail else place
 
 
@@ -830,6 +834,19 @@ def _lock(value: Any) -> list[Child]:
     return [("", Leaf(f"lock {held}"))]
 
 
+def _cached(value: Any) -> list[Child]:
+    """A function with a cache, which cannot be read; that of a library is part of its code."""
+    name = f"{value.__module__}.{value.__qualname__}"
+    if is_library(value.__module__ or ""):
+        return [("", Leaf(f"cached {name}"))]
+    content = [(" cache", Opaque("the cache of a function"))] if value.cache_info().currsize else []
+    return [(" type", Leaf(f"cached {name}")), (".__wrapped__", value.__wrapped__), *content]
+
+
+def _match(value: re.Match[Any]) -> list[Child]:
+    return [_type_leaf(value), (" match", (value.re, value.string, value.pos, value.endpos, value.regs))]
+
+
 def _weak(value: Any) -> list[Child]:
     return [(" type", Leaf("weakref")), (" of", value())]
 
@@ -872,6 +889,8 @@ _BASES: dict[type, Callable[[Any], list[Child]]] = {
     **dict.fromkeys(_DESCRIPTORS, _descriptor),
     **dict.fromkeys(_LOCKS, _lock),
     weakref.ref: _weak,
+    _CACHED: _cached,
+    re.Match: _match,
     GeneratorType: _generator,
     TracebackType: lambda _: [("", Leaf("traceback"))],
     **dict.fromkeys(_FILES, _file),
@@ -881,7 +900,12 @@ _BASES: dict[type, Callable[[Any], list[Child]]] = {
 _SHARED = frozenset(
     {type, ModuleType, MethodType, FunctionType, CodeType, CellType, weakref.ref, GeneratorType, BaseException, Enum}
 )
-_INTERNALS = {BaseException: frozenset({"obj"}), Enum: frozenset({"__objclass__", "_sort_order_"})}
+_INTERNALS: dict[type, frozenset[str] | None] = {
+    BaseException: frozenset({"obj"}),
+    Enum: frozenset({"__objclass__", "_sort_order_"}),
+    type: None,
+    _CACHED: frozenset({"__wrapped__"}),
+}
 
 __all__ = [
     "MODULUS",

@@ -186,7 +186,7 @@ class Watch:
                 return
             if event in ("open", "sqlite3.connect"):
                 if name and name not in self._written:
-                    self._written[name] = _content(name) or b""
+                    self._written[name] = b"" if _is_replacing(arguments) else _content(name) or b""
                 return
             if self._shown(name) == name:
                 self._events.append((event, Frozen.of([item for item in arguments if _is_plain(item)])))
@@ -202,6 +202,11 @@ def _is_writing(arguments: tuple[Any, ...]) -> bool:
     if isinstance(mode, str):
         return not {*mode}.isdisjoint("wax+")
     return isinstance(flags, int) and bool(flags & _WRITING)
+
+
+def _is_replacing(arguments: tuple[Any, ...]) -> bool:
+    _, mode, flags = (*arguments, None, None)[:3]
+    return "w" in mode if isinstance(mode, str) else isinstance(flags, int) and bool(flags & os.O_TRUNC)
 
 
 def _is_plain(value: Any) -> bool:
@@ -276,6 +281,7 @@ def _listening(listener: Callable[[str, tuple[Any, ...]], None]) -> Iterator[Non
 def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     """Show every record to ``receive``, also those below the level of their logger; those go no further."""
     is_enabled, handle = logging.Logger.isEnabledFor, logging.Logger.handle
+    handlers = [*logging.root.handlers]
 
     def enabled(self: logging.Logger, level: int) -> bool:
         return is_enabled(self, level) or not is_library(self.name)
@@ -290,6 +296,7 @@ def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
         yield
     finally:
         logging.Logger.isEnabledFor, logging.Logger.handle = is_enabled, handle  # type: ignore[method-assign]
+        logging.root.handlers[:] = handlers  # one that was added writes to a stream which is about to be closed
 
 
 @contextmanager
@@ -372,7 +379,7 @@ def remembered(function: Callable[..., Any]) -> Callable[[], None]:
 
     def put_back() -> None:
         for name, (holder, held) in before.items():
-            if not isinstance(holder, ModuleType) and not _is_same(held, _held(name, holder)):
+            if not _is_same(held, _held(name, holder)):
                 _put(name, holder, held)
 
     return put_back
@@ -496,11 +503,13 @@ def _put(name: str, holder: Any, held: Any) -> None:
             holder.cell_contents = held
         elif isinstance(holder, np.ndarray):
             holder[...] = held
-        elif isinstance(holder, type):
-            for key in {*_class_data(holder)} - {*held}:
+        elif isinstance(holder, (type, ModuleType)):
+            now = _held(name, holder)
+            for key in {*now} - {*held}:
                 delattr(holder, key)
             for key, item in held.items():
-                setattr(holder, key, item)
+                if now.get(key, _MISSING) is not item:
+                    setattr(holder, key, item)
         elif isinstance(holder, (list, bytearray)):
             holder[:] = held
         else:

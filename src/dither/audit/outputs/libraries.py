@@ -239,6 +239,8 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
     ("pyarrow", "DataType"): (_arrow_type, _NONE),
     ("matplotlib", "Figure"): (_figure, None),
     ("matplotlib", "Artist"): (_drawn, None),
+    ("dither", "Answer"): (lambda value: [_type(value)], frozenset({"receipt"})),  # a random name, not a value
+    ("random", "Random"): (lambda value: [_type(value), (" state", value.getstate())], _NONE),
     ("torch", "Tensor"): (_tensor, _NONE),
 }
 

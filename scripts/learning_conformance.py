@@ -3,9 +3,9 @@
     python scripts/learning_conformance.py              # epsilon = 1
     python scripts/learning_conformance.py --epsilon 100
 
-Every estimator of ``dither.learn`` goes through ``check_estimator`` with real noise. A check that fails is one of three:
-a *departure*, which asks for something that would tell of a record (tests/learn/conformance.py); a *comparison* of two
-fits, whose noise differs; or one of *quality*, which wants a fit to be good on a few dozen records.
+Every estimator of ``dither.learn`` goes through ``check_estimator`` with real noise. A check that fails is one of
+three: a *departure*, which asks for something that would tell of a record (tests/learn/conformance.py); a *comparison*
+of two fits, whose noise differs; or one of *quality*, which wants a fit to be good on a few dozen records.
 """
 
 from __future__ import annotations

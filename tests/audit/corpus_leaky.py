@@ -218,7 +218,9 @@ def store(name, value):
 
 
 def logs(x, level=logging.WARNING, name="study", **extra):
-    logging.getLogger(name).log(level, "rows", extra=extra) if extra else logging.getLogger(name).log(level, "%s", len(x))
+    logging.getLogger(name).log(level, "rows", extra=extra) if extra else logging.getLogger(name).log(
+        level, "%s", len(x)
+    )
     return noisy(x)
 
 
@@ -357,7 +359,7 @@ def read_to_the_end(x):
 
 
 def open_file(x):
-    file = tempfile.TemporaryFile("w+")
+    file = tempfile.TemporaryFile("w+")  # noqa: SIM115
     file.write(f"{len(x)}")
     return file
 
@@ -376,7 +378,7 @@ def made_module(x):
 
 def executed(x):
     scope = {"rows": len(x)}
-    exec("def f(): return rows", scope)  # noqa: S102
+    exec("def f(): return rows", scope)
     return scope["f"]
 
 
@@ -452,8 +454,7 @@ def field_of_schema(x):
 
 
 def thread_left(x):
-    thread = threading.Thread(target=len, args=([*x],))
-    return thread
+    return threading.Thread(target=len, args=([*x],))
 
 
 def code_of(x):
@@ -474,8 +475,8 @@ LEAKY = {
     "order of a dict": lambda x: dict.fromkeys("ab" if len(x) % 2 else "ba"),
     "key of a dict": lambda x: {len(x): 0},
     "element of a set": lambda x: {1, len(x) + 100},
-    "nested deep": lambda x: functools.reduce(lambda inner, _: [inner], range(2000), len(x)),
-    "limit of a deque": lambda x: collections.deque([], maxlen=len(x)),
+    "nested deep": lambda x: functools.reduce(lambda inner, _: [inner], range(300), len(x)),
+    "limit of a deque": lambda x: collections.deque(maxlen=len(x)),
     "factory of a dict": lambda x: collections.defaultdict(functools.partial(int, len(x))),
     "view of a dict": lambda x: {"a": len(x)}.keys(),
     "proxy of a dict": lambda x: types.MappingProxyType({"a": len(x)}),
@@ -536,7 +537,7 @@ LEAKY = {
     "generic alias": lambda x: typing.Literal[len(x)],
     # functions
     "closure": lambda x: lambda: len(x),
-    "default": lambda x: lambda n=len(x): n,
+    "default": lambda x: lambda n=len(x): n,  # noqa: B008
     "partial": lambda x: functools.partial(max, len(x)),
     "bound method": lambda x: Money(len(x)).__repr__,
     "builtin method": lambda x: [len(x)].append,

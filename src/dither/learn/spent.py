@@ -6,9 +6,9 @@ clones, what was fitted (:attr:`~dither.learn.base.PrivateEstimator.total_guaran
 is paid for by nobody. :func:`total_spent` adds up all fits in a block, of whichever estimators.
 
 It is counted as if all fits were to the same records, each of them once: costs add up. Fits in other processes, or in
-threads started in the block (``n_jobs`` above 1), are not seen by it. *A sample with replacement* (``BaggingClassifier``
-with ``bootstrap=True``, its default) gives a record to one fit several times, and that fit then costs the person so
-many times what it states. No fit can tell, since equal rows may be different people: pass ``bootstrap=False``.
+threads started in the block (``n_jobs`` above 1), are not seen by it. *A sample with replacement*, which is the default
+of ``BaggingClassifier``, gives a record to one fit several times, and that fit then costs the person so many times
+what it states. No fit can tell, since equal rows may be different people: pass ``bootstrap=False``.
 
 >>> from dither.learn import Mean, Ridge
 >>> X = np.linspace(0, 1, 50)[:, np.newaxis]

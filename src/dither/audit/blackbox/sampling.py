@@ -99,9 +99,7 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
     return lambda pair, labels: observe_each(fn, (pair[int(label)] for label in labels), features)
 
 
-def _sides(
-    draw: Callable[[Any, int], Any], pair: Pair, labels: Labels, features: Callable[[Any], Any] | None
-) -> Any:
+def _sides(draw: Callable[[Any, int], Any], pair: Pair, labels: Labels, features: Callable[[Any], Any] | None) -> Any:
     """The outputs of each data set in one call, put in the order of the labels."""
     sizes = int((~labels).sum()), int(labels.sum())
     parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]

@@ -159,7 +159,9 @@ def replay(
         varying = _compare(pipeline, one, one, claim).findings if comparison.is_different else []
         findings |= dict.fromkeys(finding for finding in comparison.findings if finding not in varying)
         incomparable |= dict.fromkeys(comparison.incomparable)
-        incomparable |= {f"{finding}, and with the same data": None for finding in comparison.findings if finding in varying}
+        incomparable |= {
+            f"{finding}, and with the same data": None for finding in comparison.findings if finding in varying
+        }
     return Replay(tuple(releases), tuple(findings), recorded, ended, tuple(incomparable))
 
 
@@ -188,7 +190,7 @@ class _Outcome:
 
 
 def _compare(pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None) -> _Comparison:
-    """Record a run on ``one`` and replay it on ``other``, from the same state of everything that the pipeline stores."""
+    """Record a run on ``one`` and replay it on ``other``, from the same state of everything that it stores."""
     seed = int.from_bytes(os.urandom(16), "big")
     recorder = _Recorder(_SharedCoins(seed))
     put_back = remembered(pipeline)

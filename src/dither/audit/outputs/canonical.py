@@ -89,7 +89,7 @@ _CACHED = type(lru_cache(abs))
 _LAZY = (map, filter, zip, enumerate)
 _ENDLESS = ("count", "cycle", "repeat")
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType)
 _CLASS_INTERNALS = {"__dict__", "__weakref__", "_abc_impl", "__subclasshook__", "__abstractmethods__", "__slotnames__"}
 
@@ -226,7 +226,7 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
         else:
             if kind is Shared:
                 value = value.value
-            how = _how(type(value))
+            how = _how_of(type(value))
             if kind is Shared or how.shared:
                 if id(value) in known:
                     yield path, shown, Leaf(f"part {known[id(value)][0]} again")
@@ -337,6 +337,14 @@ class _How(NamedTuple):
     library: bool = False
 
 
+def _how_of(kind: Any) -> _How:
+    """The same as for the class itself, which need not be hashable."""
+    try:
+        return _how(kind)
+    except TypeError:
+        return _how.__wrapped__(kind)
+
+
 @lru_cache(maxsize=1 << 12)
 def _how(kind: type) -> _How:
     for base in kind.__mro__:
@@ -344,7 +352,8 @@ def _how(kind: type) -> _How:
             return _How(base, _BASES[base], base in _SHARED, _INTERNALS.get(base, frozenset()))
         known = library_parts(base)
         if known is not None:
-            return _How(base, known[0], False, known[1], library=True)
+            decompose: Any = known[0]
+            return _How(base, decompose, False, known[1], library=True)
     hidden = _hidden_state(kind)
     return _How(object, _hidden if hidden else _plain_object, True)
 
@@ -439,9 +448,7 @@ def attributes(instance: Any) -> Attributes:
     if not isinstance(stored, (dict, MappingProxyType)):
         return {**result, "__dict__": stored}
     # whether a library computed a cached property says nothing about the value of an object
-    return result | {
-        name: value for name, value in dict.items(dict(stored)) if not _is_cache(kind, name)
-    }
+    return result | {name: value for name, value in dict.items(dict(stored)) if not _is_cache(kind, name)}
 
 
 def _is_cache(kind: type, name: Any) -> bool:
@@ -492,7 +499,7 @@ def _hidden(value: Any) -> list[Child]:
         return [("", Leaf(f"{OPAQUE}{module_of(kind)}.{kind.__qualname__}"))]
 
 
-def _reduced(value: Any, kind: type, hidden: type) -> Any:
+def _reduced(value: Any, kind: type, hidden: Any) -> Any:
     """What the class of C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
     import copyreg
 
@@ -527,7 +534,10 @@ def _drained(value: Any) -> list[Child]:
         items.extend(islice(value, _MAX_ITEMS))
     except Exception as error:
         return [(" items", items), (" end", Raised.by(error))]
-    return [(" items", items), *([(" rest", Leaf(f"{OPAQUE}more than {_MAX_ITEMS} items"))] * (len(items) == _MAX_ITEMS))]  # noqa: E501
+    return [
+        (" items", items),
+        *([(" rest", Leaf(f"{OPAQUE}more than {_MAX_ITEMS} items"))] * (len(items) == _MAX_ITEMS)),
+    ]
 
 
 def _generator(value: Any) -> list[Child]:
@@ -536,7 +546,11 @@ def _generator(value: Any) -> list[Child]:
 
 def _file(value: Any) -> list[Child]:
     """An open file: its name, and all of its bytes, whatever was read of them."""
-    parts: list[Child] = [_type_leaf(value), (" name", getattr(value, "name", None)), (" mode", getattr(value, "mode", None))]
+    parts: list[Child] = [
+        _type_leaf(value),
+        (" name", getattr(value, "name", None)),
+        (" mode", getattr(value, "mode", None)),
+    ]
     try:
         value.flush()
         number = value.fileno()
@@ -609,14 +623,24 @@ def _decimal(value: Any) -> list[Child]:
 def _fraction(value: Any) -> list[Child]:
     numerator, denominator = (getattr(Fraction, name).__get__(value) for name in ("_numerator", "_denominator"))
     exact = Fraction(numerator, denominator)
-    return [("", Leaf(type(value).__qualname__, _real(exact))), (" numerator", numerator), (" denominator", denominator)]
+    return [
+        ("", Leaf(type(value).__qualname__, _real(exact))),
+        (" numerator", numerator),
+        (" denominator", denominator),
+    ]
+
+
+def _stored(value: Any) -> Any:
+    """What an object of a library, with a state of C, writes when it is pickled."""
+    kind: Any = type(value)
+    return kind.__reduce__(value)
 
 
 def _moment(value: Any) -> list[Child]:
     """A date, a time or a duration, as its own class of C pickles it."""
-    base = next(base for base in type(value).__mro__ if base in _BASES)
+    base: Any = next(base for base in type(value).__mro__ if base in _BASES)
     if type(value) is not base and is_library(module_of(type(value))):
-        return [(" type", Leaf(type(value).__qualname__)), (" kept", type(value).__reduce__(value))]
+        return [(" type", Leaf(type(value).__qualname__)), (" kept", _stored(value))]
     reduced: Any = base.__reduce_ex__(value, 4) if base is not timedelta else timedelta.__reduce__(value)
     return [(" type", Leaf(type(value).__qualname__)), (" kept", reduced[1])]
 
@@ -643,9 +667,7 @@ def _error(value: BaseException) -> list[Child]:
     result: list[Child] = [
         _type_leaf(value),
         (" traceback", Leaf("\n".join(lines))),
-        (".args", BaseException.args.__get__(value)),  # type: ignore[attr-defined]
-        (".__cause__", BaseException.__cause__.__get__(value)),  # type: ignore[attr-defined]
-        (".__context__", BaseException.__context__.__get__(value)),  # type: ignore[attr-defined]
+        *((f".{name}", vars(BaseException)[name].__get__(value)) for name in ("args", "__cause__", "__context__")),
     ]
     return result
 
@@ -800,7 +822,9 @@ def _function(value: FunctionType) -> list[Child]:
     name = f"{value.__module__}.{value.__qualname__}"
     kept = {"__defaults__": value.__defaults__, "__kwdefaults__": value.__kwdefaults__, **vars(value)}
     if _is_importable(value):
-        stored = {} if is_library(value.__module__ or "") else {key: item for key, item in kept.items() if item is not None}
+        stored = (
+            {} if is_library(value.__module__ or "") else {key: item for key, item in kept.items() if item is not None}
+        )
         return [("", Leaf(f"function {name}")), *_named(stored)]
     kept |= {key: getattr(value, key) for key in ("__code__", "__closure__", "__doc__", "__annotations__")}
     module = sys.modules.get(value.__module__ or "")

@@ -43,8 +43,8 @@ Effect = tuple[str, Any]
 
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_EVENTS = ("tempfile.", "os.", "shutil.", "socket.", "subprocess.", "sqlite3.connect", "syslog.", "urllib.", "ftplib.", "http.",
-           "smtplib.", "imaplib.", "poplib.", "webbrowser.", "pty.", "mmap.", "signal.")  # fmt: skip
+_EVENTS = ("tempfile.", "os.", "shutil.", "socket.", "subprocess.", "sqlite3.connect", "syslog.", "urllib.", "ftplib.",
+           "http.", "smtplib.", "imaplib.", "poplib.", "webbrowser.", "pty.", "mmap.", "signal.")  # fmt: skip
 _READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.listxattr", "os.getxattr", "os.add_dll_directory",
             "os.chdir", "os.fchdir", "os.register_at_fork", "os.fork", "socket.__new__",
             "socket.gethostname", "socket.getaddrinfo", "mmap.__new__"}  # fmt: skip
@@ -219,7 +219,7 @@ def _is_plain(value: Any) -> bool:
 
 def _path(value: Any) -> str | None:
     try:
-        return os.path.abspath(os.fsdecode(value))  # noqa: PTH100 bytes, too
+        return os.path.abspath(os.fsdecode(value))
     except TypeError:
         return None
 
@@ -244,7 +244,7 @@ def _modes() -> Any:
 
 def _directory() -> str:
     try:
-        return os.getcwd()  # noqa: PTH109 faster
+        return os.getcwd()
     except OSError:
         return ""
 
@@ -313,7 +313,9 @@ def _captured(number: int, attribute: str) -> Iterator[Callable[[], str]]:
             stack.callback(os.dup2, saved, number)
         except (OSError, ValueError):  # there is no such stream
             pass
-        stream = io.TextIOWrapper(io.FileIO(os.dup(file.fileno()), "w"), "utf-8", "backslashreplace", write_through=True)
+        stream = io.TextIOWrapper(
+            io.FileIO(os.dup(file.fileno()), "w"), "utf-8", "backslashreplace", write_through=True
+        )
         stack.callback(stream.close)
         setattr(sys, attribute, stream)
         stack.callback(setattr, sys, attribute, original)
@@ -339,6 +341,7 @@ class _Memory:
     def __init__(self, function: Any) -> None:
         self._function = function
         self._known: dict[str, tuple[Any, Any]] | None = None
+        self._changed: dict[str, dict[Any, None]] = {}
 
     def now(self) -> dict[str, tuple[Any, Any]]:
         """Every place by its name: the holder and a copy of what it holds."""
@@ -359,12 +362,25 @@ class _Memory:
         return self._known
 
     def changes(self, before: dict[str, tuple[Any, Any]]) -> Iterator[Effect]:
-        """What differs from before, as it is now."""
-        for number, (name, (holder, held)) in enumerate(before.items()):
+        """What was stored, as it is now: in every place, and under every key, that ever changed."""
+        for name, (holder, held) in before.items():
             now = _held(name, holder)
             if not _is_same(held, now):
                 self._known = None
-                yield f"memory {number}", Frozen.of(now)
+                keys = self._changed.setdefault(name, {})
+                if isinstance(held, dict) and isinstance(now, dict):
+                    all_keys = dict.fromkeys([*held, *now])
+                    keys |= {key: None for key in all_keys if held.get(key, _MISSING) is not now.get(key, _MISSING)}
+            if name in self._changed:
+                yield f"memory{name}", Frozen.of(self._content(name, held, now))
+
+    def _content(self, name: str, held: Any, now: Any) -> Any:
+        """What a place holds; of a dict the items that change, and of a list what was appended."""
+        if isinstance(held, dict) and isinstance(now, dict):
+            return [(key, now[key]) for key in self._changed[name] if key in now]
+        if isinstance(held, list) and isinstance(now, list) and _is_same(held, now[: len(held)]):
+            return now[len(held) :]
+        return now
 
 
 def remembered(function: Callable[..., Any]) -> Callable[[], None]:
@@ -398,7 +414,12 @@ def _places(value: Any) -> Iterator[Place]:
         value_below = [(".__self__", value.__self__), (".__func__", value.__func__)]
         yield ".method", None, None, value_below
     elif isinstance(value, partial):
-        yield ".partial", None, None, [(".func", value.func), (".args", list(value.args)), (".keywords", value.keywords)]
+        yield (
+            ".partial",
+            None,
+            None,
+            [(".func", value.func), (".args", list(value.args)), (".keywords", value.keywords)],
+        )
     elif isinstance(value, FunctionType):
         yield from _function_places(value)
     elif isinstance(value, CellType):
@@ -418,10 +439,10 @@ def _places(value: Any) -> Iterator[Place]:
         if value.size <= _MAX_SIZE and value.dtype != object:
             yield " array", value, value.copy(), []
     elif not is_library(type(value).__module__):
-        stored = getattr(value, "__dict__", None)
-        if isinstance(stored, dict):
-            yield " attributes", value, dict(stored), [(f".{name}", item) for name, item in stored.items()]
-        yield " type", None, None, [("", type(value)), (".__call__", getattr(type(value), "__call__", None))]
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):
+            yield " attributes", value, dict(own), [(f".{name}", item) for name, item in own.items()]
+        yield " type", None, None, [("", type(value)), (".__call__", vars(type(value)).get("__call__"))]
 
 
 def _function_places(value: FunctionType) -> Iterator[Place]:
@@ -466,7 +487,13 @@ def _module_data(module: ModuleType) -> dict[str, Any]:
 
 
 def _copy(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else type(value)(value) if type(value) in (set, bytearray) else list(value)  # noqa: E501
+    return (
+        dict(value)
+        if isinstance(value, dict)
+        else type(value)(value)
+        if type(value) in (set, bytearray)
+        else list(value)
+    )
 
 
 def _held(name: str, holder: Any) -> Any:

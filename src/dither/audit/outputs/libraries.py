@@ -217,9 +217,7 @@ def _tensor(value: Any) -> list[Child]:
 
 
 _FRAME = frozenset({"_mgr", "_attrs", "_flags", "_item_cache", "_name", "_is_copy"})
-_INDEX = frozenset(
-    {"_data", "_range", "_name", "_names", "_levels", "_codes", "_cache", "_id", "_references", "_freq"}
-)
+_INDEX = frozenset({"_data", "_range", "_name", "_names", "_levels", "_codes", "_cache", "_id", "_references", "_freq"})
 _NONE = frozenset[str]()
 _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
     ("pandas", "Index"): (_pandas_index, _INDEX),

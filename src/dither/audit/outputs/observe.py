@@ -72,9 +72,13 @@ def fixed(observed: Any) -> Any:
     """
     if type(observed) in _FIXED:
         return observed
-    if type(observed) is np.ndarray and observed.base is None and observed.dtype != object:
-        return observed.copy()
-    return Frozen.of(observed)
+    return observed.copy() if type(observed) is np.ndarray and _is_plain(observed) else Frozen.of(observed)
+
+
+def _is_plain(array: Any) -> bool:
+    """Whether an array is nothing but its numbers: no view, and no other order or metadata."""
+    plain = array.base is None and array.flags.c_contiguous and array.dtype.metadata is None
+    return bool(plain and array.dtype.kind in "if")
 
 
 def feature(features: Callable[[Any], Any], observation: Any) -> Any:

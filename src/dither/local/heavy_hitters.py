@@ -179,12 +179,11 @@ class HeavyHitters:
         prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])
         drawn = uniform_integers(_TENTHS * prefix_rounds, table.shape[0], resolved).astype(np.int64)
         group = np.minimum(drawn // (_TENTHS - deciding), prefix_rounds)
+        if np.bincount(group, minlength=len(self.rounds)).min() == 0:
+            raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
         search = self.start()
         for number in range(len(self.rounds)):
-            members = table[group == number]
-            if members.shape[0] == 0:
-                raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
-            search.add(search.privatize(members, source=resolved))
+            search.add(search.privatize(table[group == number], source=resolved))
             search.advance()
             if search.ended:  # no prefix is frequent, so no word is
                 break

@@ -252,7 +252,8 @@ class Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        console = Console(file=_own_stderr())
+        self._file = _own_stderr()
+        console = Console(file=self._file)
         self._progress = Progress(console=console, transient=console.is_terminal)
         self._task = self._progress.add_task(text, total=total)
 
@@ -267,6 +268,8 @@ class Bar:
     def stop(self) -> None:
         """Remove the bar."""
         self._progress.stop()
+        if self._file is not sys.stderr:
+            self._file.close()
 
 
 def _own_stderr() -> Any:

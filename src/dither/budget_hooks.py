@@ -11,6 +11,9 @@ the data, a function, an object's ``__float__``) is charged like any other.
 The spender is held in a context variable: it is in force for the thread or task that opened the scope, and for tasks
 started from it; a new thread starts without it.
 
+Whatever NumPy does where a value overflows or vanishes (``np.seterr``), a release does not tell: inside of every marked
+function its errors and warnings are off, since a record decides whether they occur.
+
 An *observer* (:func:`observed_by`) is held in the same way, and sees every release, also those inside of others: what
 releases, by which function, with which arguments. The auditor is one. What is not charged by itself but must be seen is
 marked with :func:`observed`.
@@ -25,6 +28,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
+
+import numpy as np
 
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.randomness import is_secure
@@ -151,6 +156,17 @@ def _owner(given: Mapping[str, Any]) -> Any:
     return next(iter(given.values()))
 
 
+def _quiet(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with NumPy's errors and warnings off."""
+
+    @wraps(function)
+    def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return quiet
+
+
 class _Marked(Protocol[P, R]):
     """A function that reports its releases, and the same for a call that another guarantee covers."""
 
@@ -166,6 +182,7 @@ def _reported(
     """The function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is to be
     paid for, and to an observer, if there is one."""
     signature = inspect.signature(function)
+    function = _quiet(function)
     rehearsed = function.__module__.startswith("dither.") and {"compute", "loss", "pieces", "score"}.isdisjoint(
         signature.parameters
     )

@@ -167,6 +167,18 @@ def test_one_sample_has_the_curve_of_its_mixture(rate: float, delta: float) -> N
             assert result <= truth * mp.mpf("1.001") + mp.mpf(10) ** -6
 
 
+@each(
+    ("parts", "epsilon"),
+    [([(1, 0.1), (2, 0.2)], 3), ([(0.5, 0.3)] * 4, 2), ([(0.1, 1e-9)] * 10, 1), ([(1, 0.6), (1, 0.7), (1, 0.8)], 3)],
+)
+def test_infinite_losses_are_not_added_up(parts: Any, epsilon: float) -> None:
+    """From the sum of all epsilons on, delta is the probability that any of the releases shows everything."""
+    with mp.workdps(40):
+        exact = 1 - mp.fprod(1 - real(delta) for _, delta in parts)
+        result = mp.mpf(privacy_curve(Sequential(*(Approximate(*part) for part in parts)), epsilon))
+        assert exact <= result <= exact * (1 + mp.mpf(10) ** -9)
+
+
 def test_a_leak_in_a_sample() -> None:
     """Either all is shown, or nothing: adding somebody is then told by an output that nobody else gives."""
     event = PoissonSampled(Approximate(1e-6, 0.01), 0.5)

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import dither as dp
 from dither.learn import Mean, PrivacyWarning, Ridge, StandardScaler, total_spent
+from support import refuses
 
 X = np.linspace(0, 1, 60)[:, np.newaxis]
 Y = X[:, 0]
@@ -85,3 +86,35 @@ def test_totals_nest():
             Mean(epsilon=2, delta=None, bounds=(0, 1)).fit(X)
     assert (outer.fits, inner.fits) == (2, 1)
     assert inner.guarantee == dp.PureDP(2)
+
+
+@pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")
+def test_a_fit_that_is_allowed_is_not_refused_because_of_others():
+    """The total of two such fits is beyond what a guarantee states: it is refused where it is read."""
+    model = Mean(epsilon=6e5, bounds=(0, 1))
+    with total_spent() as total:
+        model.fit(X).fit(X)
+    assert total.fits == 2
+    for read in (lambda: total.guarantee, lambda: model.total_guarantee):
+        with refuses(dp.errors.NotPrivate, "total"):
+            read()
+
+
+def test_a_bag_without_replacement_costs_what_the_total_states():
+    """With replacement a record is in one bag several times: docs/learning.md says so."""
+    from sklearn.ensemble import BaggingRegressor
+
+    seen = []
+
+    class Counting(Ridge):
+        def fit(self, X, y):
+            seen.append(np.unique(X[:, 0], return_counts=True)[1].max())
+            return super().fit(X, y)
+
+    with total_spent() as total:
+        model = Counting(epsilon=1, bounds=(0, 1), label_bounds=(0, 1))
+        BaggingRegressor(model, n_estimators=3, bootstrap=False).fit(X, Y)
+        assert seen == [1, 1, 1]
+        assert total.guarantee == dp.ApproxDP(3, 3e-5)
+        BaggingRegressor(model, n_estimators=3).fit(X, Y)
+    assert max(seen) > 1

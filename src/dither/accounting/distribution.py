@@ -28,6 +28,9 @@ the tilted masses, wherever they are, is one of at most ``e c M exp(-t epsilon)`
 * *Floats*: exp, expm1 and erfc are taken to be right to 4 u; with their arguments, the masses are right to a relative
   ``(64 + 4 t |l|) u`` each and f to 2^-40.
 
+* *Infinite losses*: the sum is infinite with probability ``1 - product of (1 - p_i)``, in floats to a relative
+  ``(n + 16) u`` for n kinds of losses, which is added.
+
 Where there is no normal loss, delta is that of the infinite losses from the sum of all largest losses on.
 """
 
@@ -114,20 +117,26 @@ def compose(losses: Losses, deviation: float, *, delta: float | None = None, eps
     h = _spacing(losses, sketch, tilt, tail, delta, epsilon)
     if tilt * h > _STEEPEST and h != _common_unit(losses):
         tilt = _STEEPEST / h  # beyond it the tilt would weigh what the lattice splits, not the losses
-    first, masses, infinite, moments = [], [], 0.0, 0.0
+    first, masses, finite, moments = [], [], 0.0, 0.0
     for pair, times in losses:
         low, high = pair.loss_range(tail)
         start, end = math.floor(low / h) - 1, math.ceil(high / h) + 1
         grid = np.arange(start, end + 1, dtype=np.float64) * h
         mass, beyond = pair.on(grid)
-        infinite += times * (pair.infinite + beyond)
+        finite += times * _log_complement(pair.infinite + beyond)
         top = tilt * float(grid[mass > 0][-1])
         mass *= np.exp(np.minimum(tilt * grid - top, 0.0))
         total = float(mass.sum())
         moments += times * (top + math.log(total))
         first.append(start)
         masses.append(mass / total)
+    infinite = -math.expm1(finite) * (1 + (len(losses) + 16) * UNIT)
     return _transformed(losses, first, masses, h, sketch, tilt, moments, infinite, deviation)
+
+
+def _log_complement(mass: float) -> float:
+    """ln(1 - mass), for the mass of an infinite loss: no loss of the sum is infinite if none of its parts is."""
+    return math.log1p(-mass) if mass < 1 else -math.inf
 
 
 def _transformed(

@@ -5,8 +5,10 @@ With a ledger scope open each is charged. Elsewhere nobody adds them up, so an e
 clones, what was fitted (:attr:`~dither.learn.base.PrivateEstimator.total_guarantee`), and warns once when a second fit
 is paid for by nobody. :func:`total_spent` adds up all fits in a block, of whichever estimators.
 
-It is counted as if all fits were to the same records: costs add up. Fits in other processes, or in threads started in
-the block (``n_jobs`` above 1), are not seen by it.
+It is counted as if all fits were to the same records, each of them once: costs add up. Fits in other processes, or in
+threads started in the block (``n_jobs`` above 1), are not seen by it. *A sample with replacement*, which is the default
+of ``BaggingClassifier``, gives a record to one fit several times, and that fit then costs the person so many times
+what it states. No fit can tell, since equal rows may be different people: pass ``bootstrap=False``.
 
 >>> from dither.learn import Mean, Ridge
 >>> X = np.linspace(0, 1, 50)[:, np.newaxis]
@@ -22,12 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from warnings import warn
 
 import numpy as np  # noqa: F401  # for the example
 
+from dither.errors import InvalidArgument, NotPrivate, message
 from dither.guarantees import Guarantee
 
 
@@ -48,13 +51,29 @@ class Total:
     """
 
     fits: int = 0
-    guarantee: Guarantee | None = None
     warned: bool = False
+    costs: list[Guarantee] = field(default_factory=list, repr=False)
 
     def add(self, guarantee: Guarantee) -> None:
         """Count one fit."""
         self.fits += 1
-        self.guarantee = guarantee if self.guarantee is None else self.guarantee + guarantee
+        self.costs.append(guarantee)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The sum of all fits; refused, when it is read, where no guarantee can state so much."""
+        try:
+            return sum(self.costs[1:], self.costs[0]) if self.costs else None
+        except InvalidArgument:
+            pass
+        raise NotPrivate(
+            message(
+                "total",
+                "a total of at most epsilon = 1e+06 and delta below 1",
+                f"{self.fits} fits that cost more",
+                "fit fewer times, or with a smaller epsilon",
+            )
+        )
 
 
 _OPEN: ContextVar[tuple[Total, ...]] = ContextVar("dither_totals", default=())

@@ -179,13 +179,14 @@ class HeavyHitters:
         prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])
         drawn = uniform_integers(_TENTHS * prefix_rounds, table.shape[0], resolved).astype(np.int64)
         group = np.minimum(drawn // (_TENTHS - deciding), prefix_rounds)
+        if np.bincount(group, minlength=len(self.rounds)).min() == 0:
+            raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
         search = self.start()
         for number in range(len(self.rounds)):
-            members = table[group == number]
-            if members.shape[0] == 0:
-                raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
-            search.add(search.privatize(members, source=resolved))
+            search.add(search.privatize(table[group == number], source=resolved))
             search.advance()
+            if search.ended:  # no prefix is frequent, so no word is
+                break
         return search.result()
 
 
@@ -212,6 +213,11 @@ class HeavyHitterSearch:
     def length(self) -> int:
         """The length of the prefixes of this round."""
         return self.plan.rounds[self.round]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the words are known: after the last round, or where no prefix is frequent."""
+        return self._hits is not None
 
     @property
     def final(self) -> bool:
@@ -301,7 +307,7 @@ class HeavyHitterSearch:
         return head.to_bytes(self.length - 1, "big") + bytes([last])
 
     def _refuse_end(self) -> None:
-        if self._hits is not None:
+        if self.ended:
             raise InvalidArgument(message("search", "a round", "a search that has ended", "start another one"))
 
 

@@ -19,7 +19,7 @@ import dither as dp
 from dither.audit import certify, measure, replay
 from dither.audit.blackbox import features
 from dither.audit.blackbox.features import Raised, collect_outputs, concatenate
-from dither.audit.outputs.equality import difference
+from dither.audit.outputs.canonical import difference
 from dither.audit.proof.certify import certify_unchecked
 from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate

@@ -17,7 +17,7 @@ from sqlglot import exp
 import dither as dp
 from dither.audit.dataflow.distance import input_change
 from dither.audit.dataflow.replay import replay
-from dither.audit.outputs.equality import difference
+from dither.audit.outputs.canonical import difference
 from dither.mechanisms import SparseVectorSession
 from dither.randomness import bernoulli, resolve
 from dither.tables.compile import relations

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.outputs.canonical import Leaf, Raised, leaves
+from dither.audit.outputs.canonical import OPAQUE, Leaf, Raised, leaves
 
 Array = NDArray[Any]
 
@@ -42,6 +42,23 @@ class Outputs:
     columns: Mapping[str, Array]
     constants: Mapping[str, Any] = field(default_factory=dict)
     """Columns that have the same value in all runs, stored once; they matter only when runs are concatenated."""
+
+    @property
+    def opaque(self) -> tuple[str, ...]:
+        """What could not be decomposed in some run, each with its place.
+
+        >>> import sqlite3
+        >>> collect_outputs([[sqlite3.connect(":memory:")]]).opaque
+        ('sqlite3.Connection at [0]',)
+        """
+        kinds: dict[str, None] = {}
+        for name in (*self.constants, *self.columns):
+            if name.endswith(" kind"):
+                column = [self.constants[name]] if name in self.constants else self.columns[name]
+                place = name.removesuffix(" kind").partition(" ")[0]
+                found = {kind for kind in column if kind.startswith(OPAQUE)}
+                kinds |= {f"{kind.removeprefix(OPAQUE)}{f' at {place}' if place else ''}": None for kind in found}
+        return tuple(kinds)
 
     def column(self, name: str) -> Array:
         """The column of that name; a column of missing values if no output has it."""
@@ -131,14 +148,19 @@ def collect_outputs(outputs: Any) -> Outputs:
         width = int(np.prod(outputs.shape[1:]))
         if len(outputs) and width:
             return Outputs(len(outputs), {"": _numeric(outputs.reshape(len(outputs), width))}, _constants(outputs[0]))
-    outputs_list = list(outputs)
+    # the rows of one array are views of it, and so of all runs
+    outputs_list = [row.copy() for row in outputs] if type(outputs) is np.ndarray else list(outputs)
     uniform = _uniform(outputs_list)
     if uniform is not None:
         return Outputs(len(outputs_list), {"": uniform}, _constants(outputs_list[0]))
     paths: dict[str, dict[int, Leaf]] = {}
     for run, output in enumerate(outputs_list):
         for path, leaf in leaves(output):
-            paths.setdefault(path, {})[run] = leaf
+            column = paths.setdefault(path, {})
+            while run in column:  # a part with the path of another
+                path += "'"
+                column = paths.setdefault(path, {})
+            column[run] = leaf
     result: dict[str, Array] = {}
     constants: dict[str, Any] = {}
     kept_paths = _kept_paths(paths, len(outputs_list))
@@ -151,7 +173,8 @@ def collect_outputs(outputs: Any) -> Outputs:
 def _constants(output: Any) -> dict[str, Any]:
     """The kinds and values of all leaves of an output other than its own numbers."""
     result: dict[str, Any] = {}
-    for path, leaf in leaves(output):
+    plain = output.copy() if isinstance(output, np.ndarray) else output  # a row is a view of all rows
+    for path, leaf in leaves(plain):
         result[f"{path} kind"] = leaf.kind
         if path and leaf.value is not None:
             result[path] = leaf.value

@@ -15,7 +15,7 @@ from dither.audit.blackbox import confidence as bounds
 from dither.audit.blackbox import gaussian_dp
 from dither.audit.blackbox.features import Outputs
 from dither.audit.blackbox.region import Region, learn_regions
-from dither.audit.blackbox.sampling import Runs, Sampler, batch_function, progress_bar
+from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 
@@ -56,6 +56,8 @@ class Measurement:
     mu: float | None = None
     points: tuple[tuple[float, float], ...] = field(default=(), repr=False)
     note: str = ""
+    incomparable: tuple[str, ...] = ()
+    """What could not be decomposed, each with its place: the measurement says nothing about it."""
 
     @property
     def refuted(self) -> bool:
@@ -99,6 +101,7 @@ class Measurement:
         if self.claim is not None:
             lines.append(f"the claim epsilon = {self.claim:g} is {'REFUTED' if self.refuted else 'not refuted'}")
         lines.append(f"guessed {self.region.description}")
+        lines += [f"CANNOT BE COMPARED {part}" for part in self.incomparable]
         return "\n".join([*lines, self.note] if self.note else lines)
 
 
@@ -139,8 +142,9 @@ def measure(
     ----------
     fn
         A function of the data that returns anything: numbers, vectors, labels, dicts, sets, tables, None. An error
-        that it raises is an output, and the category and message of every warning that it issues are part of its
-        output. A mechanism stands for its ``release``.
+        that it raises is an output, and so is everything that it leaves behind: warnings, what it prints, logs, writes
+        and stores (:mod:`dither.audit.outputs.effects`). What cannot be decomposed is listed in ``incomparable``. A
+        mechanism stands for its ``release``.
     x, x_neighbor
         Two neighboring data sets. They are passed to ``fn`` unchanged.
     trials
@@ -157,7 +161,7 @@ def measure(
         that family.
     batch
         ``fn(x, size)`` returns ``size`` independent outputs, as a list or as an array with one row per output.
-        Warnings are not recorded in this mode, since they cannot be attributed to single outputs.
+        What is left behind is not recorded in this mode, since it cannot be attributed to single outputs.
     processes
         The number of processes to run ``fn`` in, by default one. They are forks, in which noise from dither is safe;
         the state of a NumPy generator is copied to all of them, which is refused if detected.
@@ -184,14 +188,14 @@ def measure(
         raise InvalidArgument(message("mode", "'region' or 'gaussian'", repr(mode), "pass mode='region'"))
     if mode == "gaussian" and not allowed:
         raise InvalidArgument(message("delta", "above 0 in the mode 'gaussian'", 0, "pass delta=1e-6, for example"))
-    draw = batch_function(fn, batch)
+    draw = run_function(fn, batch, features)
     checkpoints = _checkpoints(count, claimed is not None)
     failures = _shares(1 - level, len(checkpoints))
     runs: Runs | None = None
     best: Measurement | None = None
     with (
         progress_bar(progress, 2 * count, "measuring") as bar,
-        Sampler(draw, x, x_neighbor, features, workers, bar) as sampler,
+        Sampler(draw, x, x_neighbor, workers, bar) as sampler,
     ):
         for stop, failure in zip(checkpoints, failures, strict=True):
             new_runs = sampler.rounds(2 * stop - (0 if runs is None else runs.labels.size))
@@ -257,7 +261,8 @@ def _look(
         _bound_for_region(region, test_runs, trials, share, level, delta, claim, mode)
         for region, share in zip(regions, failures, strict=True)
     ]
-    return replace(max(measurements, key=lambda item: item.epsilon), note=_note(runs.outputs))
+    best = max(measurements, key=lambda item: item.epsilon)
+    return replace(best, note=_note(runs.outputs), incomparable=runs.outputs.opaque)
 
 
 def _bound_for_region(

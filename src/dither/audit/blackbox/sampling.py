@@ -2,14 +2,14 @@
 
 Each round of the guessing game starts with a fair coin, as the bound of
 :func:`~dither.audit.blackbox.confidence.epsilon_lower_bound` requires. Since rounds are independent, it is equivalent
-to draw the number of rounds that use the neighbor, Binomial(rounds, 1/2), to run each data set that often, and to
-distinguish the runs by their labels.
+to run each data set as often as the coins say in one call, where a function gives many outputs at once.
 """
 
 from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 import signal
 import sys
 import warnings
@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.audit.blackbox.features import Outputs, collect_outputs, concatenate
-from dither.audit.outputs.observe import Raised, Warned, observe_runs
+from dither.audit.outputs.canonical import digest
+from dither.audit.outputs.observe import Raised, feature, observe_each
 from dither.errors import InvalidArgument, WrongType, message
 from dither.mechanisms import RandomizedResponse
 from dither.mechanisms.additive import Additive
@@ -67,32 +68,58 @@ def coin_flips(count: int) -> Labels:
     return np.unpackbits(words.view(np.uint8))[:count].astype(bool)
 
 
-def batch_function(fn: Any, batch: bool) -> Callable[[Any, int], Any]:
-    """A function ``draw(x, size)`` that returns ``size`` independent outputs of ``fn`` on x.
+Pair = tuple[Any, Any]
+Draw = Callable[[Pair, Labels], Any]
+"""One output for each label, of the second data set where it is True: a list, or an array with a row for each."""
+
+
+def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = None) -> Draw:
+    """A function that runs ``fn`` on one of two data sets for each of some labels.
 
     A mechanism of dither stands for its ``release``; mechanisms with independent noise on every coordinate are
-    sampled in one call.
+    sampled in one call, and so is what ``fn(x, size)`` returns in the mode ``batch``. Everything else is run once for
+    each label in their order, so that what a function keeps from one run to the next is independent of the next label.
 
     >>> import dither as dp
-    >>> len(batch_function(dp.Laplace(1, 1), False)(0, 5))
-    5
+    >>> len(run_function(dp.Laplace(1, 1), False)((0, 1), np.array([True, False, True])))
+    3
     """
     if isinstance(fn, (Additive, RandomizedResponse)):
         if isinstance(fn, Additive) and not fn.noise.joint:
-            return batch_function(fn.release, False)
-        return lambda x, size: _released(fn, x, size)
+            return run_function(fn.release, False, features)
+        return lambda pair, labels: _sides(lambda x, size: _released(fn, x, size), pair, labels, features)
     if not callable(fn):
         if hasattr(fn, "release"):
-            return batch_function(fn.release, batch)
+            return run_function(fn.release, batch, features)
         raise WrongType(
             message("fn", "a function of the data", type(fn).__name__, "pass lambda x: mechanism.release(f(x))")
         )
-    return (lambda x, size: _batch(fn, x, size)) if batch else (lambda x, size: observe_runs(fn, x, size))
+    if batch:
+        return lambda pair, labels: _sides(lambda x, size: _batch(fn, x, size), pair, labels, features)
+    return lambda pair, labels: observe_each(fn, (pair[int(label)] for label in labels), features)
+
+
+def _sides(draw: Callable[[Any, int], Any], pair: Pair, labels: Labels, features: Callable[[Any], Any] | None) -> Any:
+    """The outputs of each data set in one call, put in the order of the labels."""
+    sizes = int((~labels).sum()), int(labels.sum())
+    parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]
+    if features is not None:
+        parts = [
+            features(part) if isinstance(part, np.ndarray) else [feature(features, item) for item in part]
+            for part in parts
+        ]
+    order = np.empty(labels.size, dtype=np.intp)
+    order[~labels], order[labels] = np.arange(sizes[0]), np.arange(sizes[0], labels.size)
+    if all(type(part) is np.ndarray and part.dtype == parts[0].dtype for part in parts):
+        return np.concatenate(parts)[order]
+    # the elements of one array are views of it
+    flat = [item.copy() if isinstance(item, np.ndarray) else item for part in parts for item in part]
+    return [flat[index] for index in order.tolist()]
 
 
 def _released(mechanism: Any, x: Any, size: int) -> Any:
     if np.ndim(x) or isinstance(x, str) or hasattr(x, "__len__"):
-        return observe_runs(mechanism.release, x, size)
+        return observe_each(mechanism.release, [x] * size)
     return _batch(lambda value, count: mechanism.release(np.full(count, value)), x, size)
 
 
@@ -132,10 +159,8 @@ def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> 
 class Sampler:
     """Draws rounds of the game; used as a context manager, which ends the worker processes."""
 
-    def __init__(
-        self, draw: Callable[[Any, int], Any], x: Any, neighbor: Any, features: Any, processes: int, bar: Bar | None
-    ) -> None:
-        self._draw, self._data, self._features, self._bar = draw, (x, neighbor), features, bar
+    def __init__(self, draw: Draw, x: Any, neighbor: Any, processes: int, bar: Bar | None) -> None:
+        self._draw, self._data, self._bar = draw, (x, neighbor), bar
         self._processes = processes
         self._pool: Any = None
 
@@ -149,9 +174,7 @@ class Sampler:
             first = context.SimpleQueue()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # threads are not copied by a fork, as intended
-                self._pool = context.Pool(
-                    self._processes, _start_worker, (self._draw, self._data, self._features, first)
-                )
+                self._pool = context.Pool(self._processes, _start_worker, (self._draw, self._data, first))
             try:
                 _refuse_identical_workers([first.get() for _ in range(self._processes)])
             except BaseException:
@@ -165,75 +188,43 @@ class Sampler:
             self._pool.join()
 
     def rounds(self, count: int) -> Runs:
-        """``count`` rounds, in an order that carries no information."""
+        """``count`` rounds, each with a coin of its own."""
         labels = coin_flips(count)
-        neighbor_runs = int(labels.sum())
-        result = [self._outputs(0, count - neighbor_runs), self._outputs(1, neighbor_runs)]
-        indices = np.empty(count, dtype=np.intp)
-        indices[~labels] = np.arange(count - neighbor_runs)
-        indices[labels] = np.arange(count - neighbor_runs, count)
-        return Runs(concatenate(result).select(indices), labels)
-
-    def _outputs(self, side: int, count: int) -> Outputs:
-        if not count:
-            return Outputs(0, {})
+        size = _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50)
         if self._pool is not None:
-            return concatenate(self._from_workers(side, count))
-        parts, completed = [], 0
-        while completed < count:
-            size = min(count - completed, _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50))
-            parts.append(_chunk(self._draw, self._data[side], self._features, size))
-            completed += size
-            if self._bar is not None:
-                self._bar.advance(size)
-        return concatenate(parts)
-
-    def _from_workers(self, side: int, count: int) -> list[Outputs]:
-        size = max(1, min(_CHUNK, -(-count // (4 * self._processes))))
-        sizes = [min(size, count - start) for start in range(0, count, size)]
-        parts = []
+            size = max(1, min(_CHUNK, -(-count // (4 * self._processes))))
+        chunks = [labels[start : start + size] for start in range(0, count, size)]
         # in order of submission: the order of completion would depend on running times
-        for part in self._pool.imap(_work, [(side, size) for size in sizes]):
-            parts.append(part)
+        parts = (
+            (collect_outputs(self._draw(self._data, chunk)) for chunk in chunks)
+            if self._pool is None
+            else self._pool.imap(_work, chunks)
+        )
+        outputs = []
+        for part in parts:
+            outputs.append(part)
             if self._bar is not None:
                 self._bar.advance(part.size)
-        return parts
+        return Runs(concatenate(outputs) if outputs else Outputs(0, {}), labels)
 
 
-def _chunk(draw: Callable[[Any, int], Any], x: Any, features: Callable[[Any], Any] | None, size: int) -> Outputs:
-    outputs = draw(x, size)
-    if features is not None:
-        if isinstance(outputs, np.ndarray):
-            outputs = features(outputs)
-        else:
-            outputs = [_feature(features, output) for output in outputs]
-    return collect_outputs(outputs)
+_worker: tuple[Draw, Pair] | None = None
 
 
-def _feature(features: Callable[[Any], Any], observation: Any) -> Any:
-    """The feature of an output; an error stands for itself, and warnings are not looked at."""
-    output = observation.output if isinstance(observation, Warned) else observation
-    return output if isinstance(output, Raised) else features(output)
-
-
-_worker: tuple[Callable[[Any, int], Any], tuple[Any, Any], Any] | None = None
-
-
-def _start_worker(draw: Callable[[Any, int], Any], data: tuple[Any, Any], features: Any, first: Any) -> None:
+def _start_worker(draw: Draw, data: Pair, first: Any) -> None:
     global _worker
-    _worker = draw, data, features
+    _worker = draw, data
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     try:
-        first.put([repr(output) for output in draw(data[0], _PROBE)])
+        first.put([digest(output).hex() for output in draw(data, np.zeros(_PROBE, dtype=bool))])
     except Exception:  # raised again by the first task, which reports it to the parent
         first.put([])
 
 
-def _work(task: tuple[int, int]) -> Outputs:
+def _work(labels: Labels) -> Outputs:
     assert _worker is not None
-    draw, data, features = _worker
-    side, size = task
-    return _chunk(draw, data[side], features, size)
+    draw, data = _worker
+    return collect_outputs(draw(data, labels))
 
 
 def _refuse_identical_workers(probes: list[list[str]]) -> None:
@@ -261,7 +252,8 @@ class Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        console = Console(file=sys.stderr)
+        self._file = _own_stderr()
+        console = Console(file=self._file)
         self._progress = Progress(console=console, transient=console.is_terminal)
         self._task = self._progress.add_task(text, total=total)
 
@@ -276,6 +268,16 @@ class Bar:
     def stop(self) -> None:
         """Remove the bar."""
         self._progress.stop()
+        if self._file is not sys.stderr:
+            self._file.close()
+
+
+def _own_stderr() -> Any:
+    """Standard error by a descriptor of its own, since that of the process is captured while audited code runs."""
+    try:
+        return os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, buffering=1)
+    except (OSError, ValueError, AttributeError):
+        return sys.stderr
 
 
 @contextmanager

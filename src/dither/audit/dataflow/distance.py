@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.dataflow.series import series_ratio
-from dither.audit.outputs.equality import difference
+from dither.audit.outputs.canonical import difference
 from dither.budget_hooks import Request
 from dither.local.protocol import LocalProtocol
 from dither.local.sets import PaddedSets

@@ -3,8 +3,12 @@
 A pipeline is run once on x, and every release is recorded with its mechanism, its input and its output. The pipeline
 is then run on the neighbor with every release replaced by the recorded output. Nothing random is left, and the only
 permitted difference is in the inputs of the mechanisms, each within its declared sensitivity. Any other difference (in
-the number of releases, a parameter, a shape, a key, an error, a warning or the result) exists because of one person's
-data and is a leak that no noise covers. Then the two data sets change roles.
+the number of releases, a parameter, a shape, a key, an error, a warning, the result, or anything that is printed,
+logged, written or stored) exists because of one person's data and is a leak that no noise covers. Then the two data
+sets change roles. A release whose noise comes from a seed is a finding too: whoever knows the seed knows the data.
+
+What cannot be decomposed (:mod:`dither.audit.outputs.canonical`) is listed in ``incomparable``: it is neither a leak
+nor passed.
 
 Random choices that are not noise (which rows are sampled, which groups of a person are kept) are the same in both
 runs.
@@ -41,17 +45,18 @@ from dither.audit.dataflow.distance import (
     monotone_violation,
 )
 from dither.audit.dataflow.series import series_cost, series_ratio
-from dither.audit.outputs.equality import difference
+from dither.audit.outputs.canonical import Frozen, difference, first_difference
+from dither.audit.outputs.effects import remembered
 from dither.audit.outputs.observe import Raised, Warned, observe
 from dither.budget_hooks import Request, observed_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
-from dither.randomness import SeededSource, drawn_from
+from dither.randomness import SeededSource, SystemSource, drawn_from
 from dither.stream.series_mechanism import SeriesMechanism
 
-_WARNINGS_DIFFER = "the warnings differ, though every release was the same"
+_UNCHANGED = "though every release was the same"
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,13 @@ class Replay:
     """The number of releases in the first run; if 0, the pipeline uses no mechanism of dither."""
     ended: str = ""
     """The type of the error that all runs raised, if they did; nothing after it was checked."""
+    incomparable: tuple[str, ...] = ()
+    """What could not be decomposed, each with its place: nothing is known about it."""
 
     @property
     def passed(self) -> bool:
-        """Whether there are no findings."""
-        return not self.findings
+        """Whether there are no findings, and everything could be compared."""
+        return not self.findings and not self.incomparable
 
     def _repr_html_(self) -> str:
         """For a notebook: what leaks, or that nothing does, and how far each release moved."""
@@ -99,11 +106,13 @@ class Replay:
             "findings": list(self.findings),
             "releases": [{"name": release.name, "moved": release.change.ratio} for release in self.releases],
             "ended": self.ended,
+            "incomparable": list(self.incomparable),
         }
 
     def __str__(self) -> str:
-        if self.findings:
-            return "\n".join(f"LEAK {finding}" for finding in self.findings)
+        if not self.passed:
+            unknown = [f"CANNOT BE COMPARED {part}" for part in self.incomparable]
+            return "\n".join([*(f"LEAK {finding}" for finding in self.findings), *unknown])
         farthest = max((release.change.ratio for release in self.releases), default=0.0)
         text = f"nothing but {len(self.releases)} release(s) depends on the data"
         text += f"; the farthest moved by {farthest:.4g} of its sensitivity" if self.releases else ""
@@ -137,16 +146,23 @@ def replay(
         raise WrongType(message("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)"))
     releases: list[Release] = []
     findings: dict[str, None] = {}
+    incomparable: dict[str, None] = {}
     recorded, ended = 0, ""
     for round_number in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if round_number % 2 == 0 else (x_neighbor, x)
         comparison = _compare(pipeline, one, other, claim)
-        if comparison.findings == [_WARNINGS_DIFFER]:  # some libraries warn only once, whatever the data
+        if comparison.only_effects:  # some libraries warn, or fill a cache, only once, whatever the data
             comparison = _compare(pipeline, one, other, claim)
         releases, recorded = releases or comparison.releases, recorded or comparison.recorded
         ended = comparison.ended
-        findings |= dict.fromkeys(comparison.findings)
-    return Replay(tuple(releases), tuple(findings), recorded, ended)
+        # what differs between two runs on the same data, as the time of day does, is no evidence of a leak
+        varying = _compare(pipeline, one, one, claim).findings if comparison.is_different else []
+        findings |= dict.fromkeys(finding for finding in comparison.findings if finding not in varying)
+        incomparable |= dict.fromkeys(comparison.incomparable)
+        incomparable |= {
+            f"{finding}, and with the same data": None for finding in comparison.findings if finding in varying
+        }
+    return Replay(tuple(releases), tuple(findings), recorded, ended, tuple(incomparable))
 
 
 class _Comparison(NamedTuple):
@@ -156,34 +172,64 @@ class _Comparison(NamedTuple):
     releases: list[Release]
     findings: list[str]
     ended: str = ""
+    incomparable: tuple[str, ...] = ()
+    only_effects: bool = False
+    """Whether nothing differs but what was left behind."""
+    is_different: bool = False
+    """Whether something differs although every release was the same."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one run gave, decomposed when it ended."""
+
+    result: Frozen
+    raised: str
+    """The type of the error, if there was one."""
+    effects: Mapping[str, Frozen]
 
 
 def _compare(pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None) -> _Comparison:
-    """Record a run on ``one`` and replay it on ``other``."""
+    """Record a run on ``one`` and replay it on ``other``, from the same state of everything that it stores."""
     seed = int.from_bytes(os.urandom(16), "big")
     recorder = _Recorder(_SharedCoins(seed))
-    first, first_warnings = _outcome(pipeline, one, recorder)
+    put_back = remembered(pipeline)
+    first = _outcome(pipeline, one, recorder)
+    put_back()
     player = _Player(_SharedCoins(seed), recorder.log)
-    second, second_warnings = _outcome(pipeline, other, player)
-    findings = list(player.findings)
-    if player.diverged:
+    second = _outcome(pipeline, other, player)
+    findings = [*recorder.findings, *(finding for finding in player.findings if finding not in recorder.findings)]
+    if player.diverged or first is None or second is None:
         return _Comparison(len(recorder.log), player.releases, findings)
-    errors = isinstance(first, Raised), isinstance(second, Raised)
+    raised = bool(first.raised), bool(second.raised)
     if len(player.releases) < len(recorder.log):
         findings.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
-    elif errors[0] != errors[1]:
+    elif raised[0] != raised[1]:
         findings.append("an error is raised with one and not with the other")
     else:
-        location = difference(first, second)
+        location = first_difference(first.result, second.result)
         if location is not None:
-            subject = "the error" if errors[0] else "the result"
-            findings.append(f"{subject} differs{location}, though every release was the same")
-    if first_warnings != second_warnings and not findings:
-        findings.append(_WARNINGS_DIFFER)
+            findings.append(f"the {'error' if raised[0] else 'result'} differs{location}, {_UNCHANGED}")
+    only_effects = not findings
+    if not findings:
+        findings += _different_effects(first.effects, second.effects)
+    only_effects, is_different = only_effects and bool(findings), len(findings) > len(recorder.findings)
     if claim is not None and not findings:
         findings += _overspent([release.change for release in player.releases], claim)
-    ended = first.kind if isinstance(first, Raised) and isinstance(second, Raised) else ""
-    return _Comparison(len(recorder.log), player.releases, findings, ended)
+    ended = first.raised if all(raised) else ""
+    parts = {"the result": first.result, **first.effects}
+    incomparable = tuple(f"{name}: {part}" for name, item in parts.items() for part in item.opaque)
+    return _Comparison(len(recorder.log), player.releases, findings, ended, incomparable, only_effects, is_different)
+
+
+def _different_effects(one: Mapping[str, Frozen], other: Mapping[str, Frozen]) -> list[str]:
+    """Which of the things that were left behind differ."""
+    nothing = Frozen(())
+    return [
+        f"{name} differ{'' if name == 'the warnings' else 's'}, {_UNCHANGED}"
+        for name in dict.fromkeys([*one, *other])
+        if first_difference(one.get(name, nothing), other.get(name, nothing)) is not None
+    ]
 
 
 def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
@@ -203,14 +249,19 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
     return [] if within else [f"the releases together can lose more than {claim!r}"]
 
 
-def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> tuple[Any, Any]:
-    """The result or error of one run, and its warnings."""
+def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> _Outcome | None:
+    """The result or error of one run, and what it left behind; None if its releases do not correspond."""
     with observed_by(witness), drawn_from(witness.coins):
         try:
-            observed = observe(pipeline, _copied(x))
+            observed = observe(pipeline, _copied(x), keep=Frozen.of)
         except _Diverged:
-            return None, ()
-    return (observed.output, observed.warnings) if isinstance(observed, Warned) else (observed, ())
+            return None
+    warned = observed if isinstance(observed, Warned) else Warned(observed)
+    effects = {name: Frozen.of(value) for name, value in warned.effects}
+    if warned.warnings:
+        effects = {"the warnings": Frozen.of(warned.warnings), **effects}
+    output = warned.output
+    return _Outcome(Frozen.of(output), output.kind if isinstance(output, Raised) else "", effects)
 
 
 def _copied(x: Any) -> Any:
@@ -246,6 +297,9 @@ class _SharedCoins:
     def word(self) -> int:
         """One word, as an int."""
         return self._stream.word()
+
+
+_PRIVATE = (type(None), SystemSource, _SharedCoins)
 
 
 @dataclass(frozen=True)
@@ -290,9 +344,13 @@ class _Recorder:
 
     def __init__(self, coins: _SharedCoins) -> None:
         self.coins, self.log, self.sessions = coins, list[_Record](), list[Any]()
+        self.findings: list[str] = []
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Compute and record the innermost release."""
+        if type(given.get("source")) not in _PRIVATE:
+            label = f"release {len(self.log) + 1}, {_Record(what, name, {}, None).name}"
+            self.findings.append(f"{label}: its noise is drawn from a source that is not private")
         arguments = _arguments(given) if is_supported(what) else {}
         before = len(self.log)
         with observed_by(self if isinstance(what, Request) or not is_supported(what) else None):

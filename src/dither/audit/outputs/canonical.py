@@ -8,39 +8,90 @@ outputs that are equal in value, type, names, index, shape and order have identi
 truncated: values that a 64-bit float or integer cannot represent (long integers, decimals, fractions, extended floats)
 have additional leaves for the remainder.
 
+The form is that of the *structure* and never what an object says about itself: its ``==``, ``hash``, ``repr``,
+iteration and properties are not asked where a class of Python defines them. An object consists of what its built-in
+base holds, of its slots and ``__dict__``, and of its class, unless that can be imported. What lies behind a value and
+can be reached from it belongs to it: the base of a view, the values under a mask or null, the categories that no row
+has, the closure of a function, the items of an iterator.
+
+*Rule.* What has a state that cannot be decomposed (a connection, a socket, a type of another language without a known
+form) is a leaf of the kind :data:`OPAQUE`. It cannot be compared, and nothing concludes that two of them are equal.
+
 >>> [(path, leaf.kind) for path, leaf in leaves({"n": 2.5})]
 [(' type', 'dict'), (' keys', "'n'"), ("['n']", 'float')]
 >>> digest([1, 2]) == digest([1, 2]), digest([1, 2]) == digest([1, 2.0])
 (True, False)
+>>> difference({"n": 3, "keys": ["a"]}, {"n": 3, "keys": ["b"]})
+' at [key 2][0]'
+>>> import sqlite3
+>>> [leaf.kind for _, leaf in leaves(sqlite3.connect(":memory:"))]
+['cannot be compared: sqlite3.Connection']
 """
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
+import threading
+import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from itertools import islice
+from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+    WrapperDescriptorType,
+)
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.outputs.dataframes import columns_of, keyed_rows
-from dither.audit.outputs.equality import attributes
+from dither.audit.outputs.libraries import Opaque, Shared, keyed_rows, library_parts, module_of
 
 Array = NDArray[Any]
+Attributes = dict[str, Any]
 
 MODULUS = 4512611027925 << 20
 """The residue modulo this number determines the residues modulo 2^20 and modulo every odd number up to 31."""
+OPAQUE = "cannot be compared: "
+"""How the kind of a leaf begins that stands for something which cannot be decomposed."""
 _EXACT = 1 << 53
 _WORD = (1 << 62) - 1
-_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
+_MAX_ITEMS = 1 << 16
+_MAX_LEAVES = 1 << 22
+_MAX_FILE = 1 << 26
+_PLACE = re.compile(r"(?:\.[^ .\[{]+|\[[^\]]*\]|\{\d+\})*")
+_POINTER = 8
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not a static type of C
 _KEYS = (str, int, bool, float, bytes, type(None))
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_CACHED = type(lru_cache(abs))
+_LAZY = (map, filter, zip, enumerate)
+_ENDLESS = ("count", "cycle", "repeat")
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType)
+_CLASS_INTERNALS = {"__dict__", "__weakref__", "_abc_impl", "__subclasshook__", "__abstractmethods__", "__slotnames__"}
 
 
 @dataclass(frozen=True)
@@ -53,10 +104,11 @@ class Raised:
 
     kind: str
     message: str
+    error: BaseException | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def by(cls, error: BaseException) -> Raised:
-        """What an error shows to its reader: its type, message, notes and the chain of its causes."""
+        """An error with what it shows to its reader: its type, message, notes and the chain of its causes."""
         messages, visited = list[str](), set[int]()
         step: BaseException | None = error
         while step is not None and id(step) not in visited:
@@ -67,19 +119,21 @@ class Raised:
                 text = "…"
             messages.append(text if step is error else f"{type(step).__qualname__}: {text}")
             step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
-        return cls(type(error).__qualname__, "\n".join(messages))
+        return cls(type(error).__qualname__, "\n".join(messages), error)
 
 
 @dataclass(frozen=True)
 class Warned:
-    """An output together with the category and message of every warning issued while it was computed.
+    """An output together with the category and message of every warning issued while it was computed, and everything
+    else that was left behind: what was printed, logged, written or set.
 
     >>> Warned(0.5, (("RuntimeWarning", "overflow encountered"),)).output
     0.5
     """
 
     output: Any
-    warnings: tuple[tuple[str, str], ...]
+    warnings: tuple[tuple[str, str], ...] = ()
+    effects: tuple[tuple[str, Any], ...] = ()
 
 
 class Leaf(NamedTuple):
@@ -92,6 +146,41 @@ class Leaf(NamedTuple):
     kind: str
     value: Any = None
 
+    @property
+    def exact(self) -> bytes:
+        """The number or vector in bytes: equal if and only if every bit is."""
+        value = self.value
+        if isinstance(value, np.ndarray):
+            return value.tobytes()
+        return np.float64(value).tobytes() if type(value) is float else repr(value).encode()
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """An output as the leaves that it had when it was observed: a later change of the object does not reach them.
+
+    >>> Frozen.of([1, 2]).leaves[0]
+    ('', ' type', Leaf(kind='list of int', value=None))
+    """
+
+    leaves: tuple[tuple[str, str, Leaf], ...]
+
+    @classmethod
+    def of(cls, output: Any) -> Frozen:
+        """Decompose an output now."""
+        return cls(tuple((path, shown, leaf) for path, shown, leaf in _walk(output)))
+
+    @property
+    def opaque(self) -> tuple[str, ...]:
+        """What cannot be compared, each with its place."""
+        return tuple(
+            dict.fromkeys(
+                f"{leaf.kind.removeprefix(OPAQUE)}{location(shown)}"
+                for _, shown, leaf in self.leaves
+                if leaf.kind.startswith(OPAQUE)
+            )
+        )
+
 
 class _EndOfContainer:
     """A marker on the stack for the end of a container."""
@@ -100,51 +189,123 @@ class _EndOfContainer:
         self.container = value
 
 
-Child = tuple[str, Any]
+Child = tuple[str, Any] | tuple[str, Any, str]
+"""The name of a part within a path, the part, and, where the name holds a value, the name to show instead."""
 
 
 def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
     """Every leaf of an output with its path, in an order that depends only on the output."""
-    stack: list[Child] = [("", output)]
+    for path, _, leaf in output.leaves if type(output) is Frozen else _walk(output):
+        yield path, leaf
+
+
+def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
+    """Every leaf with its path, and with the path that may be shown, which contains no value."""
+    stack: list[tuple[str, str, Any]] = [("", "", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
+    known: dict[int, tuple[int, Any]] = {}  # objects that were decomposed, kept alive so that ids are not reused
+    count = 0
     while stack:
-        path, value = stack.pop()
+        path, shown, value = stack.pop()
         kind = type(value)
+        count += 1
         if kind is Leaf:
-            yield path, value
+            yield path, shown, value
         elif kind is float:
-            yield path, Leaf("float", value)
+            yield path, shown, Leaf("float", value)
         elif kind is _EndOfContainer:
             del inside[id(value.container)]
+        elif kind is Frozen:
+            for below, shown_below, leaf in value.leaves:
+                yield path + below, shown + shown_below, leaf
         elif id(value) in inside:
-            yield path, Leaf(f"itself, {len(inside) - inside[id(value)]} up")
+            yield path, shown, Leaf(f"itself, {len(inside) - inside[id(value)]} up")
+        elif count > _MAX_LEAVES:
+            yield path, shown, Leaf(f"{OPAQUE}more than {_MAX_LEAVES} parts")
+            return
         else:
-            children = _parts(value)
-            count = 0
-            while count < len(children) and type(children[count][1]) is Leaf:
-                yield path + children[count][0], children[count][1]
-                count += 1
-            if count < len(children):
+            if kind is Shared:
+                value = value.value
+            how = _how_of(type(value))
+            if kind is Shared or how.shared:
+                if id(value) in known:
+                    yield path, shown, Leaf(f"part {known[id(value)][0]} again")
+                    continue
+                known[id(value)] = len(known), value
+            try:
+                children = _parts(value, how)
+            except Exception:
+                children = [("", Leaf(f"{OPAQUE}{type(value).__module__}.{type(value).__qualname__}"))]
+            first = 0
+            while first < len(children) and type(children[first][1]) is Leaf:
+                child = children[first]
+                yield path + child[0], shown + (child[2] if len(child) == 3 else child[0]), child[1]
+                first += 1
+            if first < len(children):
                 inside[id(value)] = len(inside)
-                stack.append((path, _EndOfContainer(value)))
-                stack.extend([(path + name, child) for name, child in reversed(children[count:])])
+                stack.append((path, shown, _EndOfContainer(value)))
+                stack.extend(
+                    (path + child[0], shown + (child[2] if len(child) == 3 else child[0]), child[1])
+                    for child in reversed(children[first:])
+                )
 
 
 def digest(output: Any) -> bytes:
     """A hash of the canonical form."""
     result = blake2b(digest_size=16)
     for path, leaf in leaves(output):
-        value = leaf.value
-        exact = (
-            value.tobytes()
-            if isinstance(value, np.ndarray)
-            else np.float64(value).tobytes()
-            if type(value) is float
-            else repr(value).encode()
-        )
-        for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), exact):
+        for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), leaf.exact):
             result.update(len(part).to_bytes(8, "big") + part)
     return result.digest()
+
+
+def difference(one: Any, other: Any) -> str | None:
+    """Where two outputs differ first, or None if they do not; what cannot be compared differs. No value is shown.
+
+    >>> difference(float("nan"), float("nan")) is None
+    True
+    """
+    if one is other:
+        return None
+    first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
+    found = first_difference(first, second)
+    if found is None and first.opaque:
+        return f" (cannot be compared: {first.opaque[0]})"
+    return found
+
+
+def first_difference(one: Frozen, other: Frozen) -> str | None:
+    """Where two outputs differ first; what cannot be compared is passed over."""
+    for (path, shown, leaf), (other_path, _, other_leaf) in zip(one.leaves, other.leaves, strict=False):
+        if path != other_path or leaf.kind != other_leaf.kind or leaf.exact != other_leaf.exact:
+            in_type = leaf.value is not None and leaf.kind != other_leaf.kind
+            return location(shown + _first_position(leaf, other_leaf), in_type)
+    if len(one.leaves) != len(other.leaves):
+        longer = max(one.leaves, other.leaves, key=len)
+        return location(longer[min(len(one.leaves), len(other.leaves))][1])
+    return None
+
+
+def _first_position(one: Leaf, other: Leaf) -> str:
+    """Where two vectors of one length differ first."""
+    first, second = one.value, other.value
+    if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.shape == second.shape):
+        return ""
+    differs = first.view(np.int64) != second.view(np.int64)
+    return f"[{int(np.argmax(differs))}]"
+
+
+def location(shown: str, in_type: bool = False) -> str:
+    """A path in words.
+
+    >>> location("[key 2].total length"), location("")
+    (' at [key 2].total (in its length)', '')
+    """
+    head = _PLACE.match(shown)
+    assert head is not None
+    place = f" at {head[0].removeprefix('.')}" if head[0] else ""
+    detail = shown[head.end() :].strip() or ("type" if in_type else "")
+    return f"{place} (in its {detail})" if detail else place
 
 
 class ContentEquality:
@@ -164,31 +325,246 @@ def name_of(key: Any) -> str:
     return f"{type(key).__qualname__}:{digest(key).hex()}"
 
 
-def _parts(value: Any) -> list[Child]:
-    """A single leaf, or the named parts of a value."""
-    decomposers = _CONTAINERS if type(value) in _BUILT_IN else _OTHERS
-    for decompose in decomposers:
-        result = decompose(value)
-        if result is not None:
-            return result
-    return _object(value)
+class _How(NamedTuple):
+    """How values of one type are decomposed: what its built-in base holds, and what a subclass adds."""
+
+    base: type
+    decompose: Callable[[Any], list[Child]]
+    shared: bool = False
+    """Whether a second reference to the same object is a part of the form; containers are written out again."""
+    internals: frozenset[str] | None = frozenset()
+    """Attributes that hold what ``decompose`` returns, or caches of it; None if all do."""
+    library: bool = False
 
 
-def _scalar(value: Any) -> list[Child] | None:
+def _how_of(kind: Any) -> _How:
+    """The same as for the class itself, which need not be hashable."""
+    try:
+        return _how(kind)
+    except TypeError:
+        return _how.__wrapped__(kind)
+
+
+@lru_cache(maxsize=1 << 12)
+def _how(kind: type) -> _How:
+    for base in kind.__mro__:
+        if base is not object and base in _BASES:
+            return _How(base, _BASES[base], base in _SHARED, _INTERNALS.get(base, frozenset()))
+        known = library_parts(base)
+        if known is not None:
+            decompose: Any = known[0]
+            return _How(base, decompose, False, known[1], library=True)
+    hidden = _hidden_state(kind)
+    return _How(object, _hidden if hidden else _plain_object, True)
+
+
+def _parts(value: Any, how: _How) -> list[Child]:
+    """The named parts of a value: leaves first, where there are any."""
     kind = type(value)
-    if kind is float:
-        return [("", Leaf("float", value))]
-    if kind is int:
-        return [("", Leaf("int", value))] if -_EXACT <= value <= _EXACT else _long(value, "int")
-    if kind is str or kind is bytes:
-        return [("", Leaf(_quoted(value)))]
-    if value is None or kind is bool or value is NotImplemented or value is Ellipsis:
-        return [("", Leaf(repr(value)))]
-    if kind is Raised:
-        return [("", Leaf(f"raised {value.kind}")), (" message", value.message)]
-    if kind is Warned:
-        return [(" warnings", value.warnings), ("", value.output)]
+    parts = how.decompose(value)
+    if kind is how.base and not how.library:
+        return parts
+    stored = [] if how.internals is None else _attribute_parts(value, how.internals)
+    return [*parts, *_class_parts(kind), *stored, *_keyed(value)]
+
+
+def is_library(name: str) -> bool:
+    """Whether a module belongs to Python or to an installed package, and not to whoever wrote the function.
+
+    >>> is_library("json"), is_library("numpy.linalg"), is_library("__main__")
+    (True, True, False)
+    """
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "dither":
+        return top not in ("__main__", "__mp_main__")
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def _is_importable(value: Any) -> bool:
+    found: Any = sys.modules.get(module_of(value))
+    for name in value.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(name)
+    return found is value
+
+
+def _class_parts(kind: type) -> list[Child]:
+    """The class of a value, unless it is one of a library."""
+    return [] if _is_of_library(kind) else [(" class", kind)]
+
+
+def _is_of_library(kind: type) -> bool:
+    return not kind.__flags__ & _HEAP_TYPE or (is_library(module_of(kind)) and _is_importable(kind))
+
+
+def _class(value: type) -> list[Child]:
+    result: list[Child] = [("", Leaf(f"class {module_of(value)}.{value.__qualname__}"))]
+    if _is_of_library(value):
+        return result
+    importable = _is_importable(value)
+    own = {name: item for name, item in vars(value).items() if name not in _CLASS_INTERNALS}
+    if importable:  # its code is the same; what it stores may change
+        own = {name: item for name, item in own.items() if not _is_code(name, item)}
+    return [*result, (".__bases__", value.__bases__), *_named(own)]
+
+
+def _is_code(name: str, item: Any) -> bool:
+    return (name.startswith("__") and name.endswith("__")) or callable(item) or hasattr(item, "__get__")
+
+
+def _named(items: Attributes) -> list[Child]:
+    """Attributes by name; a first leaf lists the names, so that a name is shown only where it is common."""
+    if not items:
+        return []
+    names = sorted(items, key=str)
+    listed: Child = (" attributes", Leaf(", ".join(map(str, names))))
+    return [listed, *((f".{name}", items[name]) for name in names)]
+
+
+def _attribute_parts(value: Any, internals: frozenset[str] = frozenset()) -> list[Child]:
+    stored = attributes(value)
+    return _named({name: item for name, item in stored.items() if name not in internals} if internals else stored)
+
+
+def attributes(instance: Any) -> Attributes:
+    """Everything stored in an object: its slots and its ``__dict__``, without the caches of library classes.
+
+    >>> attributes(ValueError("no"))
+    {}
+    """
+    result: Attributes = {}
+    kind = type(instance)
+    for base in kind.__mro__:
+        for name, descriptor in vars(base).items():
+            if type(descriptor) is MemberDescriptorType and name not in result:
+                try:
+                    result[name] = descriptor.__get__(instance, kind)
+                except Exception:  # an empty slot
+                    continue
+    try:
+        stored = object.__getattribute__(instance, "__dict__")
+    except AttributeError:
+        return result
+    if not isinstance(stored, (dict, MappingProxyType)):
+        return {**result, "__dict__": stored}
+    # whether a library computed a cached property says nothing about the value of an object
+    return result | {name: value for name, value in dict.items(dict(stored)) if not _is_cache(kind, name)}
+
+
+def _is_cache(kind: type, name: Any) -> bool:
+    for base in kind.__mro__:
+        found = vars(base).get(name)
+        if found is not None:
+            return isinstance(found, cached_property) and is_library(module_of(base))
+    return False
+
+
+def _hidden_state(kind: type) -> type | None:
+    """The class of C whose fields are neither slots nor in a ``__dict__``; None if all is stored where it is seen."""
+    step: type | None = kind
+    while step is not None and step is not object:
+        base: type = step.__base__ or object
+        own = vars(step)
+        seen = sum(type(item) is MemberDescriptorType for item in own.values())
+        seen += ("__dict__" in own) + ("__weakref__" in own)
+        if step.__basicsize__ - base.__basicsize__ > _POINTER * seen or step.__itemsize__ != base.__itemsize__:
+            return step
+        step = base
     return None
+
+
+def _type_leaf(value: Any) -> Child:
+    return (" type", Leaf(f"{module_of(type(value))}.{type(value).__qualname__}"))
+
+
+def _plain_object(value: Any) -> list[Child]:
+    return [_type_leaf(value)]
+
+
+def _hidden(value: Any) -> list[Child]:
+    """An object with a state of C: what pickling it would write, what it iterates over, or its bytes."""
+    kind = type(value)
+    hidden = _hidden_state(kind)
+    assert hidden is not None
+    lazy = hidden in _LAZY or (hidden.__module__ == "itertools" and hidden.__name__ not in _ENDLESS)
+    reduced = None if lazy else _reduced(value, kind, hidden)
+    if reduced is not None:
+        return [_type_leaf(value), (" kept", reduced)]
+    if hasattr(kind, "__next__"):
+        return [_type_leaf(value), *_drained(value)]
+    try:
+        with memoryview(value) as view:
+            return [_type_leaf(value), (" bytes", view.tobytes())]
+    except Exception:
+        return [("", Leaf(f"{OPAQUE}{module_of(kind)}.{kind.__qualname__}"))]
+
+
+def _reduced(value: Any, kind: type, hidden: Any) -> Any:
+    """What the class of C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
+    import copyreg
+
+    names = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
+    for base in kind.__mro__:
+        if base is hidden:
+            break
+        if any(name in vars(base) for name in names):
+            return None
+    own = [vars(base) for base in hidden.__mro__ if base is not object]
+    try:
+        if hidden in copyreg.dispatch_table:
+            result: Any = copyreg.dispatch_table[hidden](value)
+        elif any("__reduce_ex__" in item for item in own):
+            result = hidden.__reduce_ex__(value, 4)
+        elif any("__reduce__" in item for item in own):
+            result = hidden.__reduce__(value)
+        else:
+            result = object.__reduce_ex__(value, 4)
+    except Exception:
+        return None
+    if isinstance(result, str):  # the name of a global
+        return result if getattr(sys.modules.get(getattr(value, "__module__", "")), result, None) is value else None
+    # an object that reconstructs itself from nothing has not told its state
+    return result if isinstance(result, tuple) else None
+
+
+def _drained(value: Any) -> list[Child]:
+    """The items that an iterator gives, and the error with which it ends."""
+    items: list[Any] = []
+    try:
+        items.extend(islice(value, _MAX_ITEMS))
+    except Exception as error:
+        return [(" items", items), (" end", Raised.by(error))]
+    return [
+        (" items", items),
+        *([(" rest", Leaf(f"{OPAQUE}more than {_MAX_ITEMS} items"))] * (len(items) == _MAX_ITEMS)),
+    ]
+
+
+def _generator(value: Any) -> list[Child]:
+    return [(" type", Leaf("generator")), *_drained(value)]
+
+
+def _file(value: Any) -> list[Child]:
+    """An open file: its name, and all of its bytes, whatever was read of them."""
+    parts: list[Child] = [
+        _type_leaf(value),
+        (" name", getattr(value, "name", None)),
+        (" mode", getattr(value, "mode", None)),
+    ]
+    try:
+        value.flush()
+        number = value.fileno()
+    except (OSError, ValueError):  # closed, or a file in memory
+        inner = getattr(value, "buffer", None)
+        return [*parts, (" closed", value.closed), *([] if inner is None else [(" buffer", inner)])]
+    size = os.fstat(number).st_size
+    if size > _MAX_FILE:
+        return [*parts, (" content", Opaque("a file of more than 64 MiB"))]
+    try:
+        return [*parts, (" place", value.tell()), (" content", os.pread(number, size, 0))]
+    except OSError:  # a pipe, a terminal, a file that was opened for writing only
+        content = Path(value.name).read_bytes() if isinstance(value.name, str) else Opaque("an open file")
+        return [*parts, (" content", content)]
 
 
 def _quoted(text: str | bytes) -> str:
@@ -214,47 +590,99 @@ def _real(value: Any) -> float:
         return np.inf if value > 0 else -np.inf
 
 
-def _number(value: Any) -> list[Child] | None:
-    """Numbers of other types, and subclasses of built-in scalars with their attributes."""
-    kind = type(value).__qualname__
-    if isinstance(value, np.generic):
-        return _numpy(value)
-    if isinstance(value, Decimal):
-        sign, digits, exponent = value.as_tuple()
-        real = np.nan if value.is_nan() else _real(value)
-        result: list[Child] = [("", Leaf(kind, real)), (" sign", Leaf("int", sign)), (" exponent", exponent)]
-        return [*result, (" coefficient", int("".join(map(str, digits)) or "0")), *_attribute_parts(value)]
-    if isinstance(value, Fraction):
-        parts = [(" numerator", value.numerator), (" denominator", value.denominator)]
-        return [("", Leaf(kind, _real(value))), *parts, *_attribute_parts(value)]
-    if isinstance(value, float):
-        return [("", Leaf(kind, float(value))), *_attribute_parts(value)]
-    if isinstance(value, complex):
-        return [("", Leaf(kind)), (" real", value.real), (" imaginary", value.imag), *_attribute_parts(value)]
-    if isinstance(value, int):
-        return [
-            ("", Leaf(kind, int(value) if abs(value) <= _EXACT else None)),
-            (" whole", int(value)),
-            *_attribute_parts(value),
-        ]
-    if isinstance(value, (str, bytes, bytearray)):
-        plain = str.__str__(value) if isinstance(value, str) else bytes(value)
-        return [(" type", Leaf(kind)), ("", Leaf(_quoted(plain))), *_attribute_parts(value)]
-    return None
+def _int(value: Any) -> list[Child]:
+    kind, whole = type(value).__qualname__, int.__int__(value)
+    if type(value) is int:
+        return [("", Leaf("int", whole))] if -_EXACT <= whole <= _EXACT else _long(whole, "int")
+    return [("", Leaf(kind, whole if abs(whole) <= _EXACT else None)), (" whole", whole)]
 
 
-def _view(value: Any) -> list[Child] | None:
-    if not isinstance(value, memoryview):
-        return None
+def _complex(value: Any) -> list[Child]:
+    parts = (complex.real.__get__(value), complex.imag.__get__(value))
+    return [("", Leaf(type(value).__qualname__)), (" real", parts[0]), (" imaginary", parts[1])]
+
+
+def _text(value: Any) -> list[Child]:
+    if type(value) is str or type(value) is bytes:
+        return [("", Leaf(_quoted(value)))]
+    plain = str.__str__(value) if isinstance(value, str) else bytes(memoryview(value))
+    return [(" type", Leaf(type(value).__qualname__)), ("", Leaf(_quoted(plain)))]
+
+
+def _decimal(value: Any) -> list[Child]:
+    sign, digits, exponent = Decimal.as_tuple(value)
+    real = np.nan if Decimal.is_nan(value) else _real(Decimal(value))
+    return [
+        ("", Leaf(type(value).__qualname__, real)),
+        (" sign", Leaf("int", sign)),
+        (" exponent", exponent),
+        (" coefficient", int("".join(map(str, digits)) or "0")),
+    ]
+
+
+def _fraction(value: Any) -> list[Child]:
+    numerator, denominator = (getattr(Fraction, name).__get__(value) for name in ("_numerator", "_denominator"))
+    exact = Fraction(numerator, denominator)
+    return [
+        ("", Leaf(type(value).__qualname__, _real(exact))),
+        (" numerator", numerator),
+        (" denominator", denominator),
+    ]
+
+
+def _stored(value: Any) -> Any:
+    """What an object of a library, with a state of C, writes when it is pickled."""
+    kind: Any = type(value)
+    return kind.__reduce__(value)
+
+
+def _moment(value: Any) -> list[Child]:
+    """A date, a time or a duration, as its own class of C pickles it."""
+    base: Any = next(base for base in type(value).__mro__ if base in _BASES)
+    if type(value) is not base and is_library(module_of(type(value))):
+        return [(" type", Leaf(type(value).__qualname__)), (" kept", _stored(value))]
+    reduced: Any = base.__reduce_ex__(value, 4) if base is not timedelta else timedelta.__reduce__(value)
+    return [(" type", Leaf(type(value).__qualname__)), (" kept", reduced[1])]
+
+
+def _raised(value: Raised) -> list[Child]:
+    children: list[Child] = [("", Leaf(f"raised {value.kind}")), (" message", value.message, ".message")]
+    return [*children, (" error", value.error)] if value.error is not None else children
+
+
+def _warned(value: Warned) -> list[Child]:
+    effects: list[Child] = [(f" {name}", item) for name, item in value.effects]
+    return [*([(" warnings", value.warnings)] if value.warnings else []), *effects, ("", value.output)]
+
+
+def _error(value: BaseException) -> list[Child]:
+    """Everything an error carries, but for the data that Python itself puts there: the variables of its frames and the
+    object that lacks an attribute."""
+    lines = []
+    step: TracebackType | None = value.__traceback__
+    while step is not None:
+        if not step.tb_frame.f_globals.get("__name__", "").startswith("dither."):
+            lines.append(f"{step.tb_frame.f_code.co_name} {step.tb_lineno}")
+        step = step.tb_next
+    result: list[Child] = [
+        _type_leaf(value),
+        (" traceback", Leaf("\n".join(lines))),
+        *((f".{name}", vars(BaseException)[name].__get__(value)) for name in ("args", "__cause__", "__context__")),
+    ]
+    return result
+
+
+def _opaque(value: Opaque) -> list[Child]:
+    return [("", Leaf(f"{OPAQUE}{value.what}"))]
+
+
+def _view(value: memoryview) -> list[Child]:
     layout = f"memoryview {value.format} {value.shape} {value.strides} {value.readonly}"
-    return [(" type", Leaf(layout)), ("", value.tobytes())]
+    base: list[Child] = [(" base", Shared(value.obj))] if value.obj is not None else []
+    return [(" type", Leaf(layout)), ("", value.tobytes()), *base]
 
 
-def _attribute_parts(instance: Any) -> list[Child]:
-    return [(f".{name}", value) for name, value in sorted(attributes(instance).items())]
-
-
-def _numpy(value: Any) -> list[Child]:
+def _scalar(value: Any) -> list[Child]:
     kind = value.dtype.kind
     if kind == "b":
         return [("", Leaf(f"numpy.{bool(value)}"))]
@@ -266,72 +694,95 @@ def _numpy(value: Any) -> list[Child]:
     return [(" scalar", np.asarray(value))]
 
 
-def _array(instance: Any) -> list[Child] | None:
-    if not isinstance(instance, np.ndarray):
-        return None
+def _array(instance: Any) -> list[Child]:
     subclass = "" if type(instance) is np.ndarray else f" {type(instance).__qualname__}"
+    plain = np.ndarray.view(instance, np.ndarray)
     result: list[Child] = [
-        (" shape", Leaf(f"{instance.shape} {instance.dtype}{subclass}")),
-        (" length", Leaf("int", instance.size)),
+        (" shape or type", Leaf(f"{plain.shape} {plain.dtype}{subclass}")),
+        (" length", Leaf("int", plain.size)),
     ]
-    order = instance.flags.c_contiguous, instance.flags.f_contiguous
+    order = plain.flags.c_contiguous, plain.flags.f_contiguous
     if order != (True, True):
-        result.append((" order", Leaf(str(order))))
+        result.append((" order in memory", Leaf(str(order))))
+    if plain.dtype.metadata:
+        result.append((" metadata", dict(plain.dtype.metadata)))
     if isinstance(instance, np.ma.MaskedArray):
         return [*result, ("", instance.data), (" mask", np.ma.getmaskarray(instance)), (" fill", instance.fill_value)]
-    flat = np.asarray(instance).ravel()
+    return [*result, *_array_values(plain), *_array_base(instance)]
+
+
+def _array_base(instance: Any) -> list[Child]:
+    """What a view was taken from, where that is more than the view."""
+    base = instance.base
+    while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes:
+        base = base.base
+    return [] if base is None else [(" base", Shared(base))]
+
+
+def _array_values(array: Array) -> list[Child]:
+    flat = array.ravel()
     kind = flat.dtype.kind
     if kind == "b":
-        return [*result, ("", Leaf("ints", flat.astype(np.int64)))]
+        return [("", Leaf("ints", flat.astype(np.int64)))]
     if kind in "mM":
-        return [*result, ("", Leaf("ints", flat.astype(flat.dtype.newbyteorder("=")).view(np.int64)))]
+        return [("", Leaf("ints", flat.astype(flat.dtype.newbyteorder("=")).view(np.int64)))]
     if kind == "c":
-        return [*result, (" real", flat.real.copy()), (" imaginary", flat.imag.copy())]
+        return [(" real", flat.real.copy()), (" imaginary", flat.imag.copy())]
     if kind == "u" and flat.dtype.itemsize == 8 and flat.size and int(flat.max()) >= 1 << 63:
         low = (flat & np.uint64(_WORD)).astype(np.int64)
-        return [*result, ("", Leaf("floats", flat.astype(np.float64))), (" low bits", Leaf("ints", low)),
+        return [("", Leaf("floats", flat.astype(np.float64))), (" low bits", Leaf("ints", low)),
                 (" high bits", Leaf("ints", (flat >> np.uint64(62)).astype(np.int64)))]  # fmt: skip
     if kind in "iu":
-        return [*result, ("", Leaf("ints", flat.astype(np.int64)))]
+        return [("", Leaf("ints", flat.astype(np.int64)))]
     if kind == "f" and flat.dtype.itemsize <= 8:
-        return [*result, ("", Leaf("floats", flat.astype(np.float64)))]
+        return [("", Leaf("floats", flat.astype(np.float64)))]
     if kind == "f":
         short = flat.astype(np.float64)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):
             rest = (flat - short).astype(np.float64)
-        return [*result, ("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
+        return [("", Leaf("floats", short)), (" rest", Leaf("floats", rest))]
     if flat.dtype.names:
-        return [*result, *((f".{name_of(name)}", flat[name]) for name in flat.dtype.names)]
-    return [*result, *((f"[{position}]", value) for position, value in enumerate(flat.tolist()))]
-
-
-def _table(value: Any) -> list[Child] | None:
-    """The columns of a table, and its rows once more, each under its key."""
-    columns = columns_of(value)
-    if columns is None:
-        return None
-    return [(" type", Leaf(type(value).__qualname__)), *columns, *_keyed(value)]
+        return [*((f".{name_of(name)}", flat[name].copy()) for name in flat.dtype.names), (" bytes", flat.tobytes())]
+    if kind == "V":
+        return [("", flat.tobytes())]
+    return [(f"[{position}]", value) for position, value in enumerate(flat.tolist())]
 
 
 def _keyed(instance: Any) -> list[Child]:
-    return [(path, Leaf("present") if value is ... else value) for path, value in keyed_rows(instance, name_of)]
+    return [
+        (path, Leaf("present") if value is ... else value, " rows") for path, value in keyed_rows(instance, name_of)
+    ]
 
 
-def _container(instance: Any) -> list[Child] | None:
+def _mapping(instance: Any) -> list[Child]:
     kind = type(instance).__qualname__
-    attributes_of_subclass = [] if type(instance) in _BUILT_IN else _attribute_parts(instance)
-    if isinstance(instance, Mapping):
-        names = [name_of(key) for key in instance]
-        values = [(f"[{name}]", value) for name, value in zip(names, instance.values(), strict=True)]
-        return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values, *attributes_of_subclass]
-    if isinstance(instance, Set):
-        names = sorted(name_of(element) for element in instance)
-        result = [(f" has {name}", Leaf("present")) for name in names]
-        return [(" type", Leaf(kind)), (" size", Leaf("int", len(names))), *result, *attributes_of_subclass]
-    if isinstance(instance, (list, tuple, deque)):
-        rows = _keyed(instance) if instance and isinstance(instance[0], Mapping) else []
-        return [*_sequence(instance, kind), *rows, *attributes_of_subclass]
-    return None
+    items = list(dict.items(instance))
+    names = [name_of(key) for key, _ in items]
+    values = [
+        (f"[{name}]", value, f"[key {position}]")
+        for position, (name, (_, value)) in enumerate(zip(names, items, strict=True), 1)
+    ]
+    return [(" type", Leaf(kind)), (" keys", Leaf(", ".join(names))), *values]
+
+
+def _set(instance: Any) -> list[Child]:
+    base = set if isinstance(instance, set) else frozenset
+    names = sorted(map(name_of, base.__iter__(instance)))
+    result = [(f" has {name}", Leaf("present"), " elements") for name in names]
+    return [(" type", Leaf(type(instance).__qualname__)), (" size", Leaf("int", len(names))), *result]
+
+
+def _list(instance: Any) -> list[Child]:
+    base = next(base for base in (list, tuple, deque) if isinstance(instance, base))
+    plain = instance if type(instance) is base else list(base.__iter__(instance))
+    rows = _keyed(plain) if plain and isinstance(plain[0], dict) else []
+    limit: list[Child] = [(" limit", instance.maxlen)] if base is deque and instance.maxlen is not None else []
+    hidden = _hidden_state(type(instance)) if type(instance) is not base else None
+    more: list[Child] = []
+    if hidden is not None and hidden is not base and hidden not in base.__mro__:  # os.stat_result, time.struct_time
+        reduced = _reduced(instance, type(instance), hidden)
+        more = [(" kept", reduced[1:] if isinstance(reduced, tuple) else Opaque(type(instance).__qualname__))]
+    return [*_sequence(plain, type(instance).__qualname__), *limit, *rows, *more]
 
 
 def _sequence(instance: Any, kind: str) -> list[Child]:
@@ -349,47 +800,151 @@ def _sequence(instance: Any, kind: str) -> list[Child]:
     return [(" type", Leaf(kind)), length, *((f"[{position}]", value) for position, value in enumerate(instance))]
 
 
-def _callable(value: Any) -> list[Child] | None:
-    name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
-    if isinstance(value, type):
-        return [("", Leaf(f"class {name}"))]
-    if isinstance(value, (ModuleType, BuiltinFunctionType)):
-        return [("", Leaf(_ADDRESS.sub("", repr(value))))]
-    if isinstance(value, MethodType):
-        return [(" type", Leaf("method")), (".__func__", value.__func__), (".__self__", value.__self__)]
-    if isinstance(value, FunctionType):
-        module = sys.modules.get(value.__module__)
-        if module is not None and vars(module).get(value.__qualname__) is value:
-            return [("", Leaf(f"function {name}"))]
-        names = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
-        return [
-            (" type", Leaf("function")),
-            *((f".{name}", getattr(value, name)) for name in names),
-            *_attribute_parts(value),
-        ]
-    if isinstance(value, CodeType):
-        fields = ("co_name", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars")
-        return [(" type", Leaf("code")), *((f".{name}", getattr(value, name)) for name in fields)]
-    if isinstance(value, CellType):
-        return [(" type", Leaf("cell")), *([(".contents", value.cell_contents)] if value != CellType() else [])]
-    return None
+def _module(value: ModuleType) -> list[Child]:
+    name = value.__name__
+    if sys.modules.get(name) is value:
+        return [("", Leaf(f"module {name}"))]
+    stored = {key: item for key, item in vars(value).items() if key not in ("__builtins__", "__spec__", "__loader__")}
+    return [("", Leaf(f"module {name}")), *_named(stored)]
 
 
-_BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque})
-_CONTAINERS = (_container,)
-_OTHERS = (_scalar, _number, _view, _array, _table, _container, _callable)
+def _builtin(value: Any) -> list[Child]:
+    owner = value.__self__
+    leaf: Child = ("", Leaf(f"builtin {value.__module__}.{value.__qualname__}"))
+    return [leaf] if owner is None or isinstance(owner, ModuleType) else [leaf, (".__self__", owner)]
 
 
-def _object(value: Any) -> list[Child]:
-    kind: Child = (" type", Leaf(f"{type(value).__module__}.{type(value).__qualname__}"))
-    stored = _attribute_parts(value)
-    if stored:
-        return [kind, *stored, *_keyed(value)]
+def _method(value: MethodType) -> list[Child]:
+    return [(" type", Leaf("method")), (".__func__", value.__func__), (".__self__", value.__self__)]
+
+
+def _function(value: FunctionType) -> list[Child]:
+    name = f"{value.__module__}.{value.__qualname__}"
+    kept = {"__defaults__": value.__defaults__, "__kwdefaults__": value.__kwdefaults__, **vars(value)}
+    if _is_importable(value):
+        stored = (
+            {} if is_library(value.__module__ or "") else {key: item for key, item in kept.items() if item is not None}
+        )
+        return [("", Leaf(f"function {name}")), *_named(stored)]
+    kept |= {key: getattr(value, key) for key in ("__code__", "__closure__", "__doc__", "__annotations__")}
+    module = sys.modules.get(value.__module__ or "")
+    if module is None or vars(module) is not value.__globals__:
+        used = {*value.__code__.co_names} & {*value.__globals__}
+        kept["__globals__"] = {key: value.__globals__[key] for key in sorted(used)}
+    return [(" type", Leaf(f"function {name} {value.__name__}")), *_named(kept)]
+
+
+def _code(value: CodeType) -> list[Child]:
+    fields = sorted(name for name in dir(value) if name.startswith("co_") and not callable(getattr(value, name)))
+    skipped = ("co_lnotab", "co_stacksize", "co_nlocals")  # derived, or deprecated
+    parts: list[Child] = [(f".{name}", getattr(value, name)) for name in fields if name not in skipped]
+    return [(" type", Leaf("code")), *parts]
+
+
+def _cell(value: CellType) -> list[Child]:
     try:
-        reduced = value.__reduce_ex__(4)
-    except Exception:  # a lock, a connection, a generator
-        return [kind, ("", Leaf(_ADDRESS.sub("", repr(value))))]
-    return [kind, (" kept", reduced)]
+        return [(" type", Leaf("cell")), (".contents", value.cell_contents)]
+    except ValueError:
+        return [(" type", Leaf("empty cell"))]
 
 
-__all__ = ["MODULUS", "ContentEquality", "Leaf", "Raised", "Warned", "digest", "leaves", "name_of"]
+def _enum(value: Enum) -> list[Child]:
+    kind = type(value)
+    return [(" type", Leaf(f"{module_of(kind)}.{kind.__qualname__} {value._name_}"))]
+
+
+def _lock(value: Any) -> list[Child]:
+    held = value.locked() if hasattr(value, "locked") else repr(value).startswith("<locked")
+    return [("", Leaf(f"lock {held}"))]
+
+
+def _cached(value: Any) -> list[Child]:
+    """A function with a cache, which cannot be read; that of a library is part of its code."""
+    name = f"{value.__module__}.{value.__qualname__}"
+    if is_library(value.__module__ or ""):
+        return [("", Leaf(f"cached {name}"))]
+    content = [(" cache", Opaque("the cache of a function"))] if value.cache_info().currsize else []
+    return [(" type", Leaf(f"cached {name}")), (".__wrapped__", value.__wrapped__), *content]
+
+
+def _match(value: re.Match[Any]) -> list[Child]:
+    return [_type_leaf(value), (" match", (value.re, value.string, value.pos, value.endpos, value.regs))]
+
+
+def _weak(value: Any) -> list[Child]:
+    return [(" type", Leaf("weakref")), (" of", value())]
+
+
+def _descriptor(value: Any) -> list[Child]:
+    return [("", Leaf(f"descriptor {value.__objclass__.__qualname__}.{value.__name__}"))]
+
+
+def _constant(value: Any) -> list[Child]:
+    return [("", Leaf(repr(value)))]
+
+
+_BASES: dict[type, Callable[[Any], list[Child]]] = {
+    float: lambda value: [("", Leaf(type(value).__qualname__, float.__float__(value)))],
+    int: _int,
+    complex: _complex,
+    **dict.fromkeys((str, bytes, bytearray), _text),
+    **dict.fromkeys((bool, type(None), type(NotImplemented), type(...)), _constant),
+    Decimal: _decimal,
+    Fraction: _fraction,
+    **dict.fromkeys((datetime, date, time, timedelta), _moment),
+    Raised: _raised,
+    Warned: _warned,
+    Opaque: _opaque,
+    np.generic: _scalar,
+    np.ndarray: _array,
+    memoryview: _view,
+    dict: _mapping,
+    **dict.fromkeys((set, frozenset), _set),
+    **dict.fromkeys((list, tuple, deque), _list),
+    MappingProxyType: lambda value: [(" proxy", dict(value))],
+    **dict.fromkeys(_VIEWS, lambda value: [(" view", Leaf(type(value).__name__)), (" of", dict(value.mapping))]),
+    type: _class,
+    ModuleType: _module,
+    BuiltinFunctionType: _builtin,
+    MethodType: _method,
+    FunctionType: _function,
+    CodeType: _code,
+    CellType: _cell,
+    **dict.fromkeys(_DESCRIPTORS, _descriptor),
+    **dict.fromkeys(_LOCKS, _lock),
+    weakref.ref: _weak,
+    _CACHED: _cached,
+    re.Match: _match,
+    GeneratorType: _generator,
+    TracebackType: lambda _: [("", Leaf("traceback"))],
+    **dict.fromkeys(_FILES, _file),
+    BaseException: _error,
+    Enum: _enum,
+}
+_SHARED = frozenset(
+    {type, ModuleType, MethodType, FunctionType, CodeType, CellType, weakref.ref, GeneratorType, BaseException, Enum}
+)
+_INTERNALS: dict[type, frozenset[str] | None] = {
+    BaseException: frozenset({"obj"}),
+    Enum: frozenset({"__objclass__", "_sort_order_"}),
+    type: None,
+    _CACHED: frozenset({"__wrapped__"}),
+}
+
+__all__ = [
+    "MODULUS",
+    "OPAQUE",
+    "ContentEquality",
+    "Frozen",
+    "Leaf",
+    "Raised",
+    "Warned",
+    "attributes",
+    "difference",
+    "digest",
+    "first_difference",
+    "is_library",
+    "leaves",
+    "location",
+    "name_of",
+]

@@ -1,4 +1,4 @@
-"""Exact comparison of two results, and the path to the first difference.
+"""An oracle for the canonical form: exact comparison of two values, which shares no code with it.
 
 Everything a recipient could inspect counts: the sign of a zero, masked values, the index of a Series, the closure of a
 function, an attribute of a dict. Objects of unknown structure are compared by what pickling them would write. Reported

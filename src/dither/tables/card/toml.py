@@ -152,6 +152,8 @@ def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard
         if columns[unit].type not in ("integer", "text"):
             fix = "name the column that says who it is"
             raise wrong(name, "a column of type integer or text", columns[unit].type, fix)
+        if columns[unit].format is not None:  # two texts may write one number, and two people would be one
+            raise wrong(f"{section}.{unit}.format", "none for the unit", "one", 'remove it, and write type = "text"')
     return unit
 
 

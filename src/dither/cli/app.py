@@ -83,16 +83,20 @@ def init(
     ),
     output: str | None = typer.Option(None, metavar="FILE", help="Where to write the card."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing file, unless it is a card."),
+    schema_only: bool = typer.Option(False, "--schema-only", help="Read no rows, and propose no types."),
 ) -> None:
-    """Write a draft of the card of a table, or of several, from the schema; the data are not read."""
+    """Write a draft of the card of a table, or of several, from the schema.
+
+    Of columns of text the first cells are read, and types and formats that fit are printed, for the steward alone.
+    """
     from dither.cli import tables
 
-    tables.init(sources, unit, name, output, force)
+    tables.init(sources, unit, name, output, force, schema_only)
 
 
 @app.command(cls=Command)
 def check(card: str = _CARD_OR_URL) -> None:
-    """Say what a card leaves open, and what each gap will forbid."""
+    """Validate a card: list what is missing, and which cells of the source do not read as it says."""
     from dither.cli import tables
 
     tables.check(card)

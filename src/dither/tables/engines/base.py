@@ -35,8 +35,8 @@ from dither.tables.engines.source_errors import source_error
 from dither.tables.query import nodes
 
 R = TypeVar("R")
-CellReading = ColumnCard | tuple[str, ...] | None
-"""What cells are counted by: as what they can be read, texts that they may be, or that they are there."""
+CellReading = ColumnCard | str | None
+"""What cells are counted by: as what they can be read, a pattern that is in them, or that they are there."""
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
@@ -255,7 +255,7 @@ class Engine(CanonicalColumns):
         """How many cells of each column there are, or can be read so. For the steward alone: it reads rows, and what it
         returns is not private.
 
-        A reading is a :class:`ColumnCard`, some texts, of which the cells that are one of them are counted, or None:
+        A reading is a :class:`ColumnCard`, a regular expression without backslashes that is found in the cell, or None:
         all that are not NULL. Of a single column ``most`` takes the first so many cells that are not NULL.
         """
         present = self.source_columns(table)
@@ -277,8 +277,8 @@ class Engine(CanonicalColumns):
             return cell
         if isinstance(reading, ColumnCard):
             return self._typed_column(name, present, reading)
-        text = nodes.call("TRIM", nodes.cast(cell, "text"))
-        return nodes.case([(nodes.in_list(text, map(nodes.literal, reading)), exp.true())], exp.null())
+        found = exp.RegexpLike(this=nodes.cast(cell, "text"), expression=exp.Literal.string(reading))
+        return nodes.case([(found, exp.true())], exp.null())
 
     def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
         """The columns of a table's source, as they are now, if it can be used."""

@@ -11,18 +11,15 @@ different values: 1/2/2013 is a day in January or in February, and 1,500 is one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from dither.tables.card.formats import number_format, parts_of
 from dither.tables.card.model import ColumnCard, Type
 from dither.tables.engines.base import Engine, SourceColumn
 
-MARKERS = (
-    "", "NA", "N/A", "n/a", "na", "#N/A", "NULL", "null", "Null", "None", "none", "NaN", "nan", "-", "--", "?", ".",
-    "..", "missing", "Missing", "unknown", "Unknown",
-)  # fmt: skip
-"""What people write into a cell that they leave empty."""
+MARKERS = "^ *([Nn][Aa]|[Nn]/[Aa]|#N/A|NULL|[Nn]ull|[Nn]one|NaN|nan|--?|[?]|[.][.]?|[Mm]issing|[Uu]nknown)? *$"
+"""What people write into a cell that they leave empty, as a regular expression."""
 LOOKED_AT = 2_000
 """How many cells of a column are tried with other formats."""
 _MOST_UNREAD = 0.05
@@ -57,6 +54,14 @@ class UnreadCells:
     better: tuple[Reading, ...] = ()
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """As what the cells of a column of text can be read, of the first ``tried`` that are not empty."""
+
+    tried: int
+    readings: tuple[Reading, ...]
+
+
 def unread_cells(engine: Engine) -> list[UnreadCells]:
     """The columns of a card with cells that do not read as it says. For the steward alone: it reads rows.
 
@@ -76,13 +81,13 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
     result = []
     for table in engine.table_names:
         present = engine.source_columns(table)
-        columns = {name: column for name, column in engine.card.private_tables[table].columns.items()}
+        columns = engine.card.private_tables[table].columns
         counts = engine.count_cells(
             table,
             [
                 (name, reading)
                 for name, column in columns.items()
-                for reading in (None, column, MARKERS if "text" in present[name].types else ())
+                for reading in (None, column, MARKERS)
             ],
         )
         for place, (name, column) in enumerate(columns.items()):
@@ -94,20 +99,17 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
     return result
 
 
-def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, tuple[int, tuple[Reading, ...]]]:
-    """For columns of text, as what almost all of their first cells can be read, and how many cells were tried.
-
-    For the steward alone: it reads rows.
-    """
+def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal]:
+    """For columns of text, as what almost all of their first cells can be read. For the steward alone: it reads rows."""
     (table,) = engine.table_names
     present, result = engine.source_columns(), {}
     for name in columns:
         if "text" not in present[name].types:
             continue
-        tried, readings, markers = _tried(engine, table, name, _candidates(present[name]))
-        best = _best(readings, least=max(1, round((1 - _MOST_UNREAD) * (tried - markers))))
+        tried, readings = _tried(engine, table, name, present[name])
+        best = _best(readings, least=max(1, round((1 - _MOST_UNREAD) * tried)))
         if best:
-            result[name] = (tried, best)
+            result[name] = Proposal(tried, best)
     return result
 
 
@@ -115,24 +117,30 @@ def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present:
     """The same with what would read more."""
     if "text" not in present.types:
         return item
-    similar = next((kinds for kinds in _SIMILAR if column.type in kinds), frozenset({column.type}))
-    candidates = [column, *(other for other in _candidates(present) if other.type in similar and other != column)]
-    tried, (now, *readings), _ = _tried(engine, item.table, item.column, candidates)
+    tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)
     of_type = [reading for reading in readings if reading.type == column.type]
     better = _best(of_type, least=now.read + 1) or _best(readings, least=now.read + 1)
-    return UnreadCells(
-        item.table, item.column, item.type, item.cells, item.unread, item.markers, tried=tried, better=better
-    )
+    return replace(item, tried=tried, better=better)
 
 
 def _tried(
-    engine: Engine, table: str, name: str, candidates: Sequence[ColumnCard]
-) -> tuple[int, list[Reading], int]:
-    """How many of the first cells there are, can be read as each candidate, and are words for an empty one."""
-    readings = [(name, None), *((name, candidate) for candidate in candidates), (name, MARKERS)]
-    tried, *counts, markers = engine.count_cells(table, readings, LOOKED_AT)
+    engine: Engine, table: str, name: str, present: SourceColumn, column: ColumnCard | None = None
+) -> tuple[int, list[Reading]]:
+    """How many of the first cells are no words for an empty one, and how many can be read as ``column``, and as each
+    other candidate of a type like it."""
+    gates = (None, MARKERS, *_GATES)
+    cells, markers, *found = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
+    similar = next((kinds for kinds in _SIMILAR if column and column.type in kinds), None)
+    candidates = [] if column is None else [column]
+    for gate, count in zip(_GATES, found, strict=True):
+        others = [ColumnCard(kind, format=format) for kind, format in _formats(gate) if count]
+        candidates += [other for other in others if other.format is not None or other.type in present.types]
+    candidates = [other for other in candidates if similar is None or other.type in similar]
+    candidates = list({(other.type, other.format): other for other in candidates}.values())
+    readings = [(name, candidate) for candidate in candidates]
+    counts = engine.count_cells(table, readings, LOOKED_AT) if readings else []
     read = [Reading(each.type, each.format, count) for each, count in zip(candidates, counts, strict=True)]
-    return tried, read, markers
+    return cells - markers, read
 
 
 def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
@@ -150,36 +158,35 @@ def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
 def _meaning(reading: Reading) -> object:
     """What tells two formats apart that read the same cells: which number is the day, which sign the decimal one."""
     if reading.format is None or reading.type == "boolean":
-        return "." if reading.type == "number" else "YmdHMS" if reading.type in ("date", "timestamp") else ""
+        return {"number": ".", "date": "Ymd", "timestamp": "Ymd"}.get(reading.type, "")
     if reading.type in ("integer", "number"):
         written = number_format(reading.format, reading.type)
         return written.decimal if written is not None else ""
     return "".join(part.name for part in parts_of(reading.format) if part.most and part.name in "Ymd")
 
 
+_GATES = ("[0-9]", "[$€£%]", ":", "[TtFf]")
+"""What cells must have somewhere for some formats to be tried: digits, units, times, truth values."""
+
+
 @cache
-def _formats() -> tuple[tuple[Type, str], ...]:
-    """The formats that are tried, the plainest first."""
+def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
+    """The types and formats that are tried where cells have this, the plainest first."""
     whole = ("1234", "1,234", "1.234", "1 234", "1'234")
     numbers = ("1234.56", "1234,56", "1,234.56", "1.234,56", "1 234.56", "1 234,56", "1'234.56")
-    units = ("{}", "${}", "€{}", "£{}", "{}%", "{} €")
+    units = ("${}", "€{}", "£{}", "{}%", "{} €")
     days = [order.replace("-", sign) for sign in "-/." for order in ("%Y-%m-%d", "%d-%m-%Y", "%m-%d-%Y")]
     times = (" %H:%M:%S", " %H:%M", "T%H:%M:%S", "T%H:%M")
-    return (
-        *(("integer", number) for number in whole),
-        *(("number", unit.format(number)) for unit in units for number in numbers),
-        *(("date", day) for day in (*days, "%Y%m%d")),
-        *(("timestamp", day + time) for day in days for time in times),
-    )
+    if gate == _GATES[0]:
+        plain: tuple[tuple[Type, None], ...] = (("integer", None), ("number", None))
+        without_units = (*(("integer", form) for form in whole), *(("number", form) for form in numbers))
+        return (*plain, *without_units, *(("date", day) for day in (*days, "%Y%m%d")))
+    if gate == _GATES[1]:
+        forms = [("integer", form) for form in whole[:3]] + [("number", form) for form in numbers[:4]]
+        return tuple((kind, unit.format(form)) for kind, form in forms for unit in units)
+    if gate == _GATES[2]:
+        return (("timestamp", None), *(("timestamp", day + time) for day in days for time in times))
+    return (("boolean", None),)
 
 
-def _candidates(present: SourceColumn) -> list[ColumnCard]:
-    """The types and formats that may be stated of a column of text; without a format where the source allows it."""
-    plain: tuple[Type, ...] = ("integer", "number", "boolean", "date", "timestamp")  # 0 and 1 are numbers first
-    return [
-        *(ColumnCard(kind) for kind in plain if kind in present.types),
-        *(ColumnCard(kind, format=format) for kind, format in _formats()),
-    ]
-
-
-__all__ = ["LOOKED_AT", "MARKERS", "Reading", "UnreadCells", "proposed_types", "unread_cells"]
+__all__ = ["LOOKED_AT", "MARKERS", "Proposal", "Reading", "UnreadCells", "proposed_types", "unread_cells"]

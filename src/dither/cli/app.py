@@ -114,6 +114,7 @@ def query(
         None, metavar="NAME", help="A name for this release: asked again under it, the same answer is returned."
     ),
     again: bool = typer.Option(False, "--again", help="Answer anew, and charge anew, even if this was asked before."),
+    yes: bool = typer.Option(False, "--yes", help="Ask although the answer is expected to be noise alone."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Explain only: read no data, charge nothing."),
     format: str | None = typer.Option(None, metavar="NAME", help="json, csv or parquet instead of a table."),
     output: str | None = typer.Option(None, metavar="FILE", help="Write the answer to this file."),
@@ -127,7 +128,8 @@ def query(
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
 
-    options = replace(tables.release_options(plan), nonnegative=nonnegative, integer=integer, key=key, again=again)
+    chosen = {"nonnegative": nonnegative, "integer": integer, "key": key, "again": again, "force": yes}
+    options = replace(tables.release_options(plan), **chosen)
     if dry_run:
         tables.explain(card, sql, options)
     else:

@@ -181,6 +181,9 @@ _PEOPLE = """\
 rows_without_unit = "drop"
 """
 _LIMITS = """\
+# About how many rows there are, if that is public. Forecasts of the ± are then about as many, and so is --error 1%.
+# rows = 10000
+
 # A question asked again gets the recorded answer, for free. When the rows have changed, change this as well, so that
 # questions are answered anew, and paid for.
 # version = "2026-01"

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from dither.errors import InvalidArgument, message
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
-from dither.tables.card.accounts import FIRST_NOTES
 from dither.tables.card.model import Card
 from dither.tables.engines.unread_cells import UnreadCells, unread_cells
 from dither.tables.options import INTERVALS, NOISES, IntervalChoice, NoiseChoice, ReleaseOptions
@@ -236,20 +235,13 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             explanation = question.explain(options=options) if explained else None
             with _explaining_failures(card, sql):
                 with nullcontext() if card is None else busy("asking…"):
-                    answer = _current(question.release(options=options))
+                    answer = question.release(options=options)
                 _write(outputs, output, answer, plotted, explanation, table, sql)
 
 
 def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
     """What a failed command has charged is in the ledger, which is on the server where there is no card here."""
-    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, sql)
-
-
-def _current(answer: Answer) -> Answer:
-    """An answer without what was true only when it was new: that it was the first from its ledger."""
-    if not answer.replayed:
-        return answer
-    return replace(answer, notes=tuple(note for note in answer.notes if note not in FIRST_NOTES))
+    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
 def _write(

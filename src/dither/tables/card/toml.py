@@ -79,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> Card:
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
         got = f"a file of rows, {clip(place.name)!r}"
         raise wrong("card", "a card in TOML", got, f"draft one with dither init {clip(place.name)}")
-    given = contents(raw, "card")
+    given = contents(raw, "card", place)
     if not given:
         raise wrong("card", "name, source and columns", "nothing", "draft a card with dither init, and fill it in")
     return parse(given, place.absolute().parent)

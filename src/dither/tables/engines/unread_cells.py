@@ -178,12 +178,13 @@ def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
     days = [order.replace("-", sign) for sign in "-/." for order in ("%Y-%m-%d", "%d-%m-%Y", "%m-%d-%Y")]
     times = (" %H:%M:%S", " %H:%M", "T%H:%M:%S", "T%H:%M")
     if gate == _GATES[0]:
-        plain: tuple[tuple[Type, None], ...] = (("integer", None), ("number", None))
-        without_units = (*(("integer", form) for form in whole), *(("number", form) for form in numbers))
-        return (*plain, *without_units, *(("date", day) for day in (*days, "%Y%m%d")))
+        forms: list[tuple[Type, str | None]] = [("date", "%Y%m%d"), ("integer", None), ("number", None)]
+        forms += [("integer", form) for form in whole] + [("number", form) for form in numbers]
+        return (*forms, *(("date", day) for day in days))
     if gate == _GATES[1]:
-        forms = [("integer", form) for form in whole[:3]] + [("number", form) for form in numbers[:4]]
-        return tuple((kind, unit.format(form)) for kind, form in forms for unit in units)
+        written: list[tuple[Type, str]] = [("integer", form) for form in whole[:3]]
+        written += [("number", form) for form in numbers[:4]]
+        return tuple((kind, unit.format(form)) for kind, form in written for unit in units)
     if gate == _GATES[2]:
         return (("timestamp", None), *(("timestamp", day + time) for day in days for time in times))
     return (("boolean", None),)
